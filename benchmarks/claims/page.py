@@ -10,16 +10,25 @@ marks ``<!-- verdicts -->`` and ``<!-- end of verdicts -->`` of ``README.md`` an
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 from pathlib import Path
 from typing import Any
 
 from pellucid.cli.commands.why import write_cell
+from pellucid.lessons.why.claim import CLAIMS
 from pellucid.lessons.why.figure import draw_measurement
-from pellucid.lessons.why.record import from_record
-from pellucid.lessons.why.registry import CLAIMS
-from pellucid.lessons.why.result import Measurement, Table
+from pellucid.lessons.why.result import (
+    Finding,
+    Measurement,
+    Panel,
+    Plot,
+    Series,
+    Statement,
+    Table,
+    Verdict,
+)
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "claims"
@@ -55,6 +64,46 @@ def main() -> None:
         replace_verdicts(page, measured)
     missing = set(CLAIMS) - {measurement.claim for measurement in measured}
     print(f"{len(found)} claims; without results: {', '.join(sorted(missing)) or 'none'}")
+
+
+def from_record(record: dict[str, Any]) -> Measurement:
+    """Restore a measurement from its record; null in a plot becomes a number that is not finite."""
+    found = dict(record)
+    found["findings"] = tuple(_finding(each) for each in record["findings"])
+    found["tables"] = tuple(_table(each) for each in record["tables"])
+    found["plot"] = Plot(tuple(_panel(each) for each in record["plot"]["panels"]))
+    found["notes"], found["to_try"] = tuple(record["notes"]), tuple(record["to_try"])
+    return Measurement(**found)
+
+
+def _finding(record: dict[str, Any]) -> Finding:
+    verdict = {key: text for key, text in record["verdict"].items() if key != "sentence"}
+    return Finding(Statement(**record["statement"]), Verdict(**verdict))
+
+
+def _table(record: dict[str, Any]) -> Table:
+    return Table(
+        record["title"], tuple(record["columns"]), tuple(record["forms"]),
+        tuple(map(tuple, record["rows"])), record["is_of_this_machine"],
+    )  # fmt: skip
+
+
+def _panel(record: dict[str, Any]) -> Panel:
+    found = dict(record)
+    found["series"] = tuple(_series(each) for each in record["series"])
+    found["names"] = tuple(record["names"])
+    found["y_range"] = record["y_range"] and tuple(record["y_range"])
+    return Panel(**found)
+
+
+def _series(record: dict[str, Any]) -> Series:
+    def numbers(name: str) -> tuple[float, ...]:
+        return tuple(math.nan if value is None else value for value in record[name])
+
+    return Series(
+        record["name"], numbers("x"), numbers("y"), record["role"], numbers("low"),
+        numbers("high"),
+    )  # fmt: skip
 
 
 def write_verdicts(measured: list[Measurement]) -> str:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pellucid.lessons.why.registry import CLAIMS
+from pellucid.lessons.why.claim import CLAIMS
 
 RESULTS = Path(__file__).parents[1] / "results" / "claims"
 

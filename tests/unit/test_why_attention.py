@@ -9,19 +9,23 @@ import pytest
 import torch
 
 from pellucid.lessons.why import Setting
-from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny
-from pellucid.lessons.why.claims import queries, relevance
-from pellucid.lessons.why.claims.cache import Written
-from pellucid.lessons.why.long import cache, heads
-from pellucid.lessons.why.long.cutting import CutHeads, cut_heads
+from pellucid.lessons.why import needed_heads as heads
+from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny
+from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.claims import cache, queries, relevance
+from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
+from pellucid.lessons.why.claims.relevance import LONG, PACKAGED, SHORT, explain
+from pellucid.lessons.why.needed_heads import cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.rows import look_at_heads, look_at_inputs, rank_with
-from pellucid.lessons.why.shares import Explained, explain
-from pellucid.lessons.why.tiny.between import HESITATIONS, draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny
-from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
-from pellucid.lessons.why.tiny.trials import Trial, make_task, run_trial, updates_to
+from pellucid.lessons.why.tiny.pizza import (
+    HESITATIONS,
+    draw_hesitant,
+    draw_others,
+    draw_unseen,
+)
+from pellucid.lessons.why.tiny.trials import make_task, run_trial, updates_to
 from pellucid.machine.randomness import generator
 
 
@@ -44,12 +48,12 @@ def test_rows_without_projections_are_highest_on_the_diagonal_and_follow_similar
     model = load_packaged().model
     source = load_packaged().tokenizer.encode_source("The cow was near the old piano.")
     plain = look_at_inputs(model, [(source, [])])
-    assert plain.highest > 0.9
-    assert plain.chance == pytest.approx(1 / len(source))
-    assert plain.chance_first == pytest.approx(1 / (len(source) - 1))
+    assert plain["highest"] > 0.9
+    assert plain["chance"] == pytest.approx(1 / len(source))
+    assert plain["chance_first"] == pytest.approx(1 / (len(source) - 1))
     heads_found = look_at_heads(model, [(source, [5, 6, 7])], "decoder")
-    assert heads_found[0].chance == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
-    assert heads_found[0].ranks == 0  # No word of three sees three others.
+    assert heads_found[0]["chance"] == pytest.approx((1 + 1 / 2 + 1 / 3) / 3)
+    assert heads_found[0]["ranks"] == 0  # No word of three sees three others.
 
 
 @pytest.mark.parametrize("cause", ["distance", "words"])
@@ -67,10 +71,9 @@ def test_explain_finds_what_weights_were_made_from(cause: str) -> None:
         ]  # fmt: skip
         weights.append(np.array([raw]))
     (found,) = explain(weights, sentences)
-    explained = {"distance": found.distance, "words": found.words}
-    assert explained.pop(cause) > 0.95
-    assert max(explained.values()) < 0.6
-    assert found.both > 0.95
+    assert found.pop("both") > 0.95
+    assert found.pop(cause) > 0.95
+    assert max(found.values()) < 0.6
 
 
 def test_explain_of_noise_finds_nothing() -> None:
@@ -78,7 +81,7 @@ def test_explain_of_noise_finds_nothing() -> None:
     sentences = [numbers.integers(0, 50, 11).tolist() for _ in range(40)]
     weights = [numbers.dirichlet(np.ones(11), (2, 11)) for _ in sentences]
     for one in explain(weights, sentences):
-        assert max(one.distance, one.words, one.both) < 0.1
+        assert max(one.values()) < 0.1
 
 
 def test_hesitations_stand_between_both_nouns_and_the_pronoun() -> None:
@@ -141,8 +144,8 @@ def test_frozen_projections_keep_their_first_weights() -> None:
 def test_kinds_have_as_many_parameters_where_filled(task_name: str) -> None:
     task = make_task(task_name, Setting(size="toy"), seed=1)  # type: ignore[arg-type]
     counts = []
-    for kind in queries.KINDS:
-        trial, _ = run_trial(replace(task, steps=1), seed=1, **kind.settings(task))
+    for way in queries.EQUAL.values():
+        trial, _ = run_trial(replace(task, steps=1), seed=1, **way.settings(task))
         counts.append(trial.parameters)
     assert max(counts) < 1.02 * min(counts)
 
@@ -166,37 +169,36 @@ def test_heads_are_cut_one_by_one_until_nothing_is_left() -> None:
     found = cut_heads(1, 2)
     config = load_packaged().model.config
     total = config.num_heads * (config.num_encoder_layers + 2 * config.num_decoder_layers)
-    assert len(set(found.order)) == len(found.order) == total
-    assert len(found.losses) == len(found.right) == len(found.random) == total + 1
-    assert found.losses[0] == found.random[0] < found.losses[-1]
-    assert found.losses[-1] == pytest.approx(found.random[-1], rel=1e-5)
+    losses, drawn = found["losses"], found["random"]
+    assert len(set(found["order"])) == len(found["order"]) == total
+    assert len(losses) == len(found["right"]) == len(drawn) == total + 1
+    assert losses[0] == drawn[0] < losses[-1]
+    assert losses[-1] == pytest.approx(drawn[-1], rel=1e-5)
 
 
-def trial(exact: float, updates: int) -> Trial:
-    return Trial(exact, 0.1, updates, 11)
+def trials(way: str, *found: tuple[float, int]) -> list[dict[str, float | str]]:
+    return [
+        {"text": "lists", "way": way, "seed": seed, "exact": exact, "updates": updates}
+        for seed, (exact, updates) in enumerate(found)
+    ]
 
 
 @pytest.mark.parametrize(
     ("other", "outcome"),
-    [(trial(0.5, 100), "holds"), (trial(0.99, 140), "holds only if"), (trial(1.0, 100), "fails")],
+    [((0.5, 100), "holds"), ((0.99, 140), "holds only if"), ((1.0, 100), "fails")],
 )
 def test_projections_are_judged_by_lost_sentences_then_by_updates(
-    other: Trial, outcome: str
+    other: tuple[float, int], outcome: str
 ) -> None:
-    full = trial(1.0, 100)
-    found = {"lists": {kind.name: [other] for kind in queries.KINDS} | {queries.FULL.name: [full]}}
-    for judge in (queries.judge_needed, queries.judge_values, queries.judge_learned):
-        expect(judge(found), outcome, "speed" if outcome == "holds only if" else "")
+    for way in (queries.TWO, queries.NONE, queries.RANDOM):
+        cells = Cells((*trials(queries.ALL, (1.0, 100)), *trials(way, other)))
+        expect(queries.judge(cells, way, "it is about speed"), outcome)
 
 
 def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
-    trials = {kind.name: [trial(1.0, n) for n in (90, 120, 300)] for kind in queries.KINDS}
-    trials[queries.FULL.name] = [trial(1.0, 100)] * 3
-    expect(queries.judge_needed({"lists": trials}), "fails")
-
-
-def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
-    return {number: [{"updates": n}] for number, n in zip((1, 2, 4), updates, strict=True)}
+    unsteady = trials(queries.NONE, (1.0, 90), (1.0, 120), (1.0, 300))
+    cells = Cells((*trials(queries.ALL, *[(1.0, 100)] * 3), *unsteady))
+    expect(queries.judge(cells, queries.NONE, "it is about speed"), "fails")
 
 
 @pytest.mark.parametrize(
@@ -211,12 +213,16 @@ def taught(*updates: int) -> dict[int, list[dict[str, float]]]:
 def test_number_of_heads_is_judged_by_updates(
     lists: tuple[int, ...], pronouns: tuple[int, ...], outcome: str, condition: str
 ) -> None:
-    found = {"lists": taught(*lists), "pronouns": taught(*pronouns)}
-    expect(heads.judge_number(found), outcome, condition)
+    rows = [
+        {"text": text, "heads": number, "seed": 1, "updates": count}
+        for text, counts in (("lists", lists), ("pronouns", pronouns))
+        for number, count in zip((1, 2, 4), counts, strict=True)
+    ]
+    expect(heads.judge_number(Cells(tuple(rows))), outcome, condition)
 
 
 def test_distance_of_heads_is_judged_against_random_weights() -> None:
-    more, less = [(0.6, 0.4)], [(0.3, 0.4)]
+    more, less = (Cells(({"seed": 1, "trained": after, "untrained": 0.4},)) for after in (0.6, 0.3))
     expect(heads.judge_distance(more, more), "holds")
     expect(heads.judge_distance(less, more), "holds only if", "tiny")
     expect(heads.judge_distance(more, less), "holds only if", "packaged")
@@ -234,54 +240,38 @@ def test_distance_of_heads_is_judged_against_random_weights() -> None:
 def test_cutting_is_judged_by_the_heads_that_go_without_loss(
     losses: tuple[float, ...], outcome: str
 ) -> None:
-    expect(heads.judge_cut([CutHeads(("a", "b", "c"), losses, losses, losses)]), outcome)
-
-
-def curve(*points: tuple[float, float]) -> list[list[Apart]]:
-    return [[Apart(3 * n, "x", weight, 0.0, 0.1, right) for n, (weight, right) in
-             enumerate(points)]]  # fmt: skip
+    rows = [{"cut": number, "seed": 1, "loss": loss} for number, loss in enumerate(losses)]
+    expect(heads.judge_cut(Cells(tuple(rows))), outcome)
 
 
 def test_reach_is_judged_by_pronouns_at_the_largest_distance() -> None:
     far, wrong = ((0.8, 1.0), (0.1, 0.95)), ((0.8, 1.0), (0.8, 0.5))
-    long, short, packaged = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
-    expect(relevance.judge_reach({long: curve(*far), packaged: curve(*far)}), "holds")
-    expect(relevance.judge_reach({long: curve(*wrong), packaged: curve(*wrong)}), "fails")
-    expect(
-        relevance.judge_reach({long: curve(*far), short: curve(*wrong), packaged: curve(*wrong)}),
-        "holds only if", "training had",
-    )  # fmt: skip
-    expect(
-        relevance.judge_reach({long: curve(*wrong), packaged: curve(*far)}),
-        "holds only if", "packaged",
-    )  # fmt: skip
+
+    def judge(curves: dict[str, tuple[tuple[float, float], ...]]) -> Verdict:
+        return relevance.judge_reach(Cells(tuple(
+            {"model": model, "seed": 1, "words": 3 * n, "weight": weight, "even": 0.1,
+             "right": right}
+            for model, curve in curves.items() for n, (weight, right) in enumerate(curve)
+        )))  # fmt: skip
+
+    expect(judge({LONG: far, PACKAGED: far}), "holds")
+    expect(judge({LONG: wrong, PACKAGED: wrong}), "fails")
+    of_training = judge({LONG: far, SHORT: wrong, PACKAGED: wrong})
+    expect(of_training, "holds only if", "training had")
+    expect(judge({LONG: wrong, PACKAGED: far}), "holds only if", "packaged")
 
 
 def test_shares_are_judged_by_head() -> None:
-    words, place = Explained(0.1, 0.5, 0.6), Explained(0.5, 0.1, 0.6)
-    expect(relevance.judge_shares([words, words]), "holds")
-    expect(relevance.judge_shares([words, place]), "holds only if", "1 of 2 heads")
-    expect(relevance.judge_shares([place]), "fails")
+    def judge(*heads: tuple[float, float]) -> Verdict:
+        return relevance.judge_shares(Cells(tuple(
+            {"place": place, "seed": 1, "distance": distance, "words": words}
+            for place, (distance, words) in enumerate(heads)
+        )))  # fmt: skip
 
-
-def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
-    measurement = heads.measure(Setting(size="toy"))
-    assert len(measurement.findings) == 4
-    assert len(measurement.plot.panels) == 3
-    assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
-
-
-def test_long_form_of_cache_at_toy_size_times_steps_and_texts() -> None:
-    measurement = cache.measure(Setting(size="toy"))
-    assert len(measurement.findings) == 3
-    (steps,) = [table for table in measurement.tables if table.columns[0] == "token"]
-    assert [row[0] for row in steps.rows] == [1, 4, 16]
-    # Two layers keep keys and values of width 24 in float32 for each token.
-    assert [row[4] for row in steps.rows] == [2 * 2 * 24 * 4 * n / 2**20 for n in (1, 4, 16)]
-
-
-def written(length: int, times: float) -> Written:
-    return Written(length, length, length**2, 10, 90, 0.1, 0.1 * times, 1e-7)
+    words, place = (0.1, 0.5), (0.5, 0.1)
+    expect(judge(words, words), "holds")
+    expect(judge(words, place), "holds only if", "1 of 2 heads")
+    expect(judge(place), "fails")
 
 
 @pytest.mark.parametrize(
@@ -296,5 +286,8 @@ def written(length: int, times: float) -> Written:
 def test_kept_keys_are_judged_by_the_length_from_which_they_save_time(
     times: tuple[float, ...], outcome: str, condition: str
 ) -> None:
-    run = [written(length, one) for length, one in zip((4, 16, 64), times, strict=True)]
-    expect(cache.judge_time([run]), outcome, condition)
+    rows = [
+        {"length": length, "seed": 1, "cached_seconds": 0.1, "plain_seconds": 0.1 * one}
+        for length, one in zip((4, 16, 64), times, strict=True)
+    ]
+    expect(cache.judge_time(Cells(tuple(rows))), outcome, condition)

@@ -10,12 +10,13 @@ import torch
 
 from pellucid.attention import attend
 from pellucid.errors import InputError
+from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.claims.diagonal import count_rows
 from pellucid.lessons.why.claims.fixed_size import WAYS, lay_out
-from pellucid.lessons.why.claims.length import Cost, fit_laws, longest_in, seconds_of_encoder
+from pellucid.lessons.why.claims.length import COSTS, fit_laws, longest_in, seconds_of_encoder
 from pellucid.lessons.why.claims.scale import measure_sharpness, softmax_gradient
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law
-from pellucid.lessons.why.rows import count_rows
 from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
 from pellucid.lessons.why.tiny.sentences import (
@@ -57,7 +58,7 @@ def test_softmax_gradient_of_a_sharp_row_is_not_rounded_to_zero() -> None:
 
 @pytest.mark.parametrize("is_scaled", [False, True])
 def test_sharpness_equals_entropy_and_deviation_in_plain_loops(is_scaled: bool) -> None:
-    found = measure_sharpness(11, "alike", is_scaled, queries=5, seed=3)
+    found = measure_sharpness(11, "alike", is_scaled=is_scaled, queries=5, seed=3)
     numbers = generator(3, "why scale", 11)
     query_LK = numbers.standard_normal((5, 11))
     key_LMK = numbers.standard_normal((5, 32, 11))
@@ -70,9 +71,9 @@ def test_sharpness_equals_entropy_and_deviation_in_plain_loops(is_scaled: bool) 
         entropies.append(-sum(weight * math.log(weight) for weight in weights) / math.log(32))
         tops.append(max(weights))
         scores += row
-    assert found.entropy == pytest.approx(sum(entropies) / 5)
-    assert found.largest == pytest.approx(sum(tops) / 5)
-    assert found.deviation == pytest.approx(float(np.std(scores)))
+    assert found["entropy"] == pytest.approx(sum(entropies) / 5)
+    assert found["largest"] == pytest.approx(sum(tops) / 5)
+    assert found["deviation"] == pytest.approx(float(np.std(scores)))
 
 
 @pytest.mark.parametrize("exponent", [0.0, 1.0, 2.0, 2.6])
@@ -108,11 +109,13 @@ def test_power_law_of_too_few_or_no_costs_is_refused(
 
 
 def test_laws_of_made_up_costs_give_the_longest_text_of_the_encoder() -> None:
-    costs = [
-        Cost(n, 1e-6 * n**2, 1e-7 * n**2, 1e-5 * n, 128 * n**2, 2048 * n) for n in (64, 128, 256)
+    rows = [
+        {"length": n, "seed": 1}
+        | dict(zip(COSTS, (1e-6 * n**2, 1e-7 * n**2, 1e-5 * n, 128 * n**2, 2048 * n), strict=True))
+        for n in (64, 128, 256)
     ]
-    laws = fit_laws(costs)
-    assert laws.explicit_bytes.length_at(2**30) == pytest.approx(math.sqrt(2**30 / 128))
+    laws = fit_laws(Cells(tuple(rows)))
+    assert laws["explicit_bytes"].length_at(2**30) == pytest.approx(math.sqrt(2**30 / 128))
     longest = longest_in(laws, "fast", 1.0)
     # 6 (1e-7 n² + 1e-5 n) = 1
     root = (-1e-5 + math.sqrt(1e-10 + 4 * 1e-7 / 6)) / (2 * 1e-7)

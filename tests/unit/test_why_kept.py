@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
 from pathlib import Path
@@ -10,9 +11,11 @@ import pytest
 
 from pellucid.errors import DataError
 from pellucid.lessons.why import Setting, measure_claim
-from pellucid.lessons.why.intervals import interval
+from pellucid.lessons.why.cells import interval, write
 from pellucid.lessons.why.kept import KeptCells
-from pellucid.lessons.why.record import from_record, to_record
+from pellucid.lessons.why.record import to_record
+
+PAGE = Path(__file__).parents[2] / "benchmarks" / "claims" / "page.py"
 
 
 def test_kept_cell_is_not_computed_again(tmp_path: Path) -> None:
@@ -81,19 +84,24 @@ def test_quick_setting_has_one_seed_and_full_three() -> None:
 
 
 def test_interval_is_that_of_student() -> None:
-    found = interval([1.0, 2.0, 3.0])
-    assert found.mean == 2
+    mean, low, high = interval([1.0, 2.0, 3.0])
+    assert mean == 2
     # t(0.975, 2) = 4.302653, the standard error 1 / √3.
-    assert found.high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-3)
-    assert found.low == pytest.approx(4 - found.high)
-    assert str(found) == "2 ± 2.5"
-    assert str(interval([4.0])) == "4"
-    assert math.isnan(interval([]).mean)
-    assert math.isnan(interval([1.0, math.inf]).high)
+    assert high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-3)
+    assert low == pytest.approx(4 - high)
+    assert write([1.0, 2.0, 3.0]) == "2 ± 2.5"
+    assert write([4.0]) == "4"
+    assert math.isnan(interval([])[0])
+    assert math.isnan(interval([1.0, math.inf])[2])
 
 
-def test_record_restores_a_measurement() -> None:
+def test_page_restores_a_measurement_from_its_record() -> None:
+    spec = importlib.util.spec_from_file_location("page_of_claims", PAGE)
+    assert spec is not None
+    assert spec.loader is not None
+    page = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(page)
     measured = measure_claim("scale", Setting(size="toy"))
     record = json.loads(json.dumps(to_record(measured)))
-    assert to_record(from_record(record)) == record
-    assert from_record(record).findings == measured.findings
+    assert to_record(page.from_record(record)) == record
+    assert page.from_record(record).findings == measured.findings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from importlib import import_module
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,29 +13,46 @@ import torch
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.lessons.why import Setting, measure_claim
-from pellucid.lessons.why.claims.fixed_size import ROWS
+from pellucid.lessons.why.cells import Cells, Column, interval, write
+from pellucid.lessons.why.claims import scale
+from pellucid.lessons.why.claims.fixed_size import ROWS, lay_out
+from pellucid.lessons.why.claims.length import crossing
+from pellucid.lessons.why.claims.norm import average_updates
+from pellucid.lessons.why.claims.position import KINDS
+from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
+from pellucid.lessons.why.distances import (
+    distance_of_maps,
+    error_of_matrix,
+    fit_of_offset,
+    judge_distance,
+    judge_matrix,
+)
 from pellucid.lessons.why.fits import PowerLaw, longest_below
-from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long import position, position_shown, scale, sums
-from pellucid.lessons.why.long.fixed_size import lay_out_in_buckets
-from pellucid.lessons.why.long.gradients import gradient_by_layer
-from pellucid.lessons.why.long.length import crossing
-from pellucid.lessons.why.long.moving import distance_of_maps
-from pellucid.lessons.why.long.norm import average_course
-from pellucid.lessons.why.long.offsets import error_of_matrix, fit_of_offset
-from pellucid.lessons.why.long.residual import deepest_learned
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict
+from pellucid.lessons.why.tiny.learn import thin, updates_until
 from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.machine.randomness import generator
 
-FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed_size", "padding")
+FORMS = ("scale", "position", "mask", "residual", "norm", "length", "fixed-size", "padding")
+
+
+@dataclass(frozen=True)
+class ToyLong(Setting):
+    """The long form with the sizes of a test, and with one seed."""
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        return (self.seed,)
+
+    def choose(self, quick: Any, toy: Any, full: Any = None) -> Any:
+        return toy
 
 
 @pytest.mark.parametrize("name", FORMS)
 def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> None:
-    measurement = import_module(f"pellucid.lessons.why.long.{name}").measure(Setting(size="toy"))
-    assert measurement.claim == name.replace("_", "-")
+    measurement = measure_claim(name, ToyLong(size="full"))
+    assert measurement.claim == name
     for finding in measurement.findings:
         assert finding.verdict.rule
         assert finding.verdict.numbers
@@ -44,18 +61,27 @@ def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> No
         assert all(len(row) == len(table.columns) for row in table.rows)
     for panel in measurement.plot.panels:
         assert all(len(series.x) == len(series.y) for series in panel.series)
-    assert json.loads(json.dumps(to_record(measurement)))["size"] == "toy"
+    assert json.loads(json.dumps(to_record(measurement)))["size"] == "full"
 
 
-@pytest.mark.parametrize(("size", "is_long"), [("full", True), ("toy", False), ("quick", False)])
-def test_only_full_measures_the_long_form(
-    monkeypatch: pytest.MonkeyPatch, size: Any, is_long: bool
-) -> None:
-    for folder in ("long", "claims"):
-        module = import_module(f"pellucid.lessons.why.{folder}.fixed_size")
-        monkeypatch.setattr(module, "measure", lambda setting, folder=folder: folder)
-    found: Any = measure_claim("fixed-size", Setting(size=size))
-    assert found == ("long" if is_long else "claims")
+def test_long_form_of_cache_at_toy_size_times_steps_and_texts() -> None:
+    measurement = measure_claim("cache", ToyLong(size="full"))
+    assert len(measurement.findings) == 3
+    (steps,) = [table for table in measurement.tables if table.columns[0] == "token"]
+    assert [row[0] for row in steps.rows] == [1, 4, 16]
+    # Two layers keep keys and values of width 24 in float32 for each token.
+    assert [row[4] for row in steps.rows] == [2 * 2 * 24 * 4 * n / 2**20 for n in (1, 4, 16)]
+
+
+def test_long_form_of_heads_at_toy_size_has_all_findings() -> None:
+    measurement = measure_claim("heads", ToyLong(size="full"))
+    assert len(measurement.findings) == 4
+    assert len(measurement.plot.panels) == 3
+    assert all(len(row) == len(table.columns) for table in measurement.tables for row in table.rows)
+
+
+def test_only_full_measures_the_long_form() -> None:
+    assert [Setting(size=size).is_long for size in ("full", "toy", "quick")] == [True, False, False]
 
 
 def test_fit_of_offset_is_perfect_for_sinusoids_and_nothing_for_random_tables() -> None:
@@ -132,7 +158,7 @@ def test_longest_below_inverts_a_power_law() -> None:
 
 def test_buckets_keep_every_sentence_and_waste_less_than_half() -> None:
     sentences = [[number] * length for number, length in enumerate((3, 11, 8, 17, 9, 19, 5))]
-    batches = lay_out_in_buckets(sentences, 19, rows=2)
+    batches = lay_out(sentences, "buckets", fixed=19, rows=2)
     assert sorted(one for batch, _ in batches for one in batch) == sorted(sentences)
     assert {width for _, width in batches} == {8, 16, 19}
     for batch, width in batches:
@@ -140,49 +166,52 @@ def test_buckets_keep_every_sentence_and_waste_less_than_half() -> None:
         assert all(len(one) <= width and (width == 8 or len(one) > width / 2) for one in batch)
 
 
-def test_sums_write_means_with_intervals_and_missing_numbers() -> None:
-    found = interval([0.1, 0.2, 0.3])
-    series = sums.series_of("a", (3, 5), ([0.1, 0.2, 0.3], [0.7]), scale=100)
+def test_cells_have_means_with_intervals_and_missing_numbers() -> None:
+    low = interval([0.1, 0.2, 0.3])[1]
+    shares = ((3, 0.1), (3, 0.2), (3, 0.3), (5, 0.7))
+    cells = Cells(
+        tuple({"seed": n, "size": size, "share": x} for n, (size, x) in enumerate(shares))
+    )
+    series = cells.line("a", "size", "share", scale=100)
     assert series.y == pytest.approx((20.0, 70.0))
-    assert series.low == pytest.approx((100 * found.low, 70.0))
-    assert sums.write([0.1, 0.2, 0.3], scale=100).startswith("20 ± ")
-    assert sums.write([]) == sums.write([math.nan]) == "–"
-    assert sums.write([3e-7]) == "3e−07"
+    assert series.low == pytest.approx((100 * low, 70.0))
+    table = cells.table("a", "size", [Column("b", "share", scale=100)])
+    assert str(table.rows[0][1]).startswith("20 ± ")
+    assert write([]) == write([math.nan]) == "–"
+    assert write([3e-7]) == "3e−07"
 
 
-def test_sums_in_logarithms_have_geometric_means_and_intervals_above_zero() -> None:
-    series = sums.series_of("a", (3, 5), ([0.01, 1.0, 100.0], [0.0, 2.0]), in_logarithms=True)
+def test_cells_in_logarithms_have_geometric_means_and_intervals_above_zero() -> None:
+    numbers = ((3, 0.01), (3, 1.0), (3, 100.0), (5, 0.0), (5, 2.0))
+    cells = Cells(tuple({"size": size, "number": number} for size, number in numbers))
+    series = cells.line("a", "size", "number", is_log=True)
     assert series.y == pytest.approx((1.0, 1.0))
     assert 0 < series.low[0] < 0.01
     assert series.low[0] * series.high[0] == pytest.approx(1.0)
-    assert interval([0.01, 1.0, 100.0]).low < 0
+    assert interval([0.01, 1.0, 100.0])[1] < 0
 
 
-def test_sums_count_updates_for_good_and_thin_a_course() -> None:
-    assert sums.updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
-    assert sums.updates_until([0.1, 0.6], 0.5) is None
-    assert sums.updates_until([math.nan], 0.5) is None
-    assert sums.thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
+def test_updates_are_counted_for_good_and_a_course_is_thinned() -> None:
+    assert updates_until([3.0, 0.1, 2.0, 0.3, 0.2], 0.5) == 4
+    assert updates_until([0.1, 0.6], 0.5) is None
+    assert updates_until([math.nan], 0.5) is None
+    assert thin([1.0, 3.0, 5.0], 2) == [2.0, 5.0]
 
 
-def test_average_course_has_learned_only_if_every_seed_has() -> None:
-    runs: list[dict[str, Any]] = [
-        {"updates": count, "test_loss": 0.1, "exact": 1.0} for count in (50, 70)
-    ]
-    assert average_course("post", 0.01, runs).updates == 60
-    runs.append({"updates": None, "test_loss": 0.9, "exact": 0.1})
-    course = average_course("post", 0.01, runs)
-    assert course.updates is None
-    assert course.test_loss == 0.9
-    assert course.exact == pytest.approx(0.7)
+def test_average_updates_are_infinite_unless_every_seed_learned() -> None:
+    rows = ({"updates": 50}, {"updates": 70}, {"updates": None})
+    assert average_updates(Cells(rows[:2])) == 60
+    assert average_updates(Cells(rows)) == math.inf
 
 
 def test_deepest_learned_ends_at_the_first_depth_that_fails() -> None:
-    learned, failed = {"updates": 9}, {"updates": None}
-    taught: Any = {("a", 1): [learned], ("a", 3): [learned, failed], ("a", 7): [learned]}
-    assert deepest_learned(taught, "a", (1, 3, 7)) == 1
-    taught["a", 1] = [failed]
-    assert deepest_learned(taught, "a", (1, 3, 7)) == 0
+    rows = [
+        {"depth": depth, "seed": seed, "updates": None if (depth, seed) == (3, 2) else 9}
+        for depth in (1, 3, 7)
+        for seed in (1, 2)
+    ]
+    assert deepest_learned(Cells(tuple(rows))) == 1
+    assert deepest_learned(Cells(({"depth": 1, "seed": 3, "updates": None}, *rows))) == 0
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str) -> None:
@@ -203,14 +232,15 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str) -> None:
 def test_scale_is_judged_by_the_updates_to_learn(
     unit: tuple[int, int], xavier: tuple[int, int], outcome: str, condition: str
 ) -> None:
-    taught: scale.Taught = {}
-    for start, counts in (("unit", unit), ("Xavier", xavier)):
-        for width, count in zip((8, 64), counts, strict=True):
-            taught[start, width, True] = [{"updates": count}]
-            taught[start, width, False] = [{"updates": 100}]
-    expect(scale.judge_learning(taught, (8, 64), 200), outcome, condition)
-    never: scale.Taught = {key: [{"updates": None}] for key in taught}
-    expect(scale.judge_learning(never, (8, 64), 200), "fails", "")
+    rows = [
+        {"start": start, "width": width, "how": how, "seed": 1, "updates": updates}
+        for start, counts in (("unit", unit), ("Xavier", xavier))
+        for width, count in zip((8, 64), counts, strict=True)
+        for how, updates in ((scale.SCALED, count), (scale.RAW, 100))
+    ]
+    expect(scale.judge_learning(Cells(tuple(rows)), 200), outcome, condition)
+    never = Cells(tuple(row | {"updates": None} for row in rows))
+    expect(scale.judge_learning(never, 200), "fails", "")
 
 
 @pytest.mark.parametrize(
@@ -220,8 +250,8 @@ def test_scale_is_judged_by_the_updates_to_learn(
 def test_matrix_is_judged_by_its_error_and_by_learned_tables(
     error: float, fit: float, outcome: str
 ) -> None:
-    learned = [{"encoder": [0.99], "decoder": [fit]}]
-    expect(position.judge_matrix(error, learned, [1.0]), outcome, "")
+    learned = Cells(({"encoder": 0.99, "decoder": fit, "waves": 1.0},))
+    expect(judge_matrix(error, learned), outcome, "")
 
 
 @pytest.mark.parametrize(
@@ -236,5 +266,5 @@ def test_relative_positions_are_judged_by_moving_maps(
     by_word: float, by_place: float, outcome: str, condition: str
 ) -> None:
     moved = {"moved_by_word": by_word, "moved_by_place": by_place}
-    order = {kind: [moved] for kind in position_shown.KINDS}
-    expect(position.judge_distance(order), outcome, condition)
+    order = Cells(tuple({"kind": kind, **moved} for kind in KINDS))
+    expect(judge_distance(order), outcome, condition)

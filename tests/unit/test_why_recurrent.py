@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import pairwise
 
 import pytest
 import torch
 
-from pellucid.lessons.why.claims import gradients, memory, order
+from pellucid.lessons.why.cells import Cells, write
+from pellucid.lessons.why.claims import gradients, memory, order, parallel
 from pellucid.lessons.why.claims.gradients import gradient_from_last, gradient_without_gates
-from pellucid.lessons.why.long import parallel
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
+from pellucid.lessons.why.claims.memory import SPANS, draw_corpus, tabulate_corpus, translate_corpus
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.by_length import SPANS, measure_corpus
-from pellucid.lessons.why.tiny.corpus import draw_corpus
 from pellucid.lessons.why.tiny.forms import FORMS, Form, count_weights, make_form
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.letters import (
@@ -26,7 +23,6 @@ from pellucid.lessons.why.tiny.letters import (
     share_right,
     study,
 )
-from pellucid.lessons.why.tiny.own import put_own_words, train_on
 from pellucid.lessons.why.tiny.uneven import draw_uneven, kind_of, order_of
 from pellucid.lessons.why.tiny.words import END, PAD, START, make_pair_batch
 from pellucid.machine.randomness import generator
@@ -190,7 +186,7 @@ def test_own_words_are_those_that_the_model_decodes() -> None:
         for place, side in enumerate((tiny.source, tiny.target))
     )
     batch = make_pair_batch(sources, targets)
-    own = put_own_words(tiny, batch)
+    own = parallel.put_own_words(tiny, batch)
     assert own.target_out_BT is batch.target_out_BT
     with torch.no_grad():
         logits_BTV = tiny.model(own.source_BS, own.target_in_BT, own.source_mask_BS)
@@ -210,13 +206,13 @@ def test_own_words_are_those_that_the_model_decodes() -> None:
 def test_own_words_of_a_perfect_model_are_the_correct_ones() -> None:
     pairs = [("a b", "x y"), ("b a", "y x"), ("a", "x"), ("b", "y")]
     tiny = make_tiny(pairs, seed=1, d_model=16, d_ff=32, num_heads=2)
-    train_on(tiny, pairs, is_own=False, updates=60, seed=1, rows=4)
+    parallel.train_on(tiny, pairs, is_own=False, updates=60, seed=1, rows=4)
     assert count_exact(tiny, pairs) == 1.0
     batch = make_pair_batch(
         tiny.source.encode_all([source for source, _ in pairs]),
         tiny.target.encode_all([target for _, target in pairs]),
     )
-    assert torch.equal(put_own_words(tiny, batch).target_in_BT, batch.target_in_BT)
+    assert torch.equal(parallel.put_own_words(tiny, batch).target_in_BT, batch.target_in_BT)
 
 
 def test_corpus_is_cut_into_words_and_marks_and_spans_cover_it() -> None:
@@ -229,25 +225,26 @@ def test_corpus_is_cut_into_words_and_marks_and_spans_cover_it() -> None:
 
 
 def test_corpus_is_translated_by_every_form_in_both_readings() -> None:
-    found = measure_corpus(Setting(size="toy", seed=3), sentences=60, updates=2, tests=60)
-    assert [one.form for one in found] == [*FORMS, *FORMS]
-    assert [one.reading for one in found] == ["equal updates"] * 4 + ["equal time"] * 4
-    for one in found:
-        assert len(one.scores) == len(SPANS)
-        assert all(0 <= score <= 100 for row in one.scores for score in row)
-    table = memory._corpus_table(found)
-    assert table.rows[3][:2] == ("Transformer", "equal updates")
-    assert table.rows[3][2] == f"{found[3].scores[0][0]:.1f}"
+    found = translate_corpus(Setting(size="toy", seed=3), sentences=60, updates=2, tests=60)
+    assert [one["form"] for one in found.rows] == [*FORMS, *FORMS]
+    assert [one["reading"] for one in found.rows] == ["equal updates"] * 4 + ["equal time"] * 4
+    for one in found.rows:
+        assert len(one["scores"]) == len(SPANS)
+        assert all(0 <= score <= 100 for score in one["scores"])
+    table = tabulate_corpus(found)
+    assert table.rows[3] == ("Transformer", "equal updates", *found.rows[3]["scores"])
 
 
 def test_line_over_seeds_has_means_with_cut_intervals() -> None:
-    line = line_over_seeds("x", (5, 7), [[0.9, 1.0, 1.1], [0.5] * 3], scale=100, ends=(0, 1))
+    shares = ((5, 0.9), (5, 1.0), (5, 1.1), (7, 0.5), (7, 0.5), (7, 0.5))
+    cells = Cells(tuple({"length": length, "share": share} for length, share in shares))
+    line = cells.line("x", "length", "share", scale=100, ends=(0, 100))
     assert line.y == pytest.approx((100, 50))
     assert line.high == pytest.approx((100, 50))
     assert line.low[0] == pytest.approx(100 - 100 * 4.303 * 0.1 / 3**0.5)
-    assert line_over_seeds("x", (5,), [[0.5]]).low == ()
-    assert write_over_seeds([1.0, 2.0, 3.0], ".1f") == "2.0 ± 2.5"
-    assert write_over_seeds([2.0], ".1f") == "2.0"
+    assert Cells(({"length": 5, "share": 0.5},)).line("x", "length", "share").low == ()
+    assert write([1.0, 2.0, 3.0], ".1f") == "2.0 ± 2.5"
+    assert write([2.0]) == "2"
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
@@ -269,20 +266,19 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
 def test_memory_is_judged_by_the_first_letter_of_the_longest(
     vector: float, additive: float, transformer: float, outcome: str
 ) -> None:
-    shares: memory.Shares = {
-        ("fixed vector", 5): [1.0],
-        ("fixed vector", 50): [vector],
-        ("additive", 5): [1.0],
-        ("additive", 50): [additive],
-        ("Transformer", 5): [1.0],
-        ("Transformer", 50): [transformer],
-    }
-    expect(memory.judge(shares), outcome)
-    assert "up to 5" in memory.judge(shares).numbers
+    shares = {"fixed vector": vector, "additive": additive, "Transformer": transformer}
+
+    def judge(*last: tuple[int, float]) -> Verdict:
+        return memory.judge(Cells(tuple(
+            {"form": form, "length": length, "seed": 1, "share": one}
+            for form, share in shares.items() for length, one in ((5, 1.0), (50, share), *last)
+        )))  # fmt: skip
+
+    expect(judge(), outcome)
+    assert "up to 5" in judge().numbers
     # A length that the Transformer did not learn in so many updates does not count.
-    longer = {**shares, **{(form, 400): [0.1] for form, _ in shares}}
-    expect(memory.judge(longer), outcome)
-    assert "at 400 letters" in memory.judge(longer).numbers
+    expect(judge((400, 0.1)), outcome)
+    assert "at 400 letters" in judge((400, 0.1)).numbers
 
 
 @pytest.mark.parametrize(
@@ -298,22 +294,18 @@ def test_memory_is_judged_by_the_first_letter_of_the_longest(
 def test_gradients_are_judged_by_the_largest_distance(
     untrained: float, trained: float, transformer: float, outcome: str, condition: str
 ) -> None:
-    found = {
-        stage: {"fixed vector": [[1.0, 0.5, left]], "Transformer": [[1.0, 1.0, transformer]]}
-        for stage, left in (("untrained", untrained), ("trained", trained))
-    }
-    expect(gradients.judge(found), outcome, condition)
+    rows = [
+        {"form": form, "distance": distance, "seed": 1, "untrained": before, "trained": after}
+        for form, ends in (
+            ("fixed vector", (untrained, trained)),
+            ("Transformer", (transformer, transformer)),
+        )
+        for distance, (before, after) in enumerate(((1.0, 1.0), (0.5, 0.5), ends), start=1)
+    ]
+    expect(gradients.judge(Cells(tuple(rows))), outcome, condition)
 
 
-GOOD = {
-    "right": 1.0,
-    "order": 0.0,
-    "words": 0.0,
-    "missing": 0.0,
-    "length shorter": 0.0,
-    "length equal": 0.0,
-    "length longer": 0.0,
-}
+GOOD = {"right": 1.0, "order": 0.0, "words": 0.0, "missing": 0.0}
 
 
 @pytest.mark.parametrize(
@@ -329,10 +321,8 @@ def test_order_is_judged_by_words_in_a_wrong_order(
     vector: float, additive: float, transformer: float, outcome: str
 ) -> None:
     shares = {"fixed vector": vector, "additive": additive, "Transformer": transformer}
-    expect(
-        order.judge_order({form: [{**GOOD, "order": share}] for form, share in shares.items()}),  # type: ignore[misc]
-        outcome,
-    )
+    rows = [GOOD | {"form": form, "seed": 1, "order": share} for form, share in shares.items()]
+    expect(order.judge_order(Cells(tuple(rows))), outcome)
 
 
 @pytest.mark.parametrize(
@@ -347,18 +337,17 @@ def test_order_is_judged_by_words_in_a_wrong_order(
 def test_size_is_judged_by_lists_of_other_and_of_the_same_size(
     uneven: float, even: float, additive: float, outcome: str, condition: str
 ) -> None:
-    def errors(other: float, same: float) -> list[order.Errors]:
-        return [{**GOOD, "length shorter": other, "length longer": other, "length equal": same}]
+    def judge(*transformer: float) -> Verdict:
+        shares = {"fixed vector": (uneven, even), "additive": (additive, 0.0)}
+        return order.judge_size(Cells(tuple(
+            {"form": form, "seed": 1, "length shorter": other, "length longer": other,
+             "length equal": same}
+            for form, (other, same) in {**shares, "Transformer": transformer}.items()
+        )))  # fmt: skip
 
-    found: dict[Form, list[order.Errors]] = {
-        "fixed vector": errors(uneven, even),
-        "additive": errors(additive, 0.0),
-        "Transformer": errors(0.0, 0.0),
-    }
-    expect(order.judge_size(found), outcome, condition)
-    as_bad = {**found, "Transformer": errors(uneven, uneven - 0.1)}
+    expect(judge(0.0, 0.0), outcome, condition)
     if uneven - even >= 0.05:
-        expect(order.judge_size(as_bad), "fails")
+        expect(judge(uneven, uneven - 0.1), "fails")
 
 
 @pytest.mark.parametrize(
@@ -376,20 +365,25 @@ def test_sequence_is_judged_by_tokens_per_second(
     outcome: str,
     condition: str,
 ) -> None:
-    def speeds(fast: tuple[float, float]) -> parallel.Speeds:
-        return {
+    def cells(fast: tuple[float, float]) -> Cells:
+        speeds = {
             ("fixed vector", 8): [9.0, 11.0],
             ("fixed vector", 64): [10.0],
             ("Transformer", 8): [fast[0]],
             ("Transformer", 64): [fast[1]],
         }
+        return Cells(tuple(
+            {"form": form, "length": length, "seed": seed, "speed": speed}
+            for (form, length), found in speeds.items() for seed, speed in enumerate(found)
+        ))  # fmt: skip
 
-    expect(parallel.judge_sequence(speeds(transformer), speeds(encoder)), outcome, condition)
+    expect(parallel.judge_sequence(cells(transformer), cells(encoder)), outcome, condition)
 
 
 def test_races_of_several_seeds_are_averaged() -> None:
-    from pellucid.lessons.why.claims.parallel import Race
-
-    first = Race(5, 1.0, 4.0, 2.0, 2.0, 1e-9)
-    second = replace(first, pass_seconds=3.0, gradient_difference=1e-8)
-    assert parallel._average([[first], [second]]) == [Race(5, 2.0, 4.0, 2.0, 2.0, 1e-8)]
+    first = {"length": 5, "seed": 1, "pass_seconds": 1.0, "loop_seconds": 4.0, "pass_loss": 2.0,
+             "loop_loss": 2.0, "gradient_difference": 1e-9}  # fmt: skip
+    second = first | {"seed": 2, "pass_seconds": 3.0, "gradient_difference": 1e-8}
+    (race,) = parallel.average_races(Cells((first, second))).rows
+    assert race["pass_seconds"] == race["speedup"] == 2.0
+    assert race["gradient_difference"] == 1e-8

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from pellucid.lessons.why.cells import Cells
 from pellucid.lessons.why.claims import (
     cache,
     diagonal,
@@ -24,7 +24,6 @@ from pellucid.lessons.why.claims import (
 )
 from pellucid.lessons.why.fits import PowerLaw
 from pellucid.lessons.why.result import Verdict
-from pellucid.lessons.why.rows import OwnWeight
 
 
 def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
@@ -48,47 +47,52 @@ def expect(verdict: Verdict, outcome: str, part_of_condition: str = "") -> None:
 def test_scale_is_judged_by_what_is_left_of_the_gradient(
     raw: float, scaled: float, alike: float, outcome: str
 ) -> None:
-    def run(left: float) -> list[scale.Sharpness]:
-        return [scale.Sharpness(8, 1, 1, 1, 2.0), scale.Sharpness(512, 1, 1, 1, 2.0 * left)]
+    rows = [
+        {"kind": kind, "how": how, "width": width, "seed": 1, "gradient": gradient}
+        for kind, how, left in (
+            ("independent", scale.RAW, raw),
+            ("independent", scale.SCALED, scaled),
+            ("alike", scale.RAW, raw),
+            ("alike", scale.SCALED, alike),
+        )
+        for width, gradient in ((8, 2.0), (512, 2.0 * left))
+    ]
+    expect(scale.judge(Cells(tuple(rows))), outcome)
 
-    runs: dict[tuple[scale.Kind, bool], list[scale.Sharpness]] = {
-        ("independent", False): run(raw),
-        ("independent", True): run(scaled),
-        ("alike", False): run(raw),
-        ("alike", True): run(alike),
-    }
-    expect(scale.judge(runs), outcome)
 
-
-FAIR = mask.Taught(training_loss=0.1, test_loss=0.1, exact=0.9, weight_on_next=0.0)
-CHEAT = mask.Taught(training_loss=0.001, test_loss=0.001, exact=0.01, weight_on_next=0.8)
+FAIR = {"training_loss": 0.1, "exact": 0.9, "weight_on_next": 0.0}
+CHEAT = {"training_loss": 0.001, "exact": 0.01, "weight_on_next": 0.8}
 
 
 @pytest.mark.parametrize(
     ("fair", "cheat", "outcome"),
     [
         (FAIR, CHEAT, "holds"),
-        (FAIR, replace(CHEAT, weight_on_next=0.2), "holds only if"),
-        (FAIR, replace(CHEAT, training_loss=0.09), "fails"),
-        (FAIR, replace(CHEAT, exact=0.8), "fails"),
-        (replace(FAIR, training_loss=0.01), CHEAT, "fails"),
-        (replace(FAIR, exact=0.0), replace(CHEAT, exact=0.0), "fails"),
+        (FAIR, CHEAT | {"weight_on_next": 0.2}, "holds only if"),
+        (FAIR, CHEAT | {"training_loss": 0.09}, "fails"),
+        (FAIR, CHEAT | {"exact": 0.8}, "fails"),
+        (FAIR | {"training_loss": 0.01}, CHEAT, "fails"),
+        (FAIR | {"exact": 0.0}, CHEAT | {"exact": 0.0}, "fails"),
     ],
 )
 def test_mask_is_judged_by_loss_decoding_and_weights(
-    fair: mask.Taught, cheat: mask.Taught, outcome: str
+    fair: dict[str, float], cheat: dict[str, float], outcome: str
 ) -> None:
-    expect(mask.judge({True: fair, False: cheat}, floor=0.09), outcome)
+    rows = [
+        {"depth": 1, "model": model, "seed": 1, "floor": 0.09} | numbers
+        for model, numbers in ((mask.MASKED, fair), (mask.OPEN, cheat))
+    ]
+    expect(mask.judge(Cells(tuple(rows))), outcome)
 
 
 def laws(explicit: float, fast: float, memory: float, lean: float, factor: float) -> length.Laws:
-    return length.Laws(
-        PowerLaw(factor, explicit),
-        PowerLaw(factor / 5, fast),
-        PowerLaw(factor, 1),
-        PowerLaw(128, memory),
-        PowerLaw(2048, lean),
-    )
+    return {
+        "explicit_seconds": PowerLaw(factor, explicit),
+        "fast_seconds": PowerLaw(factor / 5, fast),
+        "rest_seconds": PowerLaw(factor, 1),
+        "explicit_bytes": PowerLaw(128, memory),
+        "fast_bytes": PowerLaw(2048, lean),
+    }
 
 
 @pytest.mark.parametrize(
@@ -125,8 +129,12 @@ def test_page_is_judged_by_the_time_of_two_pages(factor: float, outcome: str) ->
 def test_padding_is_judged_by_what_it_changes(
     numbers: tuple[float, float, float, float], outcome: str
 ) -> None:
-    harmless = padding.Padded(1, 0.0, 0.0, 0.0, 0.0)
-    expect(padding.judge([harmless, padding.Padded(8, *numbers)]), outcome)
+    names = ("masked_difference", "masked_changed", "open_difference", "open_changed")
+    rows = [
+        dict(zip(names, one, strict=True), num_padding=amount, seed=1)
+        for amount, one in ((1, (0.0, 0.0, 0.0, 0.0)), (8, numbers))
+    ]
+    expect(padding.judge(Cells(tuple(rows))), outcome)
 
 
 @pytest.mark.parametrize(
@@ -136,14 +144,17 @@ def test_padding_is_judged_by_what_it_changes(
 def test_fixed_size_is_judged_by_the_best_other_speed(
     mixed: float, alike: float, outcome: str
 ) -> None:
-    def speeds(fixed: float) -> list[fixed_size.Speed]:
-        ways = {"one at a time": 30.0, "fixed size": fixed, "longest of batch": 100.0}
-        return [fixed_size.Speed(way, 0.5, speed) for way, speed in ways.items()]
+    rows = [
+        {"kind": kind, "way": way, "seed": 1, "sentences_per_second": speed}
+        for kind, fixed in (("mixed", mixed), ("alike", alike))
+        for way, speed in (
+            ("one at a time", 30.0), ("fixed size", fixed), ("longest of batch", 100.0)
+        )
+    ]  # fmt: skip
+    expect(fixed_size.judge(Cells(tuple(rows))), outcome)
 
-    expect(fixed_size.judge(speeds(mixed), speeds(alike)), outcome)
 
-
-WRITTEN = cache.Written(8, 8, 36, 10, 90, 0.1, 0.4, 1e-7)
+WRITTEN = {"length": 8, "seed": 1, "cached_keys": 8, "plain_keys": 36, "difference": 1e-7}
 
 
 @pytest.mark.parametrize(
@@ -158,15 +169,19 @@ WRITTEN = cache.Written(8, 8, 36, 10, 90, 0.1, 0.4, 1e-7)
 def test_kept_keys_are_judged_by_their_change(
     decoder: float, encoder: float, difference: float, outcome: str
 ) -> None:
-    kept = [cache.Kept(0, 0.0, 0.0), cache.Kept(1, decoder, encoder)]
-    expect(cache.judge_kept(kept, [replace(WRITTEN, difference=difference)]), outcome)
+    keys = [{"decoder": 0.0, "encoder": 0.0}, {"decoder": decoder, "encoder": encoder}]
+    written = Cells((WRITTEN | {"difference": difference},))
+    expect(cache.judge_kept(Cells(tuple(keys)), written), outcome)
 
 
 def test_rows_of_a_step_are_judged_with_and_without_kept_keys() -> None:
-    expect(cache.judge_rows([WRITTEN]), "holds only if", "kept")
-    expect(cache.judge_rows([replace(WRITTEN, plain_keys=8)]), "holds")
-    expect(cache.judge_rows([replace(WRITTEN, cached_keys=36)]), "fails")
-    expect(cache.judge_rows([replace(WRITTEN, difference=0.5)]), "fails")
+    def judge(**changed: float) -> Verdict:
+        return cache.judge_rows(Cells((WRITTEN | changed,)))
+
+    expect(judge(), "holds only if", "kept")
+    expect(judge(plain_keys=8), "holds")
+    expect(judge(cached_keys=36), "fails")
+    expect(judge(difference=0.5), "fails")
 
 
 @pytest.mark.parametrize(
@@ -182,11 +197,12 @@ def test_rows_of_a_step_are_judged_with_and_without_kept_keys() -> None:
 def test_parallel_is_judged_by_times_and_equal_gradients(
     speedups: tuple[float, float], off: float, outcome: str, condition: str
 ) -> None:
-    races = [
-        parallel.Race(words, 1.0, speedup, 2.0, 2.0, off)
+    rows = [
+        {"length": words, "seed": 1, "pass_seconds": 1.0, "loop_seconds": speedup,
+         "pass_loss": 2.0, "loop_loss": 2.0, "gradient_difference": off}
         for words, speedup in zip((4, 16), speedups, strict=True)
-    ]
-    expect(parallel.judge(races), outcome, condition)
+    ]  # fmt: skip
+    expect(parallel.judge(parallel.average_races(Cells(tuple(rows)))), outcome, condition)
 
 
 @pytest.mark.parametrize(
@@ -202,15 +218,15 @@ def test_parallel_is_judged_by_times_and_equal_gradients(
 def test_examples_are_judged_by_scores_then_by_effect(
     scores: tuple[float, float], occlusion: float, outcome: str, condition: str
 ) -> None:
-    found = [
-        examples.Tied(0, 0.0, 0.0, 0.1, 0.1, 0.0, 0.5, 0.5),
-        examples.Tied(1000, *scores, 0.1, 0.1, occlusion, 0.9, 0.9),
-    ]
-    expect(examples.judge_score([found]), outcome, condition)
+    first, last = (
+        {"count": count, "seed": 1, "it_score": it, "tasted_score": tasted, "occlusion": effect}
+        for count, it, tasted, effect in ((0, 0.0, 0.0, 0.0), (1000, *scores, occlusion))
+    )
+    expect(examples.judge_score(Cells((first, last))), outcome, condition)
     if outcome == "holds":
-        between = replace(found[0], count=10, tasted_score=9.0)
-        unsteady = [found[0], between, found[1]]
-        expect(examples.judge_score([unsteady]), "holds only if", "rise and fall")
+        between = first | {"count": 10, "tasted_score": 9.0}
+        unsteady = Cells((first, between, last))
+        expect(examples.judge_score(unsteady), "holds only if", "rise and fall")
 
 
 @pytest.mark.parametrize(
@@ -225,38 +241,53 @@ def test_examples_are_judged_by_scores_then_by_effect(
 def test_examples_are_enough_when_pronouns_are_right(
     accuracies: tuple[float, ...], outcome: str, condition: str
 ) -> None:
-    found = [
-        examples.Tied(count, 0.0, 0.0, 0.0, 0.0, 2.0, share, 1.0)
+    found = Cells(tuple(
+        {"count": count, "seed": 1, "accuracy": share, "control": 1.0}
         for count, share in zip((0, 10, 30), accuracies, strict=False)
-    ]
+    ))  # fmt: skip
     expect(examples.judge_correct(found), outcome, condition)
-    always_pizza = [replace(one, control=0.0) for one in found]
+    always_pizza = found.add(control=lambda row: 0.0)
     expect(examples.judge_correct(always_pizza), "fails")
 
 
 def test_diagonal_is_judged_by_heads_then_without_projections() -> None:
-    low = OwnWeight("layer 0 head 0", 0.1, 0.1, 0.1, 0.1)
-    high = OwnWeight("layer 1 head 3", 0.9, 0.8, 0.7, 0.6)
+    low, high = (
+        {"highest": share, "ranks": share, "first": share, "chance": 0.0, "chance_first": 0.0}
+        for share in (0.1, 0.9)
+    )
+
+    def cells(heads: Any, plain: Any, decoder: Any = ()) -> Cells:
+        rows = [
+            {"kind": diagonal.TRAINED, "part": part, "place": f"layer 9 head {n}", "seed": 1} | one
+            for part, found in (("encoder", heads), ("decoder", decoder))
+            for n, one in enumerate(found)
+        ]
+        where = {"kind": diagonal.PLAIN, "part": "encoder", "place": diagonal.PLAIN, "seed": 1}
+        return Cells((*rows, where | plain))
+
     for judge in (diagonal.judge, diagonal.judge_similar):
-        expect(judge([high, high], low), "holds")
-        expect(judge([low, low, high], low), "holds only if", "layer 1 head 3")
-        expect(judge([low], high), "holds only if", "without projections")
-        expect(judge([low], low), "fails")
-    expect(diagonal.judge([low], high, [low, high]), "holds only if", "head 3 of the decoder")
+        expect(judge(cells([high, high], low)), "holds")
+        expect(judge(cells([low, low, high], low)), "holds only if", "layer 9 head 2")
+        expect(judge(cells([low], high)), "holds only if", "without projections")
+        expect(judge(cells([low], low)), "fails")
+    of_decoder = diagonal.judge(cells([low], high, [low, high]))
+    expect(of_decoder, "holds only if", "head 1 of the decoder")
 
 
-def head(name: str, feature: str | None) -> heads.Head:
-    lifts = tuple(3.0 if one == feature else 1.0 for one in heads.FEATURES)
-    return heads.Head(name, lifts, 0.01, 0.4)
+def head(name: str | None) -> dict[str, Any]:
+    lifts = {one: 3.0 if one == name else 1.0 for one in heads.FEATURES}
+    return {"loss": 0.01, "nearest": 0.4, **heads.name_feature(lifts)}
 
 
 def test_heads_are_judged_by_clear_unique_and_linguistic_features() -> None:
-    antecedent, article = head("a", "antecedent"), head("b", "article")
-    assert [antecedent.feature, head("c", None).feature] == ["antecedent", "–"]
-    expect(heads.judge([antecedent, article]), "holds")
-    expect(heads.judge([antecedent, head("b", "antecedent")]), "holds only if", "share")
-    expect(heads.judge([antecedent, head("b", "previous")]), "holds only if", "place")
-    expect(heads.judge([head("a", None), head("b", None)]), "fails")
+    def judge(*names: str | None) -> Verdict:
+        return heads.judge(Cells(tuple(map(head, names))))
+
+    assert [head(name)["feature"] for name in ("antecedent", None)] == ["antecedent", "–"]
+    expect(judge("antecedent", "article"), "holds")
+    expect(judge("antecedent", "antecedent"), "holds only if", "share")
+    expect(judge("antecedent", "previous"), "holds only if", "place")
+    expect(judge(None, None), "fails")
 
 
 @pytest.mark.parametrize(
@@ -271,8 +302,9 @@ def test_heads_are_judged_by_clear_unique_and_linguistic_features() -> None:
 def test_order_is_judged_by_shuffling_and_by_training(
     changes: tuple[float, float, float], exact: float, outcome: str
 ) -> None:
-    ordered = [position.Ordered("with", 1.0, 0.0), position.Ordered("without", exact, 1.0)]
-    expect(position.judge_order(position.Shuffled(*changes, 1.0), ordered), outcome)
+    shuffled = dict(zip(position.SHUFFLED, (*changes, 1.0), strict=True))
+    order = ({"kind": "sinusoidal", "exact": 1.0}, {"kind": "none", "exact": exact})
+    expect(position.judge_order(Cells((shuffled,)), Cells(order)), outcome)
 
 
 @pytest.mark.parametrize(
@@ -299,11 +331,12 @@ KINDS = ("residual and norm", "norm only", "neither")
 def test_residual_gradient_is_judged_at_the_deepest(
     gradients: tuple[float, float, float], outcome: str, condition: str
 ) -> None:
-    found = {
-        kind: [residual.Deep(1, 1.0, 0.5), residual.Deep(6, gradient, 0.5)]
+    rows = [
+        {"kind": kind, "depth": depth, "seed": 1, "share": share}
         for kind, gradient in zip(KINDS, gradients, strict=True)
-    }
-    expect(residual.judge_gradient(found), outcome, condition)
+        for depth, share in ((1, 1.0), (6, gradient))
+    ]
+    expect(residual.judge_gradient(Cells(tuple(rows))), outcome, condition)
 
 
 @pytest.mark.parametrize(
@@ -322,21 +355,22 @@ def test_residual_knowledge_is_judged_by_words_and_training(
     outcome: str,
     condition: str,
 ) -> None:
-    found = {
-        kind: [residual.Deep(6, 1.0, difference)]
-        for kind, difference in zip(KINDS, differences, strict=True)
-    }
-    trained = {kind: (1.0, right) for kind, right in zip(KINDS, rights, strict=True)}
-    expect(residual.judge_knowledge(found, trained), outcome, condition)
-
-
-def courses(**updates: tuple[int | None, ...]) -> list[norm.Course]:
-    """Trainings whose norms learned after so many updates at each rate."""
-    return [
-        norm.Course(place, float(rate), 9.0 if number is None else 0.1, 0.5, number)
-        for place, numbers in updates.items()
-        for rate, number in enumerate(numbers)
+    rows = [
+        {"kind": kind, "depth": 6, "seed": 1, "difference": left, "exact": right, "updates": 9}
+        for kind, left, right in zip(KINDS, differences, rights, strict=True)
     ]
+    expect(residual.judge_knowledge(Cells(tuple(rows)), Cells(tuple(rows))), outcome, condition)
+
+
+def courses(**updates: tuple[int | None, ...]) -> Cells:
+    """Trainings whose norms learned after so many updates at each rate."""
+    rows = [
+        {"norm": name, "rate": float(rate), "seed": 1, "updates": number,
+         "test_loss": 9.0 if number is None else 0.1}
+        for name, place in norm.NORMS.items()
+        for rate, number in enumerate(updates[place])
+    ]  # fmt: skip
+    return Cells(tuple(rows))
 
 
 DEEP: Any = {"post": (80, None), "pre": (50, 90), "none": (None, None)}

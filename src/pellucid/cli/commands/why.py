@@ -64,7 +64,7 @@ def why(
     are those of this machine, everything else depends on the seed. The minute is that
     of two cores.
     """
-    from pellucid.lessons.why.registry import CLAIMS
+    from pellucid.lessons.why.claim import CLAIMS
 
     if claim is None or list_:
         _list_claims(json, png=png, full=full, results=results, seed=seed != 1, threads=threads)
@@ -112,7 +112,7 @@ def why(
 
 def _list_claims(is_json: bool, **given: object) -> None:
     """Write the names of all claims with their questions; options that were given do nothing."""
-    from pellucid.lessons.why.registry import CLAIMS
+    from pellucid.lessons.why.claim import CLAIMS
 
     for name, value in given.items():
         if value:

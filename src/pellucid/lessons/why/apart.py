@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -13,8 +14,8 @@ from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.lexicon import ADJECTIVES
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.tiny.between import draw_hesitant
 from pellucid.lessons.why.tiny.learn import Tiny
+from pellucid.lessons.why.tiny.pizza import draw_hesitant
 from pellucid.lessons.why.tiny.words import START
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
@@ -48,37 +49,22 @@ class Case:
     is_far: bool = True
 
 
-@dataclass(frozen=True)
-class Apart:
-    """What a model makes of an antecedent at a distance.
-
-    Attributes:
-        words: the words put between.
-        place: the attention and the row that were looked at.
-        weight: there on the antecedent, averaged over sentences whose antecedent is far.
-        other: on the other noun.
-        even: the weight that even attention would give the antecedent.
-        right: the share of pronouns that are likelier than the other gender's, over all sentences.
-    """
-
-    words: int
-    place: str
-    weight: float
-    other: float
-    even: float
-    right: float
-
-
 @torch.inference_mode()
 def look_apart(
     model: EncoderDecoder, draw: Callable[[int, str], Sequence[Case]], words: Sequence[int]
-) -> list[Apart]:
+) -> list[dict[str, Any]]:
     """Look at sentences with more and more words between.
 
     Args:
         model: reads them.
         draw: makes sentences from the number of words and a purpose, ``choose`` or ``look``.
         words: the numbers of words.
+
+    Returns:
+        For each number of ``words`` the ``place``: the attention and the row that were looked at;
+        there, averaged over sentences whose antecedent is far, its ``weight``, that of the
+        ``other`` noun, and the ``even`` one that even attention would give; and the share of
+        pronouns that are ``right``, likelier than the other gender's, over all sentences.
     """
     names = _names(model)
     chosen = torch.stack([_look(model, case)[0] for case in draw(words[0], "choose")])
@@ -92,7 +78,8 @@ def look_apart(
         even = sum(len(cases[place].antecedent) / len(cases[place].source) for place in far)
         antecedent, other = weights_X2.mean(dim=0).tolist()
         right = sum(is_right for _, is_right in seen) / len(seen)
-        found.append(Apart(number, names[best], antecedent, other, even / len(far), right))
+        found.append({"words": number, "place": names[best], "weight": antecedent, "other": other,
+                      "even": even / len(far), "right": right})  # fmt: skip
     return found
 
 

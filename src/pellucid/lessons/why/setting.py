@@ -41,6 +41,11 @@ class Setting:
         """The seeds to measure with: three in a row for ``full``, otherwise one."""
         return tuple(range(self.seed, self.seed + (_FULL_SEEDS if self.size == "full" else 1)))
 
+    @property
+    def is_long(self) -> bool:
+        """Whether to measure what only the long form has."""
+        return self.size == "full"
+
     def choose(self, quick: T, toy: T, full: T | None = None) -> T:
         """Choose by the size; without a value for ``full`` that takes the quick one."""
         if self.size == "full" and full is not None:

@@ -2,279 +2,328 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from pellucid.bundle import Bundle
+from pellucid.config import ModelConfig
 from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.cells import Cells, Column, decide, interval, measure_cells, write
+from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
+from pellucid.lessons.why.fits import fit_power_law
 from pellucid.lessons.why.packaged import load_packaged, write_examples_of
-from pellucid.lessons.why.result import (
-    NOTES,
-    STUDY_NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.machine.hardware import describe_machine
+from pellucid.machine.randomness import generator
+from pellucid.model import Transformer, initialize
 
 ROUNDING = 1e-4
-
-KEPT_SAYS = Statement(
-    STUDY_NOTES, "", "Keys and Values do not need to be recalculated for each word"
-)
-ROWS_SAYS = Statement(NOTES, "section 5", "one token to one token during inference")
-
-
-@dataclass(frozen=True)
-class Written:
-    """The cost of writing a number of tokens, one after another.
-
-    Attributes:
-        length: tokens written.
-        cached_keys: keys that a layer's self-attention computes if it keeps them.
-        plain_keys: the same if it computes all of them at each step.
-        cached_products: multiplications of the whole decoder with kept keys and values.
-        plain_products: the same without.
-        cached_seconds: time with kept keys and values.
-        plain_seconds: the same without.
-        difference: the largest difference between both logits, as a share of the logits' spread.
-    """
-
-    length: int
-    cached_keys: int
-    plain_keys: int
-    cached_products: int
-    plain_products: int
-    cached_seconds: float
-    plain_seconds: float
-    difference: float
+FASTER = 1.1
+SOURCE = 32
+MOST_COMPARED = 64
+"""Tokens up to which logits are compared: rounding adds up from token to token."""
 
 
-@dataclass(frozen=True)
-class Kept:
-    """The change of the first words' keys when one more word comes, by layer.
-
-    Attributes:
-        layer: from 0.
-        decoder: the largest relative change in the decoder's masked self-attention.
-        encoder: the same in the encoder, where words also see later ones.
-    """
-
-    layer: int
-    decoder: float
-    encoder: float
-
-
-@torch.inference_mode()
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Write tokens with and without kept keys, count products, and compare keys."""
-    bundle = load_packaged()
-    source, target = long_pair(bundle, setting.choose(30, 6), seed=setting.seed)
-    written = []
-    for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
-        setting.say(f"{length} tokens")
-        written.append(write_tokens(bundle, source, target[:length], repeats=setting.choose(3, 1)))
-    kept = _compare_keys(bundle, source, target)
-    last = written[-1]
-    return Measurement(
-        claim="cache",
-        question="Are keys and values computed only once?",
-        number=f"For {last.length} tokens each layer computes {last.cached_keys} keys if it keeps "
-        f"them and {last.plain_keys:,} if it does not; the decoder makes "
-        f"{last.plain_products / last.cached_products:.1f} times as many multiplications.",
-        method="The packaged model writes given tokens, one after another: once with the keys and "
+    count = setting.choose(30, 6, 60)
+    written = measure_cells(
+        setting, "{length} tokens",
+        lambda length, seed: write_tokens(length, count, seed, repeats=setting.choose(3, 1)),
+        is_timed=True,
+        length=setting.choose((4, 8, 16, 32, 64), (2, 5), (4, 8, 16, 32, 64, 128, 256)),
+    )  # fmt: skip
+    keys = compare_keys(setting.choose(30, 6), setting.seed)
+    first = written.where(seed=setting.seed)
+    compared = Cells(tuple(row for row in first.rows if row["length"] <= MOST_COMPARED))
+    last = first.rows[-1]
+    number = (
+        f"For {last['length']} tokens each layer computes {last['cached_keys']} keys if it keeps "
+        f"them and {last['plain_keys']:,} if it does not"
+    )
+    method = (
+        "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
-        "the multiplications of all matrix products of the decoder and the output projection.",
-        findings=(
-            Finding(KEPT_SAYS, judge_kept(kept, written)),
-            Finding(ROWS_SAYS, judge_rows(written)),
-        ),
-        tables=(_costs(written), _keys(kept)),
-        plot=_plot(written),
-        notes=(
-            "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
-            "differs with position and, from layer 1 on, with the words around it.",
-        ),
-        to_try=("pellucid attend lets-go", "pellucid why parallel"),
-        seed=setting.seed,
-        size=setting.size,
-        machine=describe_machine(),
+        "the multiplications of all matrix products of the decoder and the output projection."
     )
-
-
-def judge_kept(kept: Sequence[Kept], written: Sequence[Written]) -> Verdict:
-    """Judge by whether earlier keys stay as they are when a word is added."""
-    decoder, encoder = max(one.decoder for one in kept), max(one.encoder for one in kept)
-    off = max(one.difference for one in written)
-    rule = (
-        f"a relative change below {ROUNDING} is rounding; holds if earlier keys stay in encoder "
-        "and decoder, fails if they change in the decoder or the logits differ"
-    )
-    numbers = (
-        f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
-        f"{off:.0e}"
-    ).replace("e-", "e−")
-    if decoder >= ROUNDING or off >= ROUNDING:
-        return Verdict("fails", "", rule, numbers)
-    if encoder >= ROUNDING:
-        return Verdict(
-            "holds only if", "no word is added, or words see only those before them", rule, numbers
+    verdicts = {"kept": judge_kept(keys, compared), "rows": judge_rows(compared)}
+    tables = [_tabulate(written)]
+    panels = [
+        _panel(written, "Multiplications, packaged model", "millions", "products", 1e-6),
+        _panel(written, "Time, packaged model", "ms", "seconds", 1000),
+    ]
+    if setting.is_long:
+        shape = _shape(setting)
+        steps = measure_cells(
+            setting, "step {position} of the paper's decoder",
+            lambda position, seed: _time_step(position, shape, seed, setting.choose(5, 1)),
+            is_timed=True,
+            position=setting.choose((1, 4, 16, 64, 256, 1024, 2048), (1, 4, 16)),
+        ).add(times=lambda row: row["plain"] / row["cached"])  # fmt: skip
+        end = steps.where(position=steps.values("position")[-1])
+        number += (
+            f". In a decoder of the paper's size token {end.values('position')[0]:,} takes "
+            f"{end.mean('times'):.0f} times as long without them; with them it needs "
+            f"{end.mean('kept_bytes') / 2**20:.0f} MiB."
         )
-    return Verdict("holds", "", rule, numbers)
+        method += (
+            f" One step: a decoder of {shape.num_decoder_layers} layers of width {shape.d_model} "
+            f"with random weights, which reads a source of {SOURCE} tokens and writes the token at "
+            "a position; its vocabulary of 1,000 is smaller than the paper's. Exponents are fitted "
+            "to the longer half."
+        )
+        verdicts["time"] = judge_time(written)
+        tables += [_tabulate_steps(steps), _exponents(written, steps)]
+        panels.append(
+            _panel(steps, "Time of one token, paper's size", "ms", "", 1000, "the token's place")
+        )
+    else:
+        times = last["plain_products"] / last["cached_products"]
+        number += f"; the decoder makes {times:.1f} times as many multiplications."
+    tables.append(_tabulate_keys(keys))
+    return Found(number, method, verdicts, tuple(tables), tuple(panels), (
+        "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
+        "differs with position and, from layer 1 on, with the words around it.",
+    ))  # fmt: skip
 
 
-def judge_rows(written: Sequence[Written]) -> Verdict:
+def judge_kept(keys: Cells, written: Cells) -> Verdict:
+    """Judge by whether earlier keys stay as they are when a word is added."""
+    decoder, encoder = max(keys.all("decoder")), max(keys.all("encoder"))
+    off = max(written.all("difference"))
+    return decide(
+        f"a relative change below {ROUNDING} is rounding; holds if earlier keys stay in encoder "
+        "and decoder, fails if they change in the decoder or the logits differ",
+        f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
+        f"{off:.0e}".replace("e-", "e−"),
+        fails=decoder >= ROUNDING or off >= ROUNDING,
+        unless={"no word is added, or words see only those before them": encoder >= ROUNDING},
+    )  # fmt: skip
+
+
+def judge_rows(written: Cells) -> Verdict:
     """Judge by the rows that a step reads with and without kept keys, for equal logits."""
-    last = written[-1]
-    cached, plain = last.cached_keys / last.length, last.plain_keys / last.length
-    rule = (
+    last = written.rows[-1]
+    cached, plain = (last[f"{way}_keys"] / last["length"] for way in ("cached", "plain"))
+    return decide(
         f"holds if a step reads one row in any case; only with kept keys if it does with them and "
-        f"the logits are equal up to {ROUNDING}; fails otherwise"
-    )
-    numbers = (
-        f"rows a step at {last.length} tokens: {cached:.1f} with kept keys, {plain:.1f} without"
-    )
-    if plain <= 1:
-        return Verdict("holds", "", rule, numbers)
-    if cached <= 1 and last.difference < ROUNDING:
-        return Verdict("holds only if", "keys and values of earlier tokens are kept", rule, numbers)
-    return Verdict("fails", "", rule, numbers)
+        f"the logits are equal up to {ROUNDING}; fails otherwise",
+        f"rows a step at {last['length']} tokens: {cached:.1f} with kept keys, {plain:.1f} without",
+        fails=plain > 1 and (cached > 1 or last["difference"] >= ROUNDING),
+        unless={"keys and values of earlier tokens are kept": plain > 1},
+    )  # fmt: skip
 
 
-def long_pair(bundle: Bundle, count: int, *, seed: int) -> tuple[Tensor, list[int]]:
+def judge_time(written: Cells) -> Verdict:
+    """Judge by the length from which kept keys save time."""
+    ratios = {
+        length: [row["plain_seconds"] / row["cached_seconds"]
+                 for row in written.where(length=length).rows]
+        for length in written.values("length")
+    }  # fmt: skip
+    lengths = list(ratios)
+    saves = [interval(one)[0] >= FASTER and interval(one)[1] > 1 for one in ratios.values()]
+    start = next((n for n in range(len(saves)) if all(saves[n:])), None)
+    return decide(
+        f"saves: without kept keys it takes {FASTER} times as long or longer, the interval above "
+        "1; holds if that is so at every length, fails if not at the longest",
+        "; ".join(f"{length} tokens: × {write(one)}" for length, one in ratios.items()),
+        fails=start is None,
+        unless={f"the text has about {lengths[start or 0]} tokens or more": start != 0},
+    )  # fmt: skip
+
+
+def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:
     """Take the longest source of some new sentences, and the targets of all in a row."""
-    examples = write_examples_of(count, seed=seed)
-    source = bundle.tokenizer.encode_source(max((one.source for one in examples), key=len))
-    target = [id_ for one in examples for id_ in bundle.tokenizer.encode_target(one.target)[:-1]]
+    tokenizer, examples = load_packaged().tokenizer, write_examples_of(count, seed=seed)
+    source = tokenizer.encode_source(max((one.source for one in examples), key=len))
+    target = [id_ for one in examples for id_ in tokenizer.encode_target(one.target)[:-1]]
     return torch.tensor([source]), target
 
 
-def write_tokens(bundle: Bundle, source_1S: Tensor, ids: Sequence[int], *, repeats: int) -> Written:
+@torch.inference_mode()
+def write_tokens(length: int, count: int, seed: int, *, repeats: int) -> dict[str, Any]:
     """Write given tokens with and without kept keys: count, time and compare.
 
     Args:
-        bundle: the model.
-        source_1S: what it translates.
-        ids: the tokens.
+        length: tokens to write.
+        count: sentences to take them from.
+        seed: of the sentences.
         repeats: of the timing.
-    """
-    model = bundle.model
-    read = torch.tensor([[bundle.tokenizer.config.target_start_id, *ids[:-1]]])
-    memory_1SD = model.encode(source_1S)
-    rows = {True: 0, False: 0}
 
-    def run(is_cached: bool) -> list[Tensor]:
-        cache = model.new_cache() if is_cached else None
+    Returns:
+        For each way, ``cached`` and ``plain``, the ``keys`` that a layer's self-attention computes,
+        the ``products`` of the whole decoder, and its ``seconds``; and the largest ``difference``
+        between both logits, as a share of their spread.
+    """
+    bundle = load_packaged()
+    model = bundle.model
+    source_1S, target = long_pair(count, seed)
+    read = torch.tensor([[bundle.tokenizer.config.target_start_id, *target[: length - 1]]])
+    memory_1SD = model.encode(source_1S)
+    rows = {"cached": 0, "plain": 0}
+
+    def run(way: str) -> list[Tensor]:
+        cache = model.new_cache() if way == "cached" else None
         found = []
-        for end in range(1, read.shape[1] + 1):
-            new_1T = read[:, end - 1 : end] if is_cached else read[:, :end]
-            rows[is_cached] += new_1T.shape[1]
+        for end in range(1, length + 1):
+            new_1T = read[:, end - 1 : end] if cache else read[:, :end]
+            rows[way] += new_1T.shape[1]
             states_1TD = model.decode(new_1T, memory_1SD, cache=cache)
             found.append(model.logits(states_1TD[:, -1:])[0, 0])
         return found
 
-    products, logits, keys = {}, {}, {}
-    for is_cached in (True, False):
+    found: dict[str, Any] = {"length": length}
+    logits = {}
+    for way in rows:
         with FlopCounterMode(display=False) as counter:
-            logits[is_cached] = torch.stack(run(is_cached))
-        keys[is_cached] = rows[is_cached]
-        products[is_cached] = counter.get_total_flops() // 2
-    off = (logits[True] - logits[False]).abs().max() / logits[False].std()
-    return Written(
-        read.shape[1],
-        keys[True],
-        keys[False],
-        products[True],
-        products[False],
-        seconds_of(lambda: run(True), repeats=repeats),
-        seconds_of(lambda: run(False), repeats=repeats),
-        float(off),
-    )
+            logits[way] = torch.stack(run(way))
+        found[f"{way}_keys"] = rows[way]
+        found[f"{way}_products"] = counter.get_total_flops() // 2
+    for way in logits:
+        found[f"{way}_seconds"] = seconds_of(partial(run, way), repeats=repeats)
+    off = (logits["cached"] - logits["plain"]).abs().max() / logits["plain"].std()
+    return found | {"difference": float(off)}
 
 
-def _compare_keys(bundle: Bundle, source_1S: Tensor, target: list[int]) -> list[Kept]:
-    """Compare the keys of a text without and with its last word."""
+@torch.inference_mode()
+def compare_keys(count: int, seed: int) -> Cells:
+    """Compare the keys of a text without and with its last word, layer by layer."""
+    bundle = load_packaged()
     model = bundle.model
+    source_1S, target = long_pair(count, seed)
     read_1T = torch.tensor([[bundle.tokenizer.config.target_start_id, *target[:8]]])
     memory_1SD = model.encode(source_1S)
 
-    def keys_of(part: str, cut: int) -> dict[str, Tensor]:
+    def keys_of(part: str, cut: int) -> list[Tensor]:
         keeper = Keeper(("key",))
         if part == "encoder":
             model.encode(source_1S[:, : source_1S.shape[1] - cut], probe=keeper)
         else:
             model.decode(read_1T[:, : read_1T.shape[1] - cut], memory_1SD, probe=keeper)
-        return {
-            name: tensor for name, tensor in keeper.found.items() if name.endswith(".self.key")
-        }  # fmt: skip
+        return [tensor for name, tensor in keeper.found.items() if name.endswith(".self.key")]
 
-    changes: dict[str, list[float]] = {}
-    for part in ("decoder", "encoder"):
-        whole, shorter = keys_of(part, 0), keys_of(part, 1)
-        changes[part] = [
-            float((whole[name][:, :, :-1] - key).abs().max() / key.std())
-            for name, key in shorter.items()
+    changes = {
+        part: [
+            float((whole[:, :, :-1] - key).abs().max() / key.std())
+            for whole, key in zip(keys_of(part, 0), keys_of(part, 1), strict=True)
         ]
-    return [
-        Kept(layer, *numbers)
-        for layer, numbers in enumerate(zip(changes["decoder"], changes["encoder"], strict=False))
-    ]
+        for part in ("decoder", "encoder")
+    }
+    layers = zip(changes["decoder"], changes["encoder"], strict=False)
+    return Cells(tuple(
+        {"layer": layer, "seed": seed, "decoder": decoder, "encoder": encoder}
+        for layer, (decoder, encoder) in enumerate(layers)
+    ))  # fmt: skip
 
 
-def _costs(written: Sequence[Written]) -> Table:
-    return Table(
-        "Tokens written: keys of a layer, millions of products, time",
-        ("tokens", "keys kept", "again", "products kept", "again", "ms kept", "again"),
-        ("d", "d", "d", ",.1f", ",.1f", ".1f", ".1f"),
-        tuple(
-            (one.length, one.cached_keys, one.plain_keys, one.cached_products / 1e6,
-             one.plain_products / 1e6, 1000 * one.cached_seconds, 1000 * one.plain_seconds)
-            for one in written
-        ),
-        is_of_this_machine=True,
+def _shape(setting: Setting) -> ModelConfig:
+    width, layers = setting.choose((512, 6), (24, 2))
+    return ModelConfig.model_validate(
+        {"d_model": width, "d_ff": setting.choose(2048, 40), "num_heads": setting.choose(8, 3),
+         "num_encoder_layers": 1, "num_decoder_layers": layers, "source_vocabulary_size": 1000,
+         "target_vocabulary_size": 1000, "max_target_length": 4096}
     )  # fmt: skip
 
 
-def _keys(kept: Sequence[Kept]) -> Table:
+@torch.inference_mode()
+def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> dict[str, Any]:
+    """Time one step with a cache of all tokens before it, and one pass over all of them."""
+    model = Transformer(shape)
+    initialize(model, seed)
+    model.eval()
+    numbers = generator(seed, "why cache", position)
+    source_1S = torch.from_numpy(numbers.integers(4, 1000, (1, SOURCE)))
+    read_1T = torch.from_numpy(numbers.integers(4, 1000, (1, position)))
+    memory_1SD = model.encode(source_1S)
+    cache = model.new_cache()
+    # The first step computes the source's keys, which all later ones have.
+    model.decode(read_1T[:, : max(1, position - 1)], memory_1SD, cache=cache)
+
+    def cached() -> None:
+        for layer in cache.layers:  # The same step again: forget the token that it added.
+            layer.self_attention.length = position - 1
+        model.logits(model.decode(read_1T[:, -1:], memory_1SD, cache=cache))
+
+    def plain() -> None:
+        model.logits(model.decode(read_1T, memory_1SD)[:, -1:])
+
+    width = shape.num_heads * (shape.d_key + shape.d_value)
+    return {
+        "position": position,
+        "cached": seconds_of(cached, repeats=repeats),
+        "plain": seconds_of(plain, repeats=repeats),
+        "kept_bytes": 4 * position * width * shape.num_decoder_layers,
+    }
+
+
+def _tabulate(written: Cells) -> Table:
+    columns = [
+        Column(f"{unit} kept" if way == "cached" else "again", f"{way}_{name}", form, scale,
+               over_seeds=seeds)
+        for unit, name, form, scale, seeds in (
+            ("keys", "keys", ",d", 1, "first"), ("products", "products", ",.1f", 1e-6, "first"),
+            ("ms", "seconds", ".1f", 1000, ""),
+        )
+        for way in ("cached", "plain")
+    ]  # fmt: skip
+    title = "Tokens written by the packaged model: keys of a layer, millions of products, time"
+    return written.table(title, "length", columns, head="tokens", is_of_this_machine=True)
+
+
+def _tabulate_keys(keys: Cells) -> Table:
+    columns = (Column("decoder", "decoder", ".1e"), Column("encoder", "encoder", ".1e"))
+    title = "Largest relative change of earlier words' keys when one word is added"
+    return keys.table(title, "layer", columns, head="layer")
+
+
+def _tabulate_steps(steps: Cells) -> Table:
+    return steps.table(
+        "One step of a decoder of the paper's size, by the token's place", "position",
+        (Column("ms kept", "cached", scale=1000), Column("again", "plain", scale=1000),
+         Column("times", "times"),
+         Column("MiB kept", "kept_bytes", ".2f", 2**-20, over_seeds="first")),
+        head="token", form=",d", is_of_this_machine=True,
+    )  # fmt: skip
+
+
+def _exponents(written: Cells, steps: Cells) -> Table:
+    def fits(cells: Cells, axis: str, name: str) -> list[str]:
+        late = cells.values(axis)[len(cells.values(axis)) // 2 :]
+        places = late if len(late) > 1 else cells.values(axis)
+        return [
+            write([
+                fit_power_law(places, [cells.all(name.format(way), seed=seed, **{axis: place})[0]
+                                       for place in places]).exponent
+                for seed in cells.values("seed")
+            ])
+            for way in ("cached", "plain")
+        ]  # fmt: skip
+
     return Table(
-        "Largest relative change of earlier words' keys when one word is added",
-        ("layer", "decoder", "encoder"),
-        ("d", ".1e", ".1e"),
-        tuple((one.layer, one.decoder, one.encoder) for one in kept),
+        "Exponents of the length",
+        ("", "kept", "computed again"),
+        ("", "", ""),
+        (
+            ("products of a whole text", *fits(written, "length", "{}_products")),
+            ("time of a whole text", *fits(written, "length", "{}_seconds")),
+            ("time of one step, paper's size", *fits(steps, "position", "{}")),
+        ),
+        is_of_this_machine=True,
     )
 
 
-def _plot(written: Sequence[Written]) -> Plot:
-    lengths = tuple(float(one.length) for one in written)
-
-    def panel(title: str, label: str, columns: tuple[str, str], scale: float) -> Panel:
-        cached, plain = (
-            tuple(scale * getattr(one, column) for one in written) for column in columns
-        )
-        return Panel(
-            title, "tokens written", label,
-            (
-                Series("keys and values kept", lengths, cached, "accent"),
-                Series("computed again", lengths, plain),
-            ),
-            x_log=True, y_log=True,
-        )  # fmt: skip
-
-    return Plot(
-        (
-            panel("Multiplications of the decoder", "millions",
-                  ("cached_products", "plain_products"), 1e-6),
-            panel("Time", "ms", ("cached_seconds", "plain_seconds"), 1000),
-        )
+def _panel(
+    cells: Cells, title: str, label: str, name: str, scale: float, places: str = "tokens written"
+) -> Panel:
+    axis = "length" if name else "position"
+    lines = tuple(
+        cells.line(said, axis, f"{way}_{name}".rstrip("_"), role, scale=scale)
+        for said, way, role in (("keys and values kept", "cached", "accent"),
+                                ("computed again", "plain", "plain"))
     )  # fmt: skip
+    return Panel(title, places, label, lines, x_log=True, y_log=True)

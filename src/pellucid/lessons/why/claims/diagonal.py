@@ -2,232 +2,163 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
-from functools import partial
+from collections.abc import Mapping, Sequence
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any
 
-from pellucid.lessons.why.long.sums import series_of, write
-from pellucid.lessons.why.packaged import (
-    load_packaged,
-    pairs_of,
-    untrained_twin,
-    write_examples_of,
-)
-from pellucid.lessons.why.result import (
-    NOTES,
-    SLIDES,
-    STUDY_NOTES,
-    Cell,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Statement,
-    Table,
-    Verdict,
-)
-from pellucid.lessons.why.rows import OwnWeight, look_at_heads, look_at_inputs
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pellucid.attention import attend_with_embeddings
+from pellucid.inside.measures.agreement import spearman
+from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.cells import Cells, Column, decide, join, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.look import weights_of_heads
+from pellucid.lessons.why.packaged import load_packaged, pairs_of, untrained_twin, write_examples_of
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.trials import make_task, run_trial
 from pellucid.lessons.why.tiny.words import START
+from pellucid.model import EncoderDecoder
 
 USUALLY = 0.5
-
-NOTES_SAY = Statement(
-    NOTES, "section 3.3", "scores between the same word are usually highest in practice"
-)
-STUDY_SAY = Statement(
-    STUDY_NOTES, "", "it is weighted much more heavily because it's so much more similar to itself"
-)
-SIMILAR_SAYS = Statement(
-    SLIDES, "", "self-attention computes the similarity between a word and all others"
-)
-
-Heads = list[OwnWeight]
-Sentences = list[tuple[list[int], list[int]]]
+TRAINED, UNTRAINED, PLAIN = "packaged model", "untrained model", "without projections"
 
 
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Look at the rows of all heads, trained and not, and at attention without projections."""
     count = setting.choose(300, 11)
     parts = setting.choose(("encoder",), ("encoder",), ("encoder", "decoder"))
-    trained = {part: _packaged(part, count, setting, is_trained=True) for part in parts}
-    untrained = {part: _packaged(part, count, setting, is_trained=False) for part in parts}
-    plain = [
-        _from_records(setting.cell(f"without projections, {count} sentences, seed {seed}",
-                                   partial(_look_plain, count, seed)))[0]
-        for seed in setting.seeds
-    ]  # fmt: skip
-    tiny = [] if setting.size != "full" else [_tiny(seed, setting) for seed in setting.seeds]
-    heads, bare = _average(trained["encoder"]), _average([[one] for one in plain])[0]
-    raw = _average(untrained["encoder"])
-    others = _average(trained["decoder"]) if "decoder" in trained else []
-    best = max(heads, key=lambda one: one.highest)
-    return Measurement(
-        claim="diagonal",
-        question="Does a word attend most to itself?",
-        number=f"In the packaged model {_mean(heads):.0%} of all words attend most to themselves, "
-        f"averaged over the heads of the encoder; {best.highest:.0%} in {best.place}. By chance it "
-        f"would be {bare.chance:.0%}.",
-        method=f"Self-attention in {count} new sentences{_of_seeds(setting)}: the share of tokens, "
-        "</s> included, whose own weight is the largest of their row. Ranks: Spearman's "
-        "correlation of the weights on the other words with the cosines of the embeddings; first: "
-        "the share of words that give the most similar other word the most. The untrained model "
-        "has the same shape and random weights. Without projections, queries and keys are the "
-        "embeddings with positions themselves."
+    heads = measure_cells(
+        setting, f"{{kind}}, {{part}}, {count} sentences",
+        lambda kind, part, seed: _look(kind, part, count, seed),
+        part=parts, kind=(TRAINED, UNTRAINED),
+    )  # fmt: skip
+    plain = measure_cells(
+        setting, f"{{kind}}, {count} sentences",
+        lambda kind, part, seed: [look_at_inputs(load_packaged().model, _sentences(count, seed))],
+        part=("encoder",), kind=(PLAIN,),
+    )  # fmt: skip
+    cells = join((heads, plain))
+    tiny = _look_at_tiny(setting) if setting.is_long else None
+    highest = _by_head(cells, "highest")
+    best = max(highest, key=lambda place: highest[place])
+    raw = fmean(_by_head(cells, "highest", kind=UNTRAINED).values())
+    of_seeds = f" for each of {len(setting.seeds)} seeds" if len(setting.seeds) > 1 else ""
+    usual = judge(cells)
+    return Found(
+        f"In the packaged model {fmean(highest.values()):.0%} of all words attend most to "
+        f"themselves, averaged over the heads of the encoder; {highest[best]:.0%} in {best}. By "
+        f"chance it would be {cells.mean('chance', kind=PLAIN):.0%}.",
+        f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
+        "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
+        "weights on the other words with the cosines of the embeddings; first: the share of words "
+        "that give the most similar other word the most. The untrained model has the same shape "
+        "and random weights. Without projections, queries and keys are the embeddings with "
+        "positions themselves."
         + (" Tiny models learn pronouns, with one text and first weights a seed." if tiny else ""),
-        findings=(
-            Finding(NOTES_SAY, judge(heads, bare, others)),
-            Finding(STUDY_SAY, judge(heads, bare, others)),
-            Finding(SIMILAR_SAYS, judge_similar(heads, bare)),
+        {"usual": usual, "study": usual, "similar": judge_similar(cells)},
+        (*(_table(part, cells.where(part=part)) for part in parts),
+         *((_tiny_table(tiny),) if tiny else ())),
+        (
+            _panel(cells, "Words that attend most to themselves", "% of words", "highest", 100),
+            _panel(cells, "Weights ranked as similarities", "rank correlation", "ranks", 1),
         ),
-        tables=(
-            *(_table(part, trained[part], untrained[part], plain) for part in parts),
-            *((_tiny_table(tiny),) if tiny else ()),
-        ),
-        plot=_plot(trained["encoder"], untrained["encoder"], plain),
-        notes=(
-            f"The untrained model has {_mean(raw):.0%}: nothing in attention favors the word "
+        (
+            f"The untrained model has {raw:.0%}: nothing in attention favors the word "
             "itself, because queries and keys are projected by different matrices. Without "
             "projections a score is x·x, which is hard to beat.",
             "The residual connection carries the word itself past attention, so that a head is "
             "free to look elsewhere.",
         ),
-        to_try=("pellucid attend lets-go", 'pellucid look demo "The pizza is good." --kind self'),
-        seed=setting.seed,
-        size=setting.size,
     )  # fmt: skip
 
 
-def _of_seeds(setting: Setting) -> str:
-    return f" for each of {len(setting.seeds)} seeds" if len(setting.seeds) > 1 else ""
-
-
-def judge(
-    trained: Sequence[OwnWeight], plain: OwnWeight, decoder: Sequence[OwnWeight] = ()
-) -> Verdict:
-    """Judge by the share of words with the highest weight on themselves.
-
-    Args:
-        trained: the heads of the trained encoder.
-        plain: attention without projections.
-        decoder: the heads of the trained decoder, whose words see only those before them, if they
-            were measured.
-    """
-    mean = _mean(trained)
-    usual = [one for one in trained if one.highest > USUALLY]
+def judge(cells: Cells) -> Verdict:
+    """Judge by the share of words with the highest weight on themselves."""
+    heads, plain = _by_head(cells, "highest"), cells.mean("highest", kind=PLAIN)
+    decoder = _by_head(cells, "highest", part="decoder")
+    numbers = (
+        f"average {fmean(heads.values()):.0%}, {len(_usual(heads))} of {len(heads)} heads above "
+        f"{USUALLY:.0%}, without projections {plain:.0%}, chance "
+        f"{cells.mean('chance', kind=PLAIN):.0%}"
+    )
+    if decoder:
+        chance = cells.mean("chance", kind=TRAINED, part="decoder")
+        numbers += (
+            f"; decoder: average {fmean(decoder.values()):.0%}, {len(_usual(decoder))} of "
+            f"{len(decoder)} heads above {USUALLY:.0%}, chance {chance:.0%}"
+        )
     rule = (
         f"usually means more than {USUALLY:.0%} of the words; holds if the average over all heads "
         "is above that, fails if no head is, nor attention without projections"
     )
-    in_decoder = [one.place for one in decoder if one.highest > USUALLY]
+    return _decide(rule, numbers, heads, plain, _usual(decoder))
+
+
+def judge_similar(cells: Cells) -> Verdict:
+    """Judge by the rank correlation of weights on other words with the embeddings' cosines."""
+    heads, plain = _by_head(cells, "ranks"), cells.mean("ranks", kind=PLAIN)
     numbers = (
-        f"average {mean:.0%}, {len(usual)} of {len(trained)} heads above {USUALLY:.0%}, without "
-        f"projections {plain.highest:.0%}, chance {plain.chance:.0%}"
-    )
-    if decoder:
-        numbers += (
-            f"; decoder: average {_mean(decoder):.0%}, {len(in_decoder)} of {len(decoder)} heads "
-            f"above {USUALLY:.0%}, chance {decoder[0].chance:.0%}"
-        )
-    if mean > USUALLY:
-        return Verdict("holds", "", rule, numbers)
-    if usual:
-        names = ", ".join(one.place for one in usual)
-        return Verdict("holds only if", f"it is about {names}", rule, numbers)
-    if plain.highest > USUALLY:
-        condition = "queries and keys are the embeddings themselves, without projections"
-        if in_decoder:
-            condition += f", or it is about {', '.join(in_decoder)} of the decoder"
-        return Verdict("holds only if", condition, rule, numbers)
-    return Verdict("fails", "", rule, numbers)
-
-
-def judge_similar(trained: Sequence[OwnWeight], plain: OwnWeight) -> Verdict:
-    """Judge by the rank correlation of weights on other words with the embeddings' cosines.
-
-    Args:
-        trained: the heads of the trained encoder.
-        plain: attention without projections.
-    """
-    mean = fmean(one.ranks for one in trained)
-    usual = [one for one in trained if one.ranks > USUALLY]
+        f"average {fmean(heads.values()):.2f}, from {min(heads.values()):.2f} to "
+        f"{max(heads.values()):.2f}; without projections {plain:.2f}; most weight to the most "
+        f"similar: {fmean(_by_head(cells, 'first').values()):.0%}, chance "
+        f"{cells.mean('chance_first', kind=PLAIN):.0%}"
+    ).replace("-", "−")
     rule = (
         f"holds if the rank correlation, averaged over all heads, is above {USUALLY}; fails if "
         "that of no head is, nor that of attention without projections"
     )
-    numbers = (
-        f"average {mean:.2f}, from {min(one.ranks for one in trained):.2f} to "
-        f"{max(one.ranks for one in trained):.2f}; without projections {plain.ranks:.2f}; most "
-        f"weight to the most similar: {fmean(one.first for one in trained):.0%}, chance "
-        f"{plain.chance_first:.0%}"
-    ).replace("-", "−")
-    if mean > USUALLY:
-        return Verdict("holds", "", rule, numbers)
-    if usual:
-        names = ", ".join(one.place for one in usual)
-        return Verdict("holds only if", f"it is about {names}", rule, numbers)
-    if plain.ranks > USUALLY:
-        condition = "queries and keys are the embeddings themselves, without projections"
-        return Verdict("holds only if", condition, rule, numbers)
-    return Verdict("fails", "", rule, numbers)
+    return _decide(rule, numbers, heads, plain)
 
 
-def _mean(heads: Sequence[OwnWeight]) -> float:
-    return fmean(one.highest for one in heads)
+def _decide(
+    rule: str, numbers: str, heads: Mapping[str, float], plain: float, decoder: Sequence[str] = ()
+) -> Verdict:
+    usual = _usual(heads)
+    bare = "queries and keys are the embeddings themselves, without projections"
+    if decoder:
+        bare += f", or it is about {', '.join(decoder)} of the decoder"
+    is_mean = fmean(heads.values()) > USUALLY
+    return decide(
+        rule, numbers, fails=not (is_mean or usual or plain > USUALLY),
+        unless={f"it is about {', '.join(usual)}": bool(usual) and not is_mean,
+                bare: not usual and not is_mean},
+    )  # fmt: skip
 
 
-def _average(runs: Sequence[Sequence[OwnWeight]]) -> Heads:
-    """Average each head over the seeds."""
-    columns = ("highest", "own", "ranks", "first", "chance", "chance_first")
-    return [
-        OwnWeight(
-            here[0].place, *(fmean(getattr(one, column) for one in here) for column in columns)
-        )
-        for here in zip(*runs, strict=True)
-    ]
+def _usual(heads: Mapping[str, float]) -> list[str]:
+    return [place for place, share in heads.items() if share > USUALLY]
 
 
-def _packaged(part: str, count: int, setting: Setting, *, is_trained: bool) -> list[Heads]:
-    name = "packaged model" if is_trained else "untrained model"
-    return [
-        _from_records(
-            setting.cell(
-                f"{name}, {part}, {count} sentences, seed {seed}",
-                partial(_look_packaged, part, count, seed, is_trained),
-            )
-        )
-        for seed in setting.seeds
-    ]
+def _by_head(
+    cells: Cells, name: str, *, kind: str = TRAINED, part: str = "encoder"
+) -> dict[str, float]:
+    """Average each head of one model over the seeds."""
+    here = cells.where(kind=kind, part=part)
+    return {place: here.mean(name, place=place) for place in here.values("place")}
 
 
-def _from_records(records: list[dict[str, Any]]) -> Heads:
-    return [OwnWeight(**record) for record in records]
+def _look(kind: str, part: str, count: int, seed: int) -> list[dict[str, Any]]:
+    bundle = load_packaged()
+    model = bundle.model if kind == TRAINED else untrained_twin(bundle, seed=seed)
+    return look_at_heads(model, _sentences(count, seed), part)
 
 
-def _sentences(count: int, seed: int) -> Sentences:
+def _sentences(count: int, seed: int) -> list[tuple[list[int], list[int]]]:
     pairs = pairs_of(load_packaged(), write_examples_of(count, seed=seed))
     return [(list(pair.source_ids), list(pair.read_ids)) for pair in pairs]
 
 
-def _look_packaged(part: str, count: int, seed: int, is_trained: bool) -> list[dict[str, Any]]:
-    bundle = load_packaged()
-    model = bundle.model if is_trained else untrained_twin(bundle, seed=seed)
-    return [asdict(one) for one in look_at_heads(model, _sentences(count, seed), part)]
+def _look_at_tiny(setting: Setting) -> Cells:
+    """Look at tiny models before and after they have learned pronouns."""
 
-
-def _look_plain(count: int, seed: int) -> list[dict[str, Any]]:
-    return [asdict(look_at_inputs(load_packaged().model, _sentences(count, seed)))]
-
-
-def _tiny(seed: int, setting: Setting) -> dict[str, list[dict[str, Any]]]:
-    """Look at a tiny model before and after it has learned pronouns."""
-    task = make_task("pronouns", setting, seed=seed)
-
-    def look() -> dict[str, list[dict[str, Any]]]:
+    def look(seed: int) -> dict[str, Any]:
+        task = make_task("pronouns", setting, seed=seed)
         _, tiny = run_trial(task, seed=seed)
         config = tiny.model.config
         raw = make_tiny([*task.train, *task.tests], seed=seed, num_heads=config.num_heads,
@@ -237,89 +168,181 @@ def _tiny(seed: int, setting: Setting) -> dict[str, list[dict[str, Any]]]:
             (tiny.source.encode(source), [START, *tiny.target.encode(target)[:-1]])
             for source, target in task.tests
         ]
-        return {
-            name: [asdict(one) for one in look_at_heads(model, sentences)]
-            for name, model in (("trained", tiny.model), ("untrained", raw.model))
-        }
+        return {"trained": look_at_heads(tiny.model, sentences),
+                "untrained": look_at_heads(raw.model, sentences)}  # fmt: skip
 
-    found = setting.cell(f"tiny model, pronouns, {task.steps} updates, seed {seed}", look)
-    return dict(found)
+    return measure_cells(
+        setting, f"tiny model, pronouns, {make_task('pronouns', setting, seed=1).steps} updates",
+        look, read=lambda found: [{"kind": kind, **one} for kind in found for one in found[kind]],
+    )  # fmt: skip
 
 
-def _table(
-    part: str, trained: Sequence[Heads], untrained: Sequence[Heads], plain: Sequence[OwnWeight]
-) -> Table:
-    def cells(runs: Sequence[OwnWeight]) -> list[str]:
-        return [
-            write([getattr(run, column) for run in runs], scale=scale).replace("-", "−")
-            for column, scale in (("highest", 100), ("own", 1), ("ranks", 1), ("first", 100))
-        ]
-
-    rows: list[tuple[Cell, ...]] = []
-    for here, others in zip(zip(*trained, strict=True), zip(*untrained, strict=True), strict=True):
-        raw = cells(others)
-        rows.append((here[0].place, *cells(here), raw[0], raw[2]))
-    if part == "encoder":
-        rows.append(("without projections", *cells(plain), None, None))
-    chance, first = trained[0][0].chance, trained[0][0].chance_first
-    rows.append(("chance", f"{100 * chance:.3g}", f"{chance:.3g}", "0", f"{100 * first:.3g}",
-                 f"{100 * chance:.3g}", "0"))  # fmt: skip
-    return Table(
+def _table(part: str, cells: Cells) -> Table:
+    raw = {"kind": UNTRAINED}
+    chance, first = (cells.all(name, kind=TRAINED)[0] for name in ("chance", "chance_first"))
+    # Attention without projections is another row of the same columns.
+    cells = cells.add(has_learned=lambda row: row["kind"] != UNTRAINED)
+    learned = {"has_learned": True}
+    return cells.table(
         f"Words of the {part} that attend most to themselves, and similarity of the others",
-        ("", "highest, %", "weight", "ranks", "first, %", "untrained, %", "ranks"),
-        ("", "", "", "", "", "", ""),
-        tuple(rows),
-    )
-
-
-def _tiny_table(tiny: Sequence[dict[str, list[dict[str, Any]]]]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for place in range(len(tiny[0]["trained"])):
-        cells: list[str] = []
-        for name in ("trained", "untrained"):
-            here = [_from_records(run[name])[place] for run in tiny]
-            cells.append(write([100 * one.highest for one in here]))
-            cells.append(write([one.ranks for one in here]).replace("-", "−"))
-        rows.append((tiny[0]["trained"][place]["place"], *cells))
-    return Table(
-        "Tiny models that learned pronouns: words that attend most to themselves",
-        ("", "highest, %", "ranks", "untrained, %", "ranks"),
-        ("", "", "", "", ""),
-        tuple(rows),
-    )
-
-
-def _plot(trained: Sequence[Heads], untrained: Sequence[Heads], plain: Sequence[OwnWeight]) -> Plot:
-    heads = [one.place.replace("layer ", "").replace(" head ", ".") for one in trained[0]]
-    count = len(heads)
-    nothing = [float("nan")]
-    roles: tuple[Literal["accent", "plain"], ...] = ("accent", "plain", "plain")
-
-    def panel(title: str, label: str, column: str, scale: float) -> Panel:
-        def over(runs: Sequence[Heads]) -> list[list[float]]:
-            return [[getattr(run[n], column) for run in runs] for n in range(count)]
-
-        rows = (
-            ("packaged model", [*over(trained), nothing]),
-            ("untrained", [*over(untrained), nothing]),
-            ("without projections",
-             [*[nothing] * count, [getattr(one, column) for one in plain]]),
-        )  # fmt: skip
-        lines = [
-            series_of(name, range(count + 1), values, role, scale=scale)
-            for (name, values), role in zip(rows, roles, strict=True)
-        ]
-        if column == "highest":
-            chance = [[run[0].chance for run in trained]] * (count + 1)
-            lines.append(series_of("chance", range(count + 1), chance, "faint", scale=scale))
-        return Panel(
-            title, "encoder layer.head, and embeddings without projections", label, tuple(lines),
-            kind="bars", names=(*heads, "x·x"), y_range=(0, 100) if scale == 100 else None,
-        )  # fmt: skip
-
-    return Plot(
+        "place",
         (
-            panel("Words that attend most to themselves", "% of words", "highest", 100),
-            panel("Weights ranked as similarities", "rank correlation", "ranks", 1),
+            Column("highest, %", "highest", scale=100, where=learned),
+            Column("weight", "own", where=learned),
+            Column("ranks", "ranks", where=learned),
+            Column("first, %", "first", scale=100, where=learned),
+            Column("untrained, %", "highest", scale=100, where=raw),
+            Column("ranks", "ranks", where=raw),
+        ),
+        more=[("chance", f"{100 * chance:.3g}", f"{chance:.3g}", "0", f"{100 * first:.3g}",
+               f"{100 * chance:.3g}", "0")],
+    )  # fmt: skip
+
+
+def _tiny_table(tiny: Cells) -> Table:
+    columns = [
+        Column(heading if kind == "trained" else other, name, scale=scale, where={"kind": kind})
+        for kind in ("trained", "untrained")
+        for heading, other, name, scale in (
+            ("highest, %", "untrained, %", "highest", 100), ("ranks", "ranks", "ranks", 1)
         )
+    ]  # fmt: skip
+    title = "Tiny models that learned pronouns: words that attend most to themselves"
+    return tiny.table(title, "place", columns)
+
+
+def _panel(cells: Cells, title: str, label: str, name: str, scale: float) -> Panel:
+    encoder = cells.where(part="encoder")
+    lines = [
+        encoder.bars(said, "place", name, role, scale=scale, kind=kind)
+        for said, role, kind in (("packaged model", "accent", TRAINED),
+                                 ("untrained", "plain", UNTRAINED), (PLAIN, "plain", PLAIN))
+    ]  # fmt: skip
+    if name == "highest":
+        lines.append(encoder.bars("chance", "place", "chance", "faint", scale=scale, kind=TRAINED))
+    heads = [one.replace("layer ", "").replace(" head ", ".") for one in encoder.values("place")]
+    return Panel(
+        title, "encoder layer.head, and embeddings without projections", label, tuple(lines),
+        kind="bars", names=(*heads[:-1], "x·x"), y_range=(0, 100) if scale == 100 else None,
+    )  # fmt: skip
+
+
+_LEAST = 3
+"""The other words that a row must have for a rank correlation."""
+
+
+class _Sums:
+    """Adds up the rows of one attention with H heads."""
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = names
+        self._sums_4H = np.zeros((4, len(names)))
+        self._chances = np.zeros(2)
+        self._rows = self._ranked = 0
+
+    def add(self, weights_HLM: Tensor, vectors_LD: Tensor, *, is_causal: bool) -> None:
+        """Add the rows of a sentence whose words have these embeddings."""
+        length = weights_HLM.shape[-1]
+        highest_H, own_H = count_rows(weights_HLM)
+        self._sums_4H[0] += highest_H.numpy()
+        self._sums_4H[1] += own_H.numpy()
+        self._rows += length
+        unit_LD = torch.nn.functional.normalize(vectors_LD, dim=-1)
+        similar_LL = (unit_LD @ unit_LD.T).numpy()
+        for row in range(length):
+            seen = row + 1 if is_causal else length
+            self._chances[0] += 1 / seen
+            if seen - 1 < _LEAST:
+                continue
+            others = [column for column in range(seen) if column != row]
+            given_HO = weights_HLM[:, row, others].numpy()
+            ranks_H, is_first_H = rank_with(given_HO, similar_LL[row, others])
+            self._sums_4H[2] += ranks_H
+            self._sums_4H[3] += is_first_H
+            self._chances[1] += 1 / len(others)
+            self._ranked += 1
+
+    def finish(self) -> list[dict[str, Any]]:
+        """Divide the sums by the numbers of rows.
+
+        Returns:
+            For each head its ``place``; ``highest``, the share of words whose own weight is the
+            highest of their row; ``own``, the average weight on oneself; ``ranks``, the rank
+            correlation of the weights on other words with the cosines of the embeddings, averaged
+            over words that see three others or more; ``first``, the share of those words that give
+            the most similar other word the most; and by chance ``chance`` for ``highest`` and
+            ``chance_first`` for ``first``.
+        """
+        ranked = max(1, self._ranked)
+        numbers = self._sums_4H / np.array([self._rows, self._rows, ranked, ranked])[:, None]
+        chances = {"chance": float(self._chances[0] / self._rows),
+                   "chance_first": float(self._chances[1] / ranked)}  # fmt: skip
+        return [
+            {"place": name, **dict(zip(("highest", "own", "ranks", "first"), map(float, column),
+                                       strict=True)), **chances}
+            for name, column in zip(self._names, numbers.T, strict=True)
+        ]  # fmt: skip
+
+
+def count_rows(weights_HLM: Tensor) -> tuple[Tensor, Tensor]:
+    """Count for each head the rows whose diagonal is highest, and sum the diagonal."""
+    own_HL = weights_HLM.diagonal(dim1=-2, dim2=-1)
+    is_highest_HL = weights_HLM.argmax(dim=-1) == torch.arange(own_HL.shape[-1])
+    return is_highest_HL.sum(dim=-1), own_HL.sum(dim=-1)
+
+
+def rank_with(
+    given_HO: NDArray[np.floating], similar_O: NDArray[np.floating]
+) -> tuple[NDArray[np.floating], NDArray[np.bool_]]:
+    """Compare each head's weights on O other words with the similarity of those words.
+
+    Returns:
+        Spearman's rank correlations, 0 if all ranks are the same, and whether the most similar word
+        has the largest weight.
+    """
+    ranks_H = np.nan_to_num([spearman(given_O, similar_O) for given_O in given_HO])
+    return ranks_H, similar_O[given_HO.argmax(axis=1)] >= similar_O.max() - 1e-6
+
+
+@torch.inference_mode()
+def look_at_heads(
+    model: EncoderDecoder,
+    sentences: Sequence[tuple[Sequence[int], Sequence[int]]],
+    part: str = "encoder",
+) -> list[dict[str, Any]]:
+    """Look at the self-attention of every head of one part of a model.
+
+    Args:
+        model: it reads the sentences.
+        sentences: the source, and what the decoder reads.
+        part: ``encoder`` or ``decoder``, whose words see only those before them.
+    """
+    config = model.config
+    is_causal = part == "decoder" and config.look_ahead_mask
+    layers = range(getattr(config, f"num_{part}_layers"))
+    embedding = model.embedding_of("source" if part == "encoder" else "target")
+    sums = _Sums(
+        [f"layer {layer} head {head}" for layer in layers for head in range(config.num_heads)]
     )
+    for source, read in sentences:
+        found = weights_of_heads(model, source, read if part == "decoder" else ())
+        weights_XLM = torch.cat([found[f"{part}.{layer}.self"] for layer in layers])
+        words = torch.tensor(list(source if part == "encoder" else read))
+        sums.add(weights_XLM, embedding(words), is_causal=is_causal)
+    return sums.finish()
+
+
+@torch.inference_mode()
+def look_at_inputs(
+    model: EncoderDecoder, sentences: Sequence[tuple[Sequence[int], Sequence[int]]]
+) -> dict[str, Any]:
+    """Look at attention in which the encoder's inputs, with positions, are queries and keys."""
+    sums = _Sums(["without projections"])
+    for source, _ in sentences:
+        keeper = Keeper(("input",), ("encoder.0.self",))
+        words = torch.tensor([list(source)])
+        model.encode(words, probe=keeper)
+        steps = attend_with_embeddings(keeper.found["encoder.0.self.input"][0])
+        embeddings_LD = model.embedding_of("source")(words[0])
+        sums.add(steps.weights[None], embeddings_LD, is_causal=False)
+    return sums.finish()[0]

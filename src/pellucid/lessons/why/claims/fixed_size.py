@@ -1,146 +1,165 @@
-"""Input of fixed size: whether it is the efficient one."""
+"""Input of fixed size: whether it is the efficient one, against other layouts of batches."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
 
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.result import Panel, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.machine.hardware import describe_machine
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
 
 FIXED = 64
 ROWS = 16
+SHORTEST_BUCKET = 8
 SLOWER = 0.8
 """One way is slower than another below this share of its speed."""
 
 WAYS = ("one at a time", "fixed size", "longest of batch", "sorted by length")
-
-SAYS = Statement(NOTES, "section 5", "for efficient computation the encoder input is fixed in size")
-
-
-@dataclass(frozen=True)
-class Speed:
-    """The speed of one way to lay out sentences.
-
-    Attributes:
-        way: one of `WAYS`.
-        padding: the share of positions that are padding.
-        sentences_per_second: measured on this machine.
-    """
-
-    way: str
-    padding: float
-    sentences_per_second: float
+KINDS = {"mixed": "mixed lengths", "alike": "nearly equal lengths"}
+Layout = list[tuple[list[list[int]], int]]
+"""For each batch its sentences and the length that all get."""
 
 
-def measure(setting: Setting) -> Measurement:
-    """Encode the same sentences in four layouts, for mixed and for equal lengths."""
-    count = setting.choose(128, 8)
-    numbers = generator(setting.seed, "why fixed size")
-    mixed = np.exp(numbers.uniform(np.log(4), np.log(FIXED + 1), count)).astype(int)
-    alike = numbers.integers(FIXED - 2, FIXED + 1, count)
-    model = make_encoder(setting.choose(256, 16), seed=setting.seed)
-    found: dict[str, list[Speed]] = {}
-    for name, lengths in (("mixed", mixed), ("alike", alike)):
-        sentences = [list(numbers.integers(4, 100, length)) for length in lengths]
-        found[name] = []
-        for way in WAYS:
-            setting.say(f"{name} lengths, {way}")
-            layout = lay_out(sentences, way)
-            found[name].append(time_layout(model, way, layout, repeats=setting.choose(2, 1)))
-    by_way = {one.way: one for one in found["mixed"]}
-    fixed, fair = by_way["fixed size"], by_way["longest of batch"]
-    return Measurement(
-        claim="fixed-size",
-        question="Is an input of fixed size the efficient one?",
-        number=f"With mixed lengths the fixed size of {FIXED} reads "
-        f"{fixed.sentences_per_second:,.0f} sentences a second, of which {fixed.padding:.0%} of "
-        f"the positions are padding; padding to the longest of each batch reads "
-        f"{fair.sentences_per_second:,.0f}.",
-        method=f"An encoder of {model.config.num_encoder_layers} layers, d = "
-        f"{model.config.d_model}, reads {count} sentences in batches of up to {ROWS}. Mixed "
-        f"lengths lie between 4 and {FIXED} tokens, short ones more often; alike are "
-        f"{FIXED - 2} to {FIXED}. The same weights read every length: none of them depends on it.",
-        findings=(Finding(SAYS, judge(found["mixed"], found["alike"])),),
-        tables=tuple(_table(name, speeds) for name, speeds in found.items()),
-        plot=_plot(found),
-        notes=(
+def measure(setting: Setting) -> Found:
+    """Encode the same sentences in several layouts, for mixed and for equal lengths."""
+    count, width, repeats = setting.choose((128, 256, 2), (8, 16, 1))
+    sizes = setting.choose((FIXED,), (FIXED,), (32, FIXED, 128))
+    cells = measure_cells(
+        setting, f"{count} sentences, {{kind}}, fixed size {{size}}, d {width}",
+        lambda size, kind, seed: _race(
+            draw_sentences(size, kind, count, seed, are_alone=setting.is_long), size,
+            make_encoder(width, seed=seed), repeats, has_buckets=setting.is_long,
+        ),
+        is_timed=True, size=sizes, kind=KINDS,
+    )  # fmt: skip
+    cells = cells.add(share=lambda row: row["sentences_per_second"] / max(
+        cells.all("sentences_per_second", size=row["size"], kind=row["kind"], seed=row["seed"])
+    ))  # fmt: skip
+    middle = sizes[len(sizes) // 2]
+    judged = cells.where(size=middle)
+    mixed = judged.where(kind="mixed")
+    speed, padding = (
+        {way: mixed.mean(name, way=way) for way in mixed.values("way")}
+        for name in ("sentences_per_second", "padding")
+    )
+    return Found(
+        f"With mixed lengths the fixed size of {middle} reads {speed['fixed size']:,.0f} "
+        f"sentences a second, of which {padding['fixed size']:.0%} of the positions are padding; "
+        + (f"buckets of length read {speed['buckets']:,.0f} with {padding['buckets']:.0%}."
+           if setting.is_long else
+           f"padding to the longest of each batch reads {speed['longest of batch']:,.0f}."),
+        f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
+        f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
+        "nearly equal ones are at most two tokens shorter than it. "
+        + (f"Buckets are {SHORTEST_BUCKET}, {2 * SHORTEST_BUCKET}, {4 * SHORTEST_BUCKET} … tokens: "
+           "a sentence goes into the shortest that holds it, so that only a few shapes occur. The "
+           f"verdict is about the size {middle}." if setting.is_long else
+           "The same weights read every length: none of them depends on it."),
+        {"efficient": judge(judged)},
+        tuple(
+            cells.where(size=size, kind=kind).table(
+                f"Fixed size {size}, {name}", "way",
+                (Column("padding, %", "padding", ".0f", 100),
+                 Column("sentences/s", "sentences_per_second", ",.0f"),
+                 Column("of the best, %", "share", ".0f", 100)),
+                is_of_this_machine=True,
+            )
+            for size in sizes for kind, name in KINDS.items()
+        ),
+        tuple((_shares if setting.is_long else _speeds)(cells.where(kind=kind), name.capitalize())
+              for kind, name in KINDS.items()),
+        (
             "A batch is one matrix, so that its sentences need one length. That length may differ "
             "from batch to batch.",
+            *(("Sorting wastes the least. Buckets need not know all sentences beforehand.",)
+              if setting.is_long else ()),
         ),
-        to_try=("pellucid why padding", "pellucid why length"),
-        seed=setting.seed,
-        size=setting.size,
-        machine=describe_machine(),
+    )  # fmt: skip
+
+
+def judge(cells: Cells) -> Verdict:
+    """Judge by the speed of the fixed size, next to the best other way."""
+
+    def share(kind: str) -> float:
+        here = cells.where(kind=kind)
+        speeds = {way: here.mean("sentences_per_second", way=way) for way in here.values("way")}
+        return speeds.pop("fixed size") / max(speeds.values())
+
+    mixed, alike = share("mixed"), share("alike")
+    return decide(
+        f"the fixed size is efficient from {SLOWER:.0%} of the speed of the best other way; holds "
+        "if it is for mixed lengths, fails if it is not even for sentences that fill it",
+        f"{mixed:.0%} of the best other speed for mixed lengths, {alike:.0%} for equal",
+        fails=max(mixed, alike) < SLOWER,
+        unless={"the texts nearly fill that size": mixed < SLOWER},
     )
 
 
-def judge(mixed: Sequence[Speed], alike: Sequence[Speed]) -> Verdict:
-    """Judge by the speed of the fixed size, next to the best other way.
+def draw_sentences(
+    size: int, kind: str, count: int, seed: int, *, are_alone: bool
+) -> list[list[int]]:
+    """Draw sentences of mixed or nearly equal lengths.
 
     Args:
-        mixed: the ways with sentences of mixed lengths.
-        alike: the ways with sentences that nearly fill the fixed size.
+        size: the longest.
+        kind: one of `KINDS`.
+        count: the number of sentences.
+        seed: of the draws.
+        are_alone: True draws each kind by itself, False one after the other.
     """
+    numbers = generator(seed, "why fixed size", *((size, kind) if are_alone else ()))
 
-    def share(speeds: Sequence[Speed]) -> float:
-        by_way = {one.way: one.sentences_per_second for one in speeds}
-        return by_way["fixed size"] / max(v for way, v in by_way.items() if way != "fixed size")
+    def lengths_of(kind: str) -> Any:
+        if kind == "mixed":
+            return np.exp(numbers.uniform(np.log(4), np.log(size + 1), count)).astype(int)
+        return numbers.integers(size - 2, size + 1, count)
 
-    shares = share(mixed), share(alike)
-    rule = (
-        f"the fixed size is efficient from {SLOWER:.0%} of the speed of the best other way; holds "
-        "if it is for mixed lengths, fails if it is not even for sentences that fill it"
-    )
-    numbers = (
-        f"{shares[0]:.0%} of the best other speed for mixed lengths, {shares[1]:.0%} for equal"
-    )
-    if shares[0] >= SLOWER:
-        return Verdict("holds", "", rule, numbers)
-    if shares[1] >= SLOWER:
-        return Verdict("holds only if", "the texts nearly fill that size", rule, numbers)
-    return Verdict("fails", "", rule, numbers)
+    lengths = {one: lengths_of(one) for one in ((kind,) if are_alone else KINDS)}
+    return {
+        one: [list(numbers.integers(4, 100, length)) for length in drawn]
+        for one, drawn in lengths.items()
+    }[kind]
 
 
 def lay_out(
     sentences: Sequence[list[int]], way: str, *, rows: int = ROWS, fixed: int = FIXED
-) -> list[tuple[list[list[int]], int]]:
+) -> Layout:
     """Cut sentences into batches.
 
     Args:
         sentences: their token ids.
-        way: one of `WAYS`.
+        way: one of `WAYS`, or ``buckets``: from a few widths that double.
         rows: sentences in a batch.
-        fixed: the fixed size.
-
-    Returns:
-        For each batch its sentences and the length that all get.
+        fixed: the fixed size, no shorter than any sentence.
     """
+    if way == "buckets":
+        return _lay_out_in_buckets(sentences, fixed, rows)
     chosen = sorted(sentences, key=len) if way == "sorted by length" else list(sentences)
     size = 1 if way == "one at a time" else rows
     batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
+    return [(batch, fixed if way == "fixed size" else max(map(len, batch))) for batch in batches]
+
+
+def _lay_out_in_buckets(sentences: Sequence[list[int]], fixed: int, rows: int) -> Layout:
+    widths = [width for width in (SHORTEST_BUCKET * 2**n for n in range(10)) if width < fixed]
+    buckets: dict[int, list[list[int]]] = {width: [] for width in (*widths, fixed)}
+    for sentence in sentences:
+        buckets[next(width for width in buckets if len(sentence) <= width)].append(sentence)
     return [
-        (batch, fixed if way == "fixed size" else max(map(len, batch))) for batch in batches
-    ]  # fmt: skip
+        (inside[start : start + rows], width)
+        for width, inside in buckets.items()
+        for start in range(0, len(inside), rows)
+    ]
 
 
 def make_encoder(width: int, *, seed: int) -> Transformer:
@@ -154,17 +173,29 @@ def make_encoder(width: int, *, seed: int) -> Transformer:
     return model.eval()
 
 
+def _race(
+    sentences: Sequence[list[int]], size: int, model: Transformer, repeats: int, *,
+    has_buckets: bool,
+) -> list[dict[str, Any]]:  # fmt: skip
+    """Time the encoder on the same sentences in each layout."""
+    ways = (*WAYS, "buckets") if has_buckets else WAYS
+    return [
+        {"way": way} | time_layout(model, lay_out(sentences, way, fixed=size), repeats=repeats)
+        for way in ways
+    ]
+
+
 @torch.inference_mode()
-def time_layout(
-    model: Transformer, way: str, layout: Sequence[tuple[list[list[int]], int]], *, repeats: int
-) -> Speed:
+def time_layout(model: Transformer, layout: Layout, *, repeats: int) -> dict[str, float]:
     """Time the encoder on sentences in a layout.
 
     Args:
         model: reads them.
-        way: the name of the layout.
-        layout: for each batch its sentences and the length that all get.
+        layout: of the sentences.
         repeats: timings after the first, of which the shortest counts.
+
+    Returns:
+        The share of positions that are ``padding``, and ``sentences_per_second``.
     """
     batches = []
     for batch, length in layout:
@@ -173,45 +204,35 @@ def time_layout(
         batches.append((source_BS[:-1], mask_BS[:-1]))
     positions = sum(source_BS.numel() for source_BS, _ in batches)
     sentences = [sentence for batch, _ in layout for sentence in batch]
-    padding = 1 - sum(map(len, sentences)) / positions
     seconds = seconds_of(
         lambda: [model.encode(source_BS, mask_BS) for source_BS, mask_BS in batches],
         repeats=repeats,
+    )
+    return {
+        "padding": 1 - sum(map(len, sentences)) / positions,
+        "sentences_per_second": len(sentences) / seconds,
+    }
+
+
+def _speeds(cells: Cells, title: str) -> Panel:
+    """Draw the speed of each way for one fixed size."""
+    cells = cells.add(is_fixed=lambda row: row["way"] == "fixed size")
+    lines = tuple(
+        cells.bars(name, "way", "sentences_per_second", role, is_fixed=is_fixed)
+        for name, role, is_fixed in (("fixed size", "accent", True), ("other ways", "plain", False))
+    )
+    return Panel(title, "", "sentences per second", lines, kind="bars", names=WAYS)
+
+
+def _shares(cells: Cells, title: str) -> Panel:
+    """Draw the share of the best speed of each way by fixed size."""
+    ways = ("fixed size", "longest of batch", "buckets", "sorted by length")
+    lines = tuple(
+        cells.bars(way, "size", "share", "accent" if way == "fixed size" else "plain", scale=100,
+                   way=way)
+        for way in ways
     )  # fmt: skip
-    return Speed(way, padding, len(sentences) / seconds)
-
-
-def _table(name: str, speeds: Sequence[Speed]) -> Table:
-    best = max(one.sentences_per_second for one in speeds)
-    return Table(
-        f"Sentences of {'mixed' if name == 'mixed' else 'nearly equal'} lengths",
-        ("", "padding, %", "sentences/s", "of the best, %"),
-        ("", ".0f", ",.0f", ".0f"),
-        tuple(
-            (one.way, 100 * one.padding, one.sentences_per_second,
-             100 * one.sentences_per_second / best)
-            for one in speeds
-        ),
-        is_of_this_machine=True,
+    return Panel(
+        title, "fixed size, tokens", "% of the best speed", lines, kind="bars",
+        names=tuple(map(str, cells.values("size"))), y_range=(0, 105),
     )  # fmt: skip
-
-
-def _plot(found: dict[str, list[Speed]]) -> Plot:
-    panels = []
-    for name, title in (("mixed", "Mixed lengths"), ("alike", "Nearly equal lengths")):
-        heights = [one.sentences_per_second for one in found[name]]
-        fixed = WAYS.index("fixed size")
-        others = tuple(float("nan") if i == fixed else y for i, y in enumerate(heights))
-        panels.append(
-            Panel(
-                title, "", "sentences per second",
-                (
-                    Series("fixed size", tuple(map(float, range(4))),
-                           tuple(y if i == fixed else float("nan") for i, y in enumerate(heights)),
-                           "accent"),
-                    Series("other ways", tuple(map(float, range(4))), others),
-                ),
-                kind="bars", names=WAYS,
-            )
-        )  # fmt: skip
-    return Plot(tuple(panels))

@@ -2,181 +2,153 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Literal
 
 import torch
+from torch import Tensor
 
 from pellucid.attention import attend, attend_fast
+from pellucid.lessons.why.cells import Cells, Column, decide, interval, measure_cells
+from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.machine.hardware import available_memory, describe_machine
+from pellucid.machine.hardware import available_memory
 from pellucid.machine.randomness import generator
 
 NUM_HEADS, D_KEY, D_FF = 8, 64, 2048
-LONGEST_IN_QUICK = 2048
-PAGE = 700
-"""Tokens of a page of some 500 words."""
+NUM_LAYERS = 6
+PAGE, WORDS_ON_PAGE = 700, 500
+"""Tokens and words of a page."""
+TOKENS_PER_WORD = PAGE / WORDS_ON_PAGE
 QUADRATIC = (1.7, 2.3)
 GIB = 2**30
-NUM_LAYERS = 6
+MEMORY = 24 * GIB
 
 Way = Literal["explicit", "fast"]
-_WAYS: dict[str, Way] = {"five stages": "explicit", "fused": "fast"}
-
-QUADRATIC_SAYS = Statement(
-    NOTES, "section 5", "for a sequence of n tokens, self-attention performs n² calculations"
-)
-PAGE_SAYS = Statement(
-    NOTES, "section 5", "in practice the input has to be limited to at most a page of text"
-)
+WAYS: dict[str, Way] = {"five stages": "explicit", "fused": "fast"}
+COSTS = ("explicit_seconds", "fast_seconds", "rest_seconds", "explicit_bytes", "fast_bytes")
+Laws = Mapping[str, PowerLaw]
+"""A power law for each of `COSTS`, fitted to the longer half of the lengths."""
 
 
-@dataclass(frozen=True)
-class Cost:
-    """The cost of one layer's attention at one length.
-
-    Attributes:
-        length: the number of tokens.
-        explicit_seconds: of the five stages, one after another.
-        fast_seconds: of fused attention.
-        rest_seconds: of the layer's projections and feed-forward network.
-        explicit_bytes: most bytes of results at once, of the five stages.
-        fast_bytes: of fused attention.
-    """
-
-    length: int
-    explicit_seconds: float
-    fast_seconds: float
-    rest_seconds: float
-    explicit_bytes: int
-    fast_bytes: int
-
-
-@dataclass(frozen=True)
-class Laws:
-    """A power law for each column of costs, fitted to the longer half of the lengths."""
-
-    explicit_seconds: PowerLaw
-    fast_seconds: PowerLaw
-    rest_seconds: PowerLaw
-    explicit_bytes: PowerLaw
-    fast_bytes: PowerLaw
-
-
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Time both ways of attention over lengths, and fit power laws."""
-    lengths = setting.choose((128, 256, 512, 1024, LONGEST_IN_QUICK), (8, 16, 32, 64))
-    left = available_memory(torch.device("cpu"))
-    # The five stages hold about four matrices of scores.
-    fits = [n for n in lengths if left is None or 5 * NUM_HEADS * n * n * 4 < left]
-    costs = []
-    for length in fits if len(fits) > 3 else lengths[:4]:
-        setting.say(f"{length} tokens")
-        costs.append(_measure_length(length, setting))
-    laws = fit_laws(costs)
-    return Measurement(
-        claim="length",
-        question="Is attention quadratic, and how long may a text be?",
-        number=f"Time grows with n^{laws.explicit_seconds.exponent:.2f} in five stages and "
-        f"n^{laws.fast_seconds.exponent:.2f} fused, memory with "
-        f"n^{laws.explicit_bytes.exponent:.2f} and n^{laws.fast_bytes.exponent:.2f}.",
-        method=f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
-        "paper's base model, in float32 without gradients: once as five stages that are all kept, "
-        "once fused. The rest of the layer is its projections and its feed-forward network of "
-        f"{D_FF}. Memory is that of results at once. Exponents are slopes of log cost over log "
-        "length, fitted to the longer half.",
-        findings=(
-            Finding(QUADRATIC_SAYS, judge_quadratic(laws)),
-            Finding(PAGE_SAYS, judge_page(laws)),
-        ),
-        tables=(_costs(costs), _limits(laws)),
-        plot=_plot(costs),
-        notes=(
-            "Attention costs as much as the rest of the layer at "
-            f"{write_length(laws.explicit_seconds.meets(laws.rest_seconds))} tokens in five "
-            f"stages and at {write_length(laws.fast_seconds.meets(laws.rest_seconds))} fused: in "
-            "shorter texts most of the time is not quadratic at all.",
-            "Longest texts are extrapolated from the fits where they are longer than what was "
-            "measured.",
-        ),
-        to_try=("pellucid inspect demo", "pellucid why cache"),
-        seed=setting.seed,
-        size=setting.size,
-        machine=describe_machine(),
+    lengths = setting.choose(
+        (128, 256, 512, 1024, 2048), (8, 16, 32, 64), tuple(64 * 2**k for k in range(9))
     )
+    cells = _measure_lengths(setting, lengths)
+    by_seed = {seed: fit_laws(cells.where(seed=seed)) for seed in cells.values("seed")}
+    laws = _average(list(by_seed.values()))
+    number = (
+        f"Time grows with n^{laws['explicit_seconds'].exponent:.2f} in five stages and "
+        f"n^{laws['fast_seconds'].exponent:.2f} fused, memory with "
+        f"n^{laws['explicit_bytes'].exponent:.2f} and n^{laws['fast_bytes'].exponent:.2f}."
+    )
+    tables = [_tabulate(cells, is_long=setting.is_long)]
+    if setting.is_long:
+        longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
+        explicit, fast = (list(map(write_length, found)) for found in longest.values())
+        number += (
+            f" Six layers read {explicit[0]} words in a second in five stages and {fast[0]} fused; "
+            f"24 GiB hold {explicit[1]} and {fast[1]}."
+        )
+        tables += [_exponents(by_seed), _crossings(cells), _tabulate_words(longest)]
+        about = "Below the length at which attention takes as long as the rest of its layer, "
+    else:
+        tables.append(_limits(laws))
+        meet = [write_length(laws[f"{way}_seconds"].meets(laws["rest_seconds"]))
+                for way in WAYS.values()]  # fmt: skip
+        about = (
+            f"Attention costs as much as the rest of the layer at {meet[0]} tokens in five stages "
+            f"and at {meet[1]} fused: in shorter texts "
+        )
+    return Found(
+        number,
+        f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
+        f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
+        "tokens: once as five stages that are all kept, once fused. Where all heads together do "
+        "not fit the memory, the stages run head by head. The rest of the layer is its projections "
+        f"and its feed-forward network of {D_FF}. Memory is that of results at once, of all heads. "
+        "Exponents are slopes of log cost over log length, fitted to the longer half."
+        + (f" A page of {WORDS_ON_PAGE} words has {PAGE} tokens." if setting.is_long else ""),
+        {"quadratic": judge_quadratic(laws), "page": judge_page(laws)},
+        tuple(tables),
+        tuple(_panels(cells, is_long=setting.is_long)),
+        (
+            f"{about}most of the time is not quadratic at all.",
+            "Longest texts are extrapolated from the fits if they are longer than what was "
+            "measured."
+            + (" Training keeps the results of all six layers, and then a sixth of the memory is "
+               "left for each." if setting.is_long else ""),
+        ),
+    )  # fmt: skip
 
 
-def fit_laws(costs: list[Cost]) -> Laws:
-    """Fit a power law to each column, on the longer half of the lengths and at least three."""
-    longer = costs[-max(3, (len(costs) + 1) // 2) :]
-    lengths = [cost.length for cost in longer]
+def fit_laws(cells: Cells) -> Laws:
+    """Fit a power law to each cost, on the longer half of the lengths and at least three.
 
-    def fit(column: str) -> PowerLaw:
-        return fit_power_law(lengths, [getattr(cost, column) for cost in longer])
+    Args:
+        cells: of one seed. Lengths that do not fit this machine in five stages are left out.
+    """
+    whole = [row for row in cells.rows if row["explicit_seconds"] and row["explicit_bytes"]]
+    longer = whole[-max(3, (len(whole) + 1) // 2) :]
+    lengths = [row["length"] for row in longer]
+    return {cost: fit_power_law(lengths, [row[cost] for row in longer]) for cost in COSTS}
 
-    return Laws(*(fit(column) for column in Laws.__dataclass_fields__))
+
+def _average(found: Sequence[Laws]) -> Laws:
+    """Average factors and exponents, the factors as logarithms."""
+
+    def average(each: Sequence[PowerLaw]) -> PowerLaw:
+        factor = math.exp(interval([math.log(law.factor) for law in each])[0])
+        return replace(each[0], factor=factor, exponent=interval([law.exponent for law in each])[0])
+
+    return {cost: average([laws[cost] for laws in found]) for cost in COSTS}
 
 
 def judge_quadratic(laws: Laws) -> Verdict:
     """Judge by the exponents of time and memory, in five stages and fused."""
     low, high = QUADRATIC
-    names = ("time in five stages", "time fused", "memory in five stages", "memory fused")
-    exponents = (
-        laws.explicit_seconds.exponent, laws.fast_seconds.exponent,
-        laws.explicit_bytes.exponent, laws.fast_bytes.exponent,
-    )  # fmt: skip
-    rule = (
-        f"quadratic is an exponent from {low} to {high}; holds if all four are, fails if neither "
-        "time is"
-    )
-    numbers = ", ".join(f"{name} {e:.2f}" for name, e in zip(names, exponents, strict=True))
-    is_quadratic = [low <= exponent <= high for exponent in exponents]
-    if all(is_quadratic):
-        return Verdict("holds", "", rule, numbers)
-    if not any(is_quadratic[:2]):
-        return Verdict("fails", "", rule, numbers)
-    if is_quadratic == [True, True, True, False]:
-        kept = f"all weights are kept; fused, memory grows with n^{exponents[3]:.2f}"
+    exponents = {
+        f"{what} {'in five stages' if way == 'explicit' else 'fused'}":
+            laws[f"{way}_{cost}"].exponent
+        for what, cost in (("time", "seconds"), ("memory", "bytes")) for way in WAYS.values()
+    }  # fmt: skip
+    is_quadratic = {name: low <= exponent <= high for name, exponent in exponents.items()}
+    if list(is_quadratic.values()) == [True, True, True, False]:
+        kept = f"all weights are kept; fused, memory grows with n^{exponents['memory fused']:.2f}"
     else:
-        kept = "it is about " + " and ".join(
-            name for name, is_one in zip(names, is_quadratic, strict=True) if is_one
-        )
-    return Verdict("holds only if", kept, rule, numbers)
+        kept = f"it is about {' and '.join(name for name, is_so in is_quadratic.items() if is_so)}"
+    return decide(
+        f"quadratic is an exponent from {low} to {high}; holds if all four are, fails if neither "
+        "time is",
+        ", ".join(f"{name} {exponent:.2f}" for name, exponent in exponents.items()),
+        fails=not any(list(is_quadratic.values())[:2]),
+        unless={kept: not all(is_quadratic.values())},
+    )
 
 
 def judge_page(laws: Laws) -> Verdict:
     """Judge by how long the six layers of the paper's encoder take for two pages."""
-    seconds = {name: seconds_of_encoder(laws, way, 2 * PAGE) for name, way in _WAYS.items()}
+    seconds = {name: seconds_of_encoder(laws, way, 2 * PAGE) for name, way in WAYS.items()}
     fastest = min(seconds.values())
-    rule = (
+    return decide(
         f"a page has about {PAGE} tokens; fails if {NUM_LAYERS} layers take two pages in a second "
-        "in the faster way, holds if they need more than a minute"
-    )
-    numbers = ", ".join(f"{name} {found:.2g} s" for name, found in seconds.items())
-    if fastest <= 1:
-        return Verdict("fails", "", rule, numbers)
-    if fastest <= 60:
-        return Verdict("holds only if", "an answer must come within about a second", rule, numbers)
-    return Verdict("holds", "", rule, numbers)
+        "in the faster way, holds if they need more than a minute",
+        ", ".join(f"{name} {found:.2g} s" for name, found in seconds.items()),
+        fails=fastest <= 1, unless={"an answer must come within about a second": fastest <= 60},
+    )  # fmt: skip
 
 
 def seconds_of_encoder(laws: Laws, way: Way, length: float) -> float:
     """Compute the time of the paper's encoder, attention and the rest of each layer."""
-    attention: PowerLaw = getattr(laws, f"{way}_seconds")
-    return NUM_LAYERS * (attention.at(length) + laws.rest_seconds.at(length))
+    return NUM_LAYERS * (laws[f"{way}_seconds"].at(length) + laws["rest_seconds"].at(length))
 
 
 def longest_in(laws: Laws, way: Way, seconds: float) -> float:
@@ -184,35 +156,109 @@ def longest_in(laws: Laws, way: Way, seconds: float) -> float:
     return longest_below(lambda length: seconds_of_encoder(laws, way, length), seconds)
 
 
+def crossing(rows: Sequence[Mapping[str, Any]], way: str) -> float | None:
+    """Find the length at which attention first takes as long as the rest of its layer.
+
+    Args:
+        rows: the measured lengths, in rising order.
+        way: ``explicit`` or ``fast``.
+
+    Returns:
+        The length, between two that were measured along a line through their logarithms; None if
+        attention is faster at all of them, the first length if it is slower there already.
+    """
+    before: tuple[float, float] | None = None
+    for row in rows:
+        seconds = row[f"{way}_seconds"]
+        if seconds is None:
+            continue
+        place, gap = math.log(row["length"]), math.log(seconds / row["rest_seconds"])
+        if gap >= 0:
+            if before is None:
+                return float(row["length"])
+            return math.exp(before[0] + (place - before[0]) * before[1] / (before[1] - gap))
+        before = place, gap
+    return None
+
+
+def _measure_lengths(setting: Setting, lengths: Sequence[int]) -> Cells:
+    times = measure_cells(
+        setting, "times of {length} tokens",
+        lambda length, seed: _time_length(
+            length, seed, setting.choose(5 if length <= 512 else 3 if length <= 4096 else 1, 1)
+        ),
+        is_timed=True, length=lengths,
+    )  # fmt: skip
+    # A machine with less memory leaves out lengths that another one counts.
+    sizes = {
+        length: setting.cell(
+            f"bytes of {length} tokens", partial(_count_bytes, length), is_timed=True
+        )
+        for length in lengths
+    }
+    return Cells(tuple({**row, **sizes[row["length"]]} for row in times.rows))
+
+
 @torch.inference_mode()
-def _measure_length(length: int, setting: Setting) -> Cost:
-    numbers = generator(setting.seed, "why length", length)
-    shape = (3, 1, NUM_HEADS, length, D_KEY)
+def _time_length(length: int, seed: int, repeats: int) -> dict[str, Any]:
+    query_BHLK, key_BHLK, value_BHLK = _draw(length, NUM_HEADS, seed)
+    heads = _heads_at_once(length)
+
+    def explicit() -> None:
+        for first in range(0, NUM_HEADS, heads):
+            part = slice(first, first + heads)
+            attend(query_BHLK[:, part], key_BHLK[:, part], value_BHLK[:, part])
+
+    return {
+        "heads_at_once": heads,
+        "explicit_seconds": seconds_of(explicit, repeats=repeats) if heads else None,
+        "fast_seconds": seconds_of(
+            lambda: attend_fast(query_BHLK, key_BHLK, value_BHLK), repeats=repeats
+        ),
+        "rest_seconds": seconds_of(_rest_of_layer(length, seed), repeats=repeats),
+    }
+
+
+def _heads_at_once(length: int) -> int:
+    """Choose how many heads' stages fit into the free memory together; 0 if not even one's do."""
+    left = available_memory(torch.device("cpu"))
+    # The five stages hold about four matrices of scores, and two more are room to spare.
+    for heads in (NUM_HEADS, 1):
+        if left is None or 6 * heads * length**2 * 4 < left:
+            return heads
+    return 0
+
+
+@torch.inference_mode()
+def _count_bytes(length: int) -> dict[str, Any]:
+    """Count the bytes of results at once, which every machine has alike."""
+    fast_HLK = _draw(length, NUM_HEADS, 1)
+    one_HLK = _draw(length, 1, 1)
+    return {
+        "fast_bytes": peak_bytes(lambda: attend_fast(*fast_HLK)),
+        "rest_bytes": peak_bytes(_rest_of_layer(length, 1)),
+        # Every stage has the heads as an axis, so that each takes as much as the first.
+        "explicit_bytes": NUM_HEADS * peak_bytes(lambda: attend(*one_HLK))
+        if _heads_at_once(length) else None,
+    }  # fmt: skip
+
+
+def _draw(length: int, heads: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
+    numbers = generator(seed, "why length", length)
+    shape = (3, 1, heads, length, D_KEY)
     query_BHLK, key_BHLK, value_BHLK = torch.from_numpy(
         numbers.standard_normal(shape, dtype="float32")
     )
+    return query_BHLK, key_BHLK, value_BHLK
+
+
+def _rest_of_layer(length: int, seed: int) -> Callable[[], object]:
     d_model = NUM_HEADS * D_KEY
     projections = torch.nn.Linear(d_model, 4 * d_model, bias=False)
     inner, outer = torch.nn.Linear(d_model, D_FF), torch.nn.Linear(D_FF, d_model)
+    numbers = generator(seed, "why length rest", length)
     x_LD = torch.from_numpy(numbers.standard_normal((length, d_model), dtype="float32"))
-    repeats = setting.choose(3 if length > 512 else 5, 2)
-
-    def explicit() -> object:
-        return attend(query_BHLK, key_BHLK, value_BHLK)
-
-    def fast() -> object:
-        return attend_fast(query_BHLK, key_BHLK, value_BHLK)
-
-    return Cost(
-        length,
-        seconds_of(explicit, repeats=repeats),
-        seconds_of(fast, repeats=repeats),
-        seconds_of(
-            lambda: (projections(x_LD), outer(torch.relu(inner(x_LD)))), repeats=repeats
-        ),
-        peak_bytes(explicit),
-        peak_bytes(fast),
-    )  # fmt: skip
+    return lambda: (projections(x_LD), outer(torch.relu(inner(x_LD))))
 
 
 def write_length(length: float) -> str:
@@ -223,25 +269,78 @@ def write_length(length: float) -> str:
     return f"{round(length, -digits):,.0f}"
 
 
-def _costs(costs: list[Cost]) -> Table:
-    return Table(
-        "Cost of one layer's attention",
-        ("tokens", "stages, ms", "fused, ms", "rest, ms", "stages, MiB", "fused, MiB"),
-        ("d", ".2f", ".2f", ".2f", ".2f", ".2f"),
-        tuple(
-            (cost.length, 1000 * cost.explicit_seconds, 1000 * cost.fast_seconds,
-             1000 * cost.rest_seconds, cost.explicit_bytes / 2**20, cost.fast_bytes / 2**20)
-            for cost in costs
-        ),
+def _rest_bytes(cells: Cells) -> PowerLaw:
+    first = cells.where(seed=cells.values("seed")[0])
+    return fit_power_law(first.all("length"), first.all("rest_bytes"))
+
+
+def _longest_words(laws: Laws, rest_bytes: PowerLaw, way: Way) -> tuple[float, float, float]:
+    """Find the words that fit a second of six layers, and a memory: one layer's, all six."""
+
+    def bytes_of_layer(length: float) -> float:
+        return laws[f"{way}_bytes"].at(length) + rest_bytes.at(length)
+
+    return (
+        longest_in(laws, way, 1.0) / TOKENS_PER_WORD,
+        longest_below(bytes_of_layer, MEMORY) / TOKENS_PER_WORD,
+        longest_below(lambda length: NUM_LAYERS * bytes_of_layer(length), MEMORY) / TOKENS_PER_WORD,
+    )
+
+
+def _tabulate(cells: Cells, *, is_long: bool) -> Table:
+    names = {"explicit": "stages", "fast": "fused", "rest": "rest"}
+    columns = [
+        *(Column(f"{name}, ms", f"{way}_seconds", ".2f", 1000) for way, name in names.items()),
+        *(Column(f"{names[way]}, MiB", f"{way}_bytes", ",.2f", 2**-20, over_seeds="first")
+          for way in WAYS.values()),
+    ]  # fmt: skip
+    if is_long:
+        columns.append(Column("heads at once", "heads_at_once", "d", over_seeds="first"))
+    return cells.table(
+        "Cost of one layer", "length", columns, head="tokens", is_of_this_machine=True
+    )
+
+
+def _exponents(by_seed: Mapping[int, Laws]) -> Table:
+    cells = Cells(tuple(
+        {"way": name, "seed": seed, "time": laws[f"{way}_seconds"].exponent,
+         "memory": laws[f"{way}_bytes"].exponent if way != "rest" else None}
+        for name, way in {**WAYS, "rest of the layer": "rest"}.items()
+        for seed, laws in by_seed.items()
+    ))  # fmt: skip
+    columns = (Column("time", "time"), Column("memory", "memory"))
+    title = "Fitted exponents, longer half of the lengths"
+    return cells.table(title, "way", columns, is_of_this_machine=True)
+
+
+def _crossings(cells: Cells) -> Table:
+    found = Cells(tuple(
+        {"way": name, "seed": seed, "tokens": crossing(cells.where(seed=seed).rows, way)}
+        for name, way in WAYS.items() for seed in cells.values("seed")
+    )).add(tokens=lambda row: math.nan if row["tokens"] is None else row["tokens"])  # fmt: skip
+    return found.table(
+        "Length from which attention takes longer than the rest of its layer; a dash if it never "
+        "does", "way",
+        (Column("tokens", "tokens"), Column("words", "tokens", scale=1 / TOKENS_PER_WORD)),
         is_of_this_machine=True,
     )  # fmt: skip
 
 
+def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> Table:
+    return Table(
+        "Longest text in words: six layers in 1 second, one layer's results in 24 GiB, "
+        "those of six layers at once, as training keeps them",
+        ("", "1 s", "24 GiB, one layer", "24 GiB, six layers"),
+        ("", ",.0f", ",.0f", ",.0f"),
+        tuple((name, *longest[way]) for name, way in WAYS.items()),
+        is_of_this_machine=True,
+    )
+
+
 def _limits(laws: Laws) -> Table:
     rows = []
-    for name, way in _WAYS.items():
-        seconds: PowerLaw = getattr(laws, f"{way}_seconds")
-        memory: PowerLaw = getattr(laws, f"{way}_bytes")
+    for name, way in WAYS.items():
+        seconds, memory = laws[f"{way}_seconds"], laws[f"{way}_bytes"]
         rows.append(
             (name, seconds.exponent, memory.exponent, seconds.length_at(1.0),
              longest_in(laws, way, 1.0), memory.length_at(GIB))
@@ -256,28 +355,18 @@ def _limits(laws: Laws) -> Table:
     )
 
 
-def _plot(costs: list[Cost]) -> Plot:
-    lengths = tuple(float(cost.length) for cost in costs)
-
-    def series(name: str, column: str, scale: float, role: str) -> Series:
-        heights = tuple(scale * getattr(cost, column) for cost in costs)
-        return Series(name, lengths, heights, role)  # type: ignore[arg-type]
-
-    time = Panel(
-        "Time of one layer", "tokens", "ms",
-        (
-            series("attention, five stages", "explicit_seconds", 1000, "accent"),
-            series("attention, fused", "fast_seconds", 1000, "plain"),
-            series("rest of the layer", "rest_seconds", 1000, "plain"),
-        ),
-        x_log=True, y_log=True,
-    )  # fmt: skip
-    memory = Panel(
-        "Memory of its results", "tokens", "MiB",
-        (
-            series("attention, five stages", "explicit_bytes", 2**-20, "accent"),
-            series("attention, fused", "fast_bytes", 2**-20, "plain"),
-        ),
-        x_log=True, y_log=True,
-    )  # fmt: skip
-    return Plot((time, memory))
+def _panels(cells: Cells, *, is_long: bool) -> Iterator[Panel]:
+    ways = (
+        ("attention, five stages", "explicit", "accent"),
+        ("attention, fused", "fast", "plain"),
+        ("rest of the layer", "rest", "plain"),
+    )
+    for title, label, cost, scale, shown in (
+        ("Time of one layer", "ms", "seconds", 1000, ways),
+        ("Memory of its results", "MiB", "bytes", 2**-20, ways if is_long else ways[:2]),
+    ):
+        lines = tuple(
+            cells.line(name, "length", f"{way}_{cost}", role, scale=scale, is_log=True)
+            for name, way, role in shown
+        )
+        yield Panel(title, "tokens", label, lines, x_log=True, y_log=True)

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.learn import Tiny, loss_on, make_tiny, train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.learn import (
+    Tiny,
+    loss_on,
+    make_tiny,
+    thin,
+    train_tiny,
+    translate_tiny,
+)
 from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 
@@ -28,87 +27,91 @@ CHEATS, LOST, COMPLETELY = 0.25, 0.25, 0.5
 """It cheats if its loss is below this share of what no fair model can undercut; decoding is lost
 below this share of sentences; it attends completely to the next token above this weight."""
 
-SAYS = Statement(
-    NOTES,
-    "section 4.2",
-    "a token could cheat and attend completely on the next token in the sequence",
-)
+MASKED, OPEN = "with the mask", "without the mask"
 
 
-@dataclass(frozen=True)
-class Taught:
-    """A model that was trained with or without the mask.
+def measure(setting: Setting) -> Found:
+    """Train equal models with and without the mask, of two depths in the long form."""
+    is_long = setting.is_long
+    count, steps = setting.choose((12000, 400), (100, 6), (12000, 300))
+    num_tests, every = setting.choose((200, 1), (11, 1), (200, 10))
 
-    Attributes:
-        training_loss: of its last updates, nats for each word, with teacher forcing.
-        test_loss: the same for new sentences.
-        exact: the share of new sentences that it translates, word by word.
-        weight_on_next: the weight of the token after the row's own in the decoder's
-            self-attention, in the head with the most.
-    """
+    def teach(depth: int, model: str, seed: int) -> dict[str, Any]:
+        return train_one(depth, model == MASKED, (count, num_tests, steps, every), seed)
 
-    training_loss: float
-    test_loss: float
-    exact: float
-    weight_on_next: float
-
-
-def measure(setting: Setting) -> Measurement:
-    """Train two equal models, one without the look-ahead mask, and let both translate."""
-    count, steps = setting.choose((12000, 400), (100, 6))
-    train = draw_ambiguous(count, seed=setting.seed, part="train")
-    test = draw_ambiguous(setting.choose(200, 11), seed=setting.seed, part="test")
-    floor = least_when_fair(train)
-    found: dict[bool, Taught] = {}
-    curves: dict[bool, tuple[float, ...]] = {}
-    examples: dict[bool, str] = {}
-    for has_mask in (True, False):
-        setting.say(f"training {'with' if has_mask else 'without'} the look-ahead mask")
-        tiny = make_tiny([*train, *test], seed=setting.seed, look_ahead_mask=has_mask)
-        tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed)
-        written = translate_tiny(tiny, [pair[0] for pair in test])
-        right = sum(is_translation(text, pair) for text, pair in zip(written, test, strict=True))
-        tail = tiny.losses[-max(1, steps // 20) :]
-        found[has_mask] = Taught(
-            sum(tail) / len(tail),
-            loss_on(tiny, test),
-            right / len(test),
-            weight_on_next(tiny, test),
-        )
-        curves[has_mask], examples[has_mask] = tiny.losses, written[0]
-    return Measurement(
-        claim="mask",
-        question="Does a decoder without the look-ahead mask cheat?",
-        number=f"Without the mask the training loss falls to {found[False].training_loss:.4f} nats "
-        f"a word, where no fair model gets below {floor:.4f}; of {len(test)} new sentences it "
-        f"translates {found[False].exact:.0%}, with the mask {found[True].exact:.0%}.",
-        method=f"Two equal models of one layer learn {count:,} sentences of a tiny English "
-        f"and French in {steps} updates. Each verb has two French words, and a coin decides "
-        "which one a sentence has: it cannot be foreseen, and a fair model pays log 2 nats "
-        "for it. Decoding is greedy.",
-        findings=(Finding(SAYS, judge(found, floor)),),
-        tables=(_table(found, floor),),
-        plot=_plot(curves, found, floor),
-        notes=(
-            f"“{test[0][0]}” is “{test[0][1]}”. With the mask: “{examples[True]}”. Without: "
-            f"“{examples[False][:60]}”.",
+    cells = measure_cells(
+        setting, f"training {{model}}, {{depth}} layers, {count} sentences, {steps} updates", teach,
+        depth=(1, 2) if is_long else (1,), model=(MASKED, OPEN),
+    )  # fmt: skip
+    floor = cells.mean("floor")
+    cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
+    return Found(
+        f"Without the mask the training loss falls to {cheat['training_loss']:.4f} nats a word, "
+        f"where no fair model gets below {floor:.4f}; of {'the' if is_long else num_tests} new "
+        f"sentences it translates {cheat['exact']:.0%}, with the mask {fair['exact']:.0%}.",
+        ("Equal models of one and of two layers" if is_long else "Two equal models of one layer")
+        + f" learn {count:,} sentences of a tiny English and French in {steps} updates. Each verb "
+        "has two French words, and a coin decides which one a sentence has: it cannot be foreseen, "
+        "and a fair model pays log 2 nats for it. Decoding is greedy."
+        + (" The verdict takes the depth that is harder on the claim." if is_long else ""),
+        {"cheat": judge(cells)},
+        (_table(cells, floor, is_long=is_long),),
+        _panels(cells, floor, every),
+        (
+            *(() if is_long else (_example(cells),)),
             "The test loss with teacher forcing does not show the fault, because it lets the model "
             "read the answer too. Only decoding does.",
+            *(("A model of two layers can also look further ahead through what its first layer "
+               "gathered.",) if is_long else ()),
         ),
-        to_try=("pellucid attend not-on-your-life", "pellucid inspect demo --draw masked"),
-        seed=setting.seed,
-        size=setting.size,
-    )
+    )  # fmt: skip
 
 
-def judge(found: dict[bool, Taught], floor: float) -> Verdict:
-    """Judge by the loss that no fair model can reach, by decoding, and by the weights.
+def train_one(
+    depth: int, has_mask: bool, sizes: tuple[int, int, int, int], seed: int
+) -> dict[str, Any]:
+    """Train a model with or without the mask, and let it translate new sentences.
 
     Args:
-        found: the two models, by whether they had the mask.
-        floor: the least loss of a model that cannot read the answer.
+        depth: layers of the encoder and of the decoder.
+        has_mask: True for a decoder with the look-ahead mask.
+        sizes: sentences to learn, new sentences, updates, and updates to a kept loss.
+        seed: of the sentences and the weights.
     """
-    fair, cheat = found[True], found[False]
+    count, num_tests, steps, every = sizes
+    train = draw_ambiguous(count, seed=seed, part="train")
+    test = draw_ambiguous(num_tests, seed=seed, part="test")
+    layers = {"num_encoder_layers": depth, "num_decoder_layers": depth}
+    tiny = make_tiny([*train, *test], seed=seed, look_ahead_mask=has_mask, **layers)
+    tiny = train_tiny(tiny, train, steps=steps, seed=seed)
+    written = translate_tiny(tiny, [pair[0] for pair in test])
+    right = sum(is_translation(text, pair) for text, pair in zip(written, test, strict=True))
+    tail = tiny.losses[-max(1, steps // 20) :]
+    return {
+        "floor": least_when_fair(train),
+        "losses": thin(tiny.losses, every),
+        "training_loss": sum(tail) / len(tail),
+        "test_loss": loss_on(tiny, test),
+        "exact": right / len(test),
+        "weight_on_next": weight_on_next(tiny, test),
+        "example": (*test[0], written[0]),
+    }
+
+
+def hardest(cells: Cells, model: str) -> dict[str, float]:
+    """Take the numbers of the depth that is hardest on the claim."""
+    above, below = (min, max) if model == MASKED else (max, min)
+    pick = {"training_loss": above, "exact": above, "weight_on_next": below}
+    return {
+        name: choose(cells.mean(name, depth=depth, model=model) for depth in cells.values("depth"))
+        for name, choose in pick.items()
+    }
+
+
+def judge(cells: Cells) -> Verdict:
+    """Judge by the loss that no fair model can reach, by decoding, and by the weights."""
+    floor = cells.mean("floor")
+    cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
     rule = (
         f"it cheats if the loss is below {CHEATS:.0%} of the least that is possible without seeing "
         f"the answer, and the masked model's is not; decoding is lost below {LOST:.0%} right if "
@@ -116,19 +119,17 @@ def judge(found: dict[bool, Taught], floor: float) -> Verdict:
         f"{COMPLETELY:.0%} on the next token in some head"
     )
     numbers = (
-        f"loss {cheat.training_loss:.4f} without and {fair.training_loss:.4f} with the mask, least "
-        f"possible {floor:.4f}; right {cheat.exact:.0%} and {fair.exact:.0%}; weight on the next "
-        f"token {cheat.weight_on_next:.0%} and {fair.weight_on_next:.0%}"
+        f"loss {cheat['training_loss']:.4f} without and {fair['training_loss']:.4f} with the mask, "
+        f"least possible {floor:.4f}; right {cheat['exact']:.0%} and {fair['exact']:.0%}; weight "
+        f"on the next token {cheat['weight_on_next']:.0%} and {fair['weight_on_next']:.0%}"
     )
-    cheats = cheat.training_loss < CHEATS * floor <= fair.training_loss
-    is_lost = cheat.exact < LOST and fair.exact >= 2 * cheat.exact and fair.exact > 0
-    if not (cheats and is_lost):
-        return Verdict("fails", "", rule, numbers)
-    if cheat.weight_on_next <= COMPLETELY:
-        return Verdict(
-            "holds only if", "part of the attention is enough to cheat", rule, numbers
-        )  # fmt: skip
-    return Verdict("holds", "", rule, numbers)
+    cheats = cheat["training_loss"] < CHEATS * floor <= fair["training_loss"]
+    is_lost = cheat["exact"] < LOST and fair["exact"] >= 2 * cheat["exact"] and fair["exact"] > 0
+    partly = cheat["weight_on_next"] <= COMPLETELY
+    return decide(
+        rule, numbers, fails=not (cheats and is_lost),
+        unless={"part of the attention is enough to cheat": partly},
+    )  # fmt: skip
 
 
 def least_when_fair(pairs: list[Pair]) -> float:
@@ -161,43 +162,49 @@ def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     return float((sums_H / has_next_BX.sum()).max())
 
 
-def _table(found: dict[bool, Taught], floor: float) -> Table:
-    rows = tuple(
-        (f"{'with' if has_mask else 'without'} the mask", one.training_loss, one.test_loss,
-         100 * one.exact, 100 * one.weight_on_next)
-        for has_mask, one in found.items()
-    )  # fmt: skip
-    return Table(
-        "Loss in nats a word, sentences translated, weight on the next token",
-        ("", "training loss", "test loss", "right, %", "next token, %"),
-        ("", ".4f", ".4f", ".0f", ".0f"),
-        (*rows, ("least possible when fair", floor, floor, None, None)),
+def _example(cells: Cells) -> str:
+    (english, french, masked), (*_, opened) = (
+        cells.all("example", model=model)[0] for model in (MASKED, OPEN)
     )
+    return f"“{english}” is “{french}”. With the mask: “{masked}”. Without: “{opened[:60]}”."
 
 
-def _plot(curves: dict[bool, tuple[float, ...]], found: dict[bool, Taught], floor: float) -> Plot:
-    def line(has_mask: bool, name: str, role: str) -> Series:
-        losses = curves[has_mask]
-        steps = tuple(float(step) for step in range(1, len(losses) + 1))
-        return Series(name, steps, losses, role)  # type: ignore[arg-type]
-
-    ends = (1.0, float(len(curves[True])))
-    loss = Panel(
-        "Training loss", "update", "nats a word",
-        (
-            line(False, "without the mask", "accent"),
-            line(True, "with the mask", "plain"),
-            Series("least possible when fair", ends, (floor, floor), "faint"),
-        ),
-        y_log=True,
+def _table(cells: Cells, floor: float, *, is_long: bool) -> Table:
+    title = "Loss in nats a word, sentences translated, weight on the next token"
+    columns = (
+        Column("training loss", "training_loss", ".4f"), Column("test loss", "test_loss", ".4f"),
+        Column("right, %", "exact", ".0f", 100),
+        Column("next token, %", "weight_on_next", ".0f", 100),
     )  # fmt: skip
-    nothing = float("nan")
-    decoding = Panel(
-        "New sentences translated", "", "% right",
-        (
-            Series("without the mask", (0.0, 1.0), (100 * found[False].exact, nothing), "accent"),
-            Series("with the mask", (0.0, 1.0), (nothing, 100 * found[True].exact), "plain"),
-        ),
-        kind="bars", names=("without the mask", "with the mask"), y_range=(0, 100),
+    fair = "least possible when fair"
+    if not is_long:
+        return cells.table(title, "model", columns, more=[(fair, floor, floor, None, None)])
+    said = f"{floor:.3g}"
+    return cells.table(
+        f"{title} in the decoder's first layer, head with the most", ("depth", "model"), columns,
+        head=("layers", ""), more=[(None, fair, said, said, None, None)],
     )  # fmt: skip
-    return Plot((loss, decoding))
+
+
+def _panels(cells: Cells, floor: float, every: int) -> tuple[Panel, Panel]:
+    length, depths = len(cells.rows[0]["losses"]), cells.values("depth")
+    updates = [every * place + max(1, every / 2) for place in range(length)]
+    lines = [
+        cells.line(
+            model if depth == 1 else f"{model.removesuffix(' the mask')}, two layers", updates,
+            "losses", "accent" if model == OPEN and depth == 1 else "plain", is_log=True,
+            model=model, depth=depth,
+        )
+        for model in (OPEN, MASKED) for depth in depths
+    ]  # fmt: skip
+    ends = (0.0 if every > 1 else 1.0, every * float(length))
+    lines.append(Series("least possible when fair", ends, (floor, floor), "faint"))
+    bars = tuple(
+        cells.bars(model, "depth", "exact", role, scale=100, model=model)
+        for model, role in ((OPEN, "accent"), (MASKED, "plain"))
+    )
+    return (
+        Panel("Training loss", "update", "nats a word", tuple(lines), y_log=True),
+        Panel("New sentences translated", "", "% right", bars, kind="bars",
+              names=("one layer", "two layers")[: len(depths)], y_range=(0, 105)),
+    )  # fmt: skip

@@ -2,41 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
-from statistics import fmean
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
-from pellucid.lessons.why.over_seeds import line_over_seeds, write_over_seeds
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.corpora import SplitName, make_split
+from pellucid.evaluate.corpus import corpus_bleu_score
+from pellucid.lessons.why.cells import Cells, Column, decide, join, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.clock import thread_seconds
+from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.by_length import SPANS, Translated, measure_corpus
 from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.letters import CHANCE, LETTERS, Check, Course, Task, study
-from pellucid.machine.hardware import describe_machine
+from pellucid.lessons.why.tiny.words import Pair
 
 KEPT, LOST = 0.9, 0.5
 ROWS = 16
-
-SAYS = Statement(
-    NOTES,
-    "introduction",
-    "in recurrent networks, information from earlier tokens is lost in long sequences",
-)
-
-Shares = Mapping[tuple[Form, int], Sequence[float]]
-"""The share of right letters for each form and length, one number for each seed."""
+UPDATES, TIME = "equal updates", "the time of the Transformer"
+_WORD = re.compile(r"\w+|[^\w\s]")
 
 
-def measure(setting: Setting) -> Measurement:
+@dataclass(frozen=True)
+class Span:
+    """Lengths of sources, in words and marks: from the least to the most."""
+
+    least: int
+    most: int
+
+    @property
+    def name(self) -> str:
+        """The span in words."""
+        return f"{self.least} to {self.most}"
+
+    def choose(self, pairs: Sequence[Pair]) -> list[int]:
+        """List the places of the pairs whose source has such a length."""
+        return [
+            place for place, (source, _) in enumerate(pairs)
+            if self.least <= len(source.split()) <= self.most
+        ]  # fmt: skip
+
+
+SPANS = (Span(4, 6), Span(7, 9), Span(10, 12), Span(13, 20))
+_NAMES = tuple(span.name for span in SPANS)
+
+
+def measure(setting: Setting) -> Found:
     """Teach letters of many lengths to every form, and translate the corpus in the long form."""
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
@@ -47,68 +60,68 @@ def measure(setting: Setting) -> Measurement:
         {"recall": (5, 10, 20, 50, 100, 400), "copy": (5, 10, 20, 50)},
     )
     updates = setting.choose(300, 4)
-    equal_updates, equal_time = _read_all(setting, forms, lengths, updates)
-    translated = measure_corpus(setting) if setting.size == "full" else []
-    recalled = equal_updates["recall"]
-    farthest = _judged_length(recalled)
+    cells = _read(join(_study(setting, task, forms, lengths[task], updates) for task in lengths),
+                  updates)  # fmt: skip
+    corpus = translate_corpus(setting) if setting.is_long else None
+    recall = cells.where(task="recall", reading=UPDATES)
+    farthest = _judged_length(recall)
     vector, transformer = (
-        fmean(recalled[form, farthest]) for form in ("fixed vector", "Transformer")
+        recall.mean("share", form=form, length=farthest) for form in ("fixed vector", "Transformer")
     )
-    tables = [
-        _table(f"{title}, {reading}", shares)
-        for reading, found in (
-            ("equal updates", equal_updates), ("the time of the Transformer", equal_time)
-        )
-        for title, shares in (
-            ("First letter right, %", found["recall"]), ("Copied letters right, %", found["copy"])
-        )
-    ]  # fmt: skip
-    return Measurement(
-        claim="memory",
-        question="Is what was read first forgotten?",
-        number=f"After {updates} updates on {farthest} letters, a recurrent model that hands over "
+    return Found(
+        f"After {updates} updates on {farthest} letters, a recurrent model that hands over "
         f"one vector names the first letter in {vector:.0%} of the cases (chance is "
         f"{CHANCE:.0%}), the Transformer in {transformer:.0%}.",
-        method=f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
+        f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
-        "Each length has its own model, which gets "
-        f"{updates} updates with {ROWS} new sequences each, or fewer if it has learned; 64 others "
-        "test it. The same training is also read when it has used as much processor time, on one "
-        "thread, as the Transformer takes for all updates." + _about_corpus(translated),
-        findings=(Finding(SAYS, judge(equal_updates["recall"])),),
-        tables=(*tables, *([_corpus_table(translated)] if translated else [])),
-        plot=_plot(equal_updates, translated),
-        notes=_NOTES,
-        to_try=("pellucid why gradients", "pellucid demo --model recurrent"),
-        seed=setting.seed,
-        size=setting.size,
-        machine=describe_machine(),
-    )
+        f"Each length has its own model, which gets {updates} updates with {ROWS} new sequences "
+        "each, or fewer if it has learned; 64 others test it. The same training is also read when "
+        "it has used as much processor time, on one thread, as the Transformer takes for all "
+        "updates." + (_ABOUT_CORPUS if corpus else ""),
+        {"lost": judge(recall)},
+        (*(
+            cells.where(task=task, reading=reading).table(
+                f"{title} right, %, {reading}", "length",
+                [Column(form, "share", ".0f", 100, {"form": form}, over_seeds=".0f")
+                 for form in forms],
+                head="letters", is_of_this_machine=reading == TIME,
+            )
+            for reading in (UPDATES, TIME)
+            for task, title in (("recall", "First letter"), ("copy", "Copied letters"))
+        ), *((tabulate_corpus(corpus),) if corpus else ())),
+        tuple(_panels(cells.where(reading=UPDATES), corpus, forms)),
+        (
+            "With attention the encoder reads in both directions, so the state that it hands over "
+            "has read the first letter last. Recall is then easy; copying needs the attention.",
+            "A model that has not learned after so many updates may learn with more: the share "
+            "says what training made of the vector, not what a vector could hold.",
+            "Copying ends at 50 letters: at 400 one update of the additive form takes over a "
+            "second. Multi30k is left out: a model that translates it well trains for about half "
+            "an hour, a form and seed.",
+        ),
+    )  # fmt: skip
 
 
-_NOTES = (
-    "With attention the encoder reads in both directions, so the state that it hands over has read "
-    "the first letter last. Recall is then easy; copying needs the attention.",
-    "A model that has not learned after so many updates may learn with more: the share says what "
-    "training made of the vector, not what a vector could hold.",
-    "Copying ends at 50 letters: at 400 one update of the additive form takes over a second. "
-    "Multi30k is left out: a model that translates it well trains for about half an hour, a form "
-    "and seed.",
+_ABOUT_CORPUS = (
+    " Then all forms learn the built-in corpus, cut into words, in 500 updates of 64 sentences, or "
+    "as many as fit into the time of the Transformer, and translate new sentences of different "
+    "lengths."
 )
 
 
-def judge(shares: Shares) -> Verdict:
-    """Judge by the first letters that are right at the longest length that can be learned.
-
-    Args:
-        shares: of the task recall, after equal updates.
-    """
-    forms = list(dict.fromkeys(form for form, _ in shares))
-    lengths = sorted({length for _, length in shares})
-    judged = _judged_length(shares)
-    last = {form: fmean(shares[form, judged]) for form in forms}
-    recurrent = [form for form in forms if form != "Transformer"]
-    attending = [form for form in recurrent if form != "fixed vector"]
+def judge(recall: Cells) -> Verdict:
+    """Judge by the first letters that are right at the longest length that can be learned."""
+    forms, lengths, judged = recall.values("form"), recall.values("length"), _judged_length(recall)
+    last = {form: recall.mean("share", form=form, length=judged) for form in forms}
+    attending = [last[form] for form in forms if form not in ("fixed vector", "Transformer")]
+    numbers = "; ".join(
+        f"at {length} letters "
+        + ", ".join(f"{form} {recall.mean('share', form=form, length=length):.0%}"
+                    for form in forms)
+        for length in sorted({judged, lengths[-1]})
+    )  # fmt: skip
+    kept = [n for n in lengths if recall.mean("share", form="fixed vector", length=n) >= KEPT]
+    where = f"up to {kept[-1]}" if kept else "at no length"
     rule = (
         "the length is the longest at which the Transformer keeps the first letters, or the "
         f"longest of all if it never does; lost means that at most {LOST:.0%} of them are right, "
@@ -116,157 +129,161 @@ def judge(shares: Shares) -> Verdict:
         "keeps them, only for a fixed vector if recurrent models with attention keep them too, "
         "fails otherwise"
     )
-    numbers = "; ".join(
-        f"at {length} letters "
-        + ", ".join(f"{form} {fmean(shares[form, length]):.0%}" for form in forms)
-        for length in sorted({judged, lengths[-1]})
-    )
-    kept = [length for length in lengths if fmean(shares["fixed vector", length]) >= KEPT]
-    if kept:
-        numbers += f"; the fixed vector keeps them up to {kept[-1]}"
-    else:
-        numbers += "; the fixed vector keeps them at no length"
-    if last["Transformer"] < KEPT or last["fixed vector"] > LOST:
-        return Verdict("fails", "", rule, numbers)
-    if all(last[form] <= LOST for form in recurrent):
-        return Verdict("holds", "", rule, numbers)
-    if all(last[form] >= KEPT for form in attending):
-        condition = "the encoder hands over one vector of fixed length: attention keeps it"
-        return Verdict("holds only if", condition, rule, numbers)
-    return Verdict("fails", "", rule, numbers)
+    all_lose = all(share <= LOST for share in attending)
+    all_keep = all(share >= KEPT for share in attending)
+    return decide(
+        rule, f"{numbers}; the fixed vector keeps them {where}",
+        fails=last["Transformer"] < KEPT or last["fixed vector"] > LOST
+        or not (all_lose or all_keep),
+        unless={
+            "the encoder hands over one vector of fixed length: attention keeps it": not all_lose
+        },
+    )  # fmt: skip
 
 
-def _judged_length(shares: Shares) -> int:
+def _judged_length(recall: Cells) -> int:
     """Find the longest length at which the Transformer keeps the first letters."""
-    lengths = sorted({length for _, length in shares})
-    kept = [length for length in lengths if fmean(shares["Transformer", length]) >= KEPT]
+    lengths: list[int] = recall.values("length")
+    kept = [n for n in lengths if recall.mean("share", form="Transformer", length=n) >= KEPT]
     return kept[-1] if kept else lengths[-1]
 
 
-def _read_all(
-    setting: Setting,
-    forms: Sequence[Form],
-    lengths: Mapping[Task, Sequence[int]],
-    updates: int,
-) -> tuple[Mapping[Task, Shares], Mapping[Task, Shares]]:
-    """Train for both tasks, and read the shares after equal updates and in equal time."""
-    equal_updates: dict[Task, Shares] = {}
-    equal_time: dict[Task, Shares] = {}
-    for task in lengths:
-        courses = _study_all(setting, task, forms, lengths[task], updates)
-        equal_updates[task] = {
-            key: [course.after_updates(updates) for course in found]
-            for key, found in courses.items()
-        }
-        equal_time[task] = {
-            (form, length): [
-                course.after_seconds(updates * reference.pace)
-                for course, reference in zip(found, courses["Transformer", length], strict=True)
-            ]
-            for (form, length), found in courses.items()
-        }
-    return equal_updates, equal_time
-
-
-def _study_all(
-    setting: Setting, task: Task, forms: Sequence[Form], lengths: Sequence[int], updates: int
-) -> dict[tuple[Form, int], list[Course]]:
-    """Train every form at every length; the Transformer first, whose time is that of the others."""
-    found: dict[tuple[Form, int], list[Course]] = {}
-    for length in lengths:
-        for form in sorted(forms, key=lambda form: form != "Transformer"):
-            found[form, length] = []
-            for place, seed in enumerate(setting.seeds):
-                paces = [course.pace for course in found["Transformer", length]]
-                seconds = 0.0 if form == "Transformer" else updates * paces[place]
-                checks = setting.cell(
-                    f"{task}, {form}, {length} letters, {updates} updates, seed {seed}",
-                    partial(_study, task, form, length, seconds, seed, updates),
-                    is_timed=True,
-                )
-                found[form, length].append(Course(tuple(Check(*check) for check in checks)))
-    return {(form, length): found[form, length] for form in forms for length in lengths}
-
-
 def _study(
-    task: Task, form: Form, length: int, seconds: float, seed: int, updates: int
-) -> list[tuple[int, float, float]]:
-    tiny = make_form(form, LETTERS, seed=seed)
-    course = study(
-        tiny, task, length, updates=updates, seconds=seconds, seed=seed, rows=ROWS
+    setting: Setting, task: Task, forms: Sequence[Form], lengths: Sequence[int], updates: int
+) -> Cells:
+    """Train every form at every length; the Transformer first, whose time is that of the others."""
+
+    def run(form: Form, length: int, seed: int) -> list[tuple[int, float, float]]:
+        tiny = make_form(form, LETTERS, seed=seed)
+        seconds = 0.0 if form == "Transformer" else updates * _pace(first, length, seed)
+        course = study(
+            tiny, task, length, updates=updates, seconds=seconds, seed=seed, rows=ROWS
+        )  # fmt: skip
+        return [(check.updates, check.seconds, check.share) for check in course.checks]
+
+    def cells_of(forms: Sequence[Form]) -> Cells:
+        return measure_cells(
+            setting, f"{{task}}, {{form}}, {{length}} letters, {updates} updates",
+            lambda task, form, length, seed: run(form, length, seed),
+            read=lambda checks: {"course": Course(tuple(Check(*check) for check in checks))},
+            is_timed=True, task=(task,), form=forms, length=lengths,
+        )  # fmt: skip
+
+    first = cells_of(("Transformer",))
+    return join((cells_of([form for form in forms if form != "Transformer"]), first))
+
+
+def _pace(cells: Cells, length: int, seed: int) -> float:
+    (row,) = cells.where(form="Transformer", length=length, seed=seed).rows
+    course: Course = row["course"]
+    return course.pace
+
+
+def _read(cells: Cells, updates: int) -> Cells:
+    """Read the shares after equal updates and in equal time."""
+
+    def shares(row: Mapping[str, Any]) -> dict[str, float]:
+        pace = _pace(cells.where(task=row["task"]), row["length"], row["seed"])
+        course: Course = row["course"]
+        return {UPDATES: course.after_updates(updates), TIME: course.after_seconds(updates * pace)}
+
+    return Cells(tuple(
+        {**row, "reading": reading, "share": share}
+        for row in cells.rows for reading, share in shares(row).items()
+    ))  # fmt: skip
+
+
+def translate_corpus(
+    setting: Setting, *, sentences: int = 10_000, updates: int = 500, tests: int = 500
+) -> Cells:
+    """Train every form on the built-in corpus with as many updates, and in the Transformer's time.
+
+    Args:
+        setting: its seeds, and where to keep cells.
+        sentences: of the training text.
+        updates: of 64 sentences each.
+        tests: new sentences to translate.
+    """
+
+    def run(form: Form, seed: int, steps: int) -> dict[str, Any]:
+        train = draw_corpus(sentences, seed=seed, part="train")
+        test = draw_corpus(tests, seed=seed, part="test")
+        tiny = make_form(form, train, seed=seed)
+        started = thread_seconds()
+        tiny = train_tiny(tiny, train, steps=steps, seed=seed, rate=4e-3)
+        seconds = thread_seconds() - started
+        written = translate_tiny(tiny, [source for source, _ in test])
+        scores = [
+            corpus_bleu_score([written[i] for i in places], [test[i][1] for i in places])
+            for places in (span.choose(test) for span in SPANS)
+        ]
+        return {"scores": scores, "seconds": seconds, "updates": steps}
+
+    def in_equal_time(form: Form, seed: int) -> dict[str, Any]:
+        ours, theirs = (equal.where(form=one, seed=seed).all("seconds")[0]
+                        for one in (form, "Transformer"))  # fmt: skip
+        return run(form, seed, round(updates * theirs / ours))
+
+    key = f"corpus, {{form}}, {sentences} sentences, seed {{seed}}, "
+    equal = measure_cells(
+        setting, f"{key}{updates} updates", lambda form, seed: run(form, seed, updates),
+        is_timed=True, form=FORMS,
     )  # fmt: skip
-    return [(check.updates, check.seconds, check.share) for check in course.checks]
+    timed = measure_cells(
+        setting, f"{key}in the time of the Transformer's {updates} updates", in_equal_time,
+        is_timed=True, form=[form for form in FORMS if form != "Transformer"],
+    )  # fmt: skip
+    return Cells(tuple(
+        {"reading": reading, **row, **dict(zip(_NAMES, row["scores"], strict=True))}
+        for reading, found in (
+            ("equal updates", equal),
+            ("equal time", join((timed, equal.where(form="Transformer")))),
+        )
+        for row in found.rows
+    ))  # fmt: skip
 
 
-def _table(title: str, shares: Shares) -> Table:
-    forms = list(dict.fromkeys(form for form, _ in shares))
-    lengths = sorted({length for _, length in shares})
-    return Table(
-        title,
-        ("letters", *forms),
-        ("d", *("" for _ in forms)),
-        tuple(
-            (length, *(
-                write_over_seeds([100 * share for share in shares[form, length]], ".0f")
-                for form in forms
-            ))
-            for length in lengths
-        ),
-        is_of_this_machine="time" in title,
+def draw_corpus(count: int, *, seed: int, part: SplitName) -> list[Pair]:
+    """Draw sentences of the built-in corpus in small letters, a space around each mark.
+
+    Args:
+        count: the number of sentences.
+        seed: of the draws.
+        part: of the corpus; no sentence is in two of them.
+    """
+    return [
+        (_cut(example.source), _cut(example.target))
+        for example in make_split(part, seed=seed, count=count)
+    ]
+
+
+def _cut(sentence: str) -> str:
+    return " ".join(_WORD.findall(sentence.lower()))
+
+
+def tabulate_corpus(corpus: Cells) -> Table:
+    """Tabulate BLEU by form and by the length of the source."""
+    return corpus.table(
+        "BLEU on the built-in corpus by the words of the source", ("form", "reading"),
+        [Column(name, name, ".1f", over_seeds=".1f") for name in _NAMES],
     )  # fmt: skip
 
 
-def _corpus_table(translated: Sequence[Translated]) -> Table:
-    return Table(
-        "BLEU on the built-in corpus by the words of the source",
-        ("", "", *(span.name for span in SPANS)),
-        ("", "", *("" for _ in SPANS)),
-        tuple(
-            (one.form, one.reading, *(write_over_seeds(row, ".1f") for row in one.scores))
-            for one in translated
-        ),
-    )
-
-
-def _about_corpus(translated: Sequence[Translated]) -> str:
-    if not translated:
-        return ""
-    return (
-        " Then all forms learn the built-in corpus, cut into words, in "
-        f"{translated[0].updates} updates of 64 sentences, or as many as fit into the time of the "
-        "Transformer, and translate new sentences of different lengths."
-    )
-
-
-def _plot(equal: Mapping[Task, Shares], translated: Sequence[Translated]) -> Plot:
-    roles = {"fixed vector": "accent"}
-    panels = []
+def _panels(cells: Cells, corpus: Cells | None, forms: Sequence[Form]) -> Iterator[Panel]:
+    roles = {form: "accent" if form == "fixed vector" else "plain" for form in forms}
     for task, title in (("recall", "First letter"), ("copy", "Copy")):
-        shares = equal[task]  # type: ignore[index]
-        lengths = sorted({length for _, length in shares})
+        here = cells.where(task=task)
+        ends = float(here.values("length")[0]), float(here.values("length")[-1])
         lines = [
-            line_over_seeds(
-                form, lengths, [shares[form, length] for length in lengths],
-                roles.get(form, "plain"), scale=100, ends=(0, 1),  # type: ignore[arg-type]
-            )
-            for form in dict.fromkeys(form for form, _ in shares)
-        ]  # fmt: skip
-        chance = line_over_seeds(
-            "chance", (lengths[0], lengths[-1]), [[CHANCE], [CHANCE]], "faint", scale=100
-        )
-        panels.append(
-            Panel(title, "letters", "% right", (*lines, chance), x_log=True, y_range=(0, 105))
-        )
-    if translated:
+            here.line(form, "length", "share", roles[form], scale=100, ends=(0, 100), form=form)
+            for form in forms
+        ]
+        chance = Series("chance", ends, (100 * CHANCE,) * 2, "faint")
+        yield Panel(title, "letters", "% right", (*lines, chance), x_log=True, y_range=(0, 105))
+    if corpus:
         lines = [
-            line_over_seeds(
-                one.form, range(len(SPANS)), one.scores,
-                roles.get(one.form, "plain"), ends=(0, 100),  # type: ignore[arg-type]
-            )
-            for one in translated if one.reading == "equal updates"
+            corpus.line(form, range(len(SPANS)), "scores", roles[form], ends=(0, 100), form=form,
+                        reading="equal updates")
+            for form in forms
         ]  # fmt: skip
-        names = tuple(span.name for span in SPANS)
-        panels.append(
-            Panel("Built-in corpus", "words of the source", "BLEU", tuple(lines), names=names)
-        )
-    return Plot(tuple(panels))
+        yield Panel("Built-in corpus", "words of the source", "BLEU", tuple(lines), names=_NAMES)

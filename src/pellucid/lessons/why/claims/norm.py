@@ -1,236 +1,242 @@
-"""Layer normalization: the loss with and without it, for slow and fast training."""
+"""Layer normalization: its place, the learning rate and the depth."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
+from pellucid.lessons.why.cells import Cells, Column, decide, interval, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.claims.residual import (
+    FAR_OFF,
+    LEARNED,
+    layer_panel,
+    layer_table,
+    measure_layers,
 )
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.learn import count_exact, loss_on, make_tiny, train_tiny
+from pellucid.lessons.why.tiny.learn import (
+    count_exact,
+    loss_on,
+    make_tiny,
+    thin,
+    train_tiny,
+    updates_until,
+)
 from pellucid.lessons.why.tiny.sentences import draw_statements
 
-PLACES = ("post", "pre", "none")
-NAMES = {"post": "post-norm", "pre": "pre-norm", "none": "no norm"}
-LEARNED = 0.5
-"""A model has learned if the loss of new sentences is below this, in nats a word."""
-
-STABLE_SAYS = Statement(NOTES, "section 3.6", "layer normalisation stabilises training")
-TIME_SAYS = Statement(
-    NOTES, "section 3.6", "it improves model performance and reduces training time"
-)
+POST, PRE, NONE = "post-norm", "pre-norm", "no norm"
+NORMS = {POST: "post", PRE: "pre", NONE: "none"}
 
 
-@dataclass(frozen=True)
-class Course:
-    """One training.
-
-    Attributes:
-        norm: ``post``, ``pre`` or ``none``.
-        rate: the peak of the learning rate.
-        test_loss: of new sentences at the end, in nats a word.
-        exact: the share of new sentences translated exactly.
-        updates: until the training loss stayed below `LEARNED`; None if it never did.
-    """
-
-    norm: str
-    rate: float
-    test_loss: float
-    exact: float
-    updates: int | None
-
-
-def measure(setting: Setting) -> Measurement:
-    """Train the same model with the norm in three places, at several learning rates."""
+def measure(setting: Setting) -> Found:
+    """Train the same model with the norm in three places, at several learning rates and depths."""
     rates = setting.choose((0.002, 0.008, 0.032), (0.008, 0.032))
-    count, steps = setting.choose((6000, 200), (60, 4))
-    train = draw_statements(count, seed=setting.seed, part="train")
-    test = draw_statements(setting.choose(200, 7), seed=setting.seed, part="test")
-    depth = setting.choose(4, 2)
-    found: list[Course] = []
-    curves: dict[tuple[str, float], tuple[float, ...]] = {}
+    depths = setting.choose((1, 4), (1, 2))
+    sizes = setting.choose((6000, 200, 200, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
+    count, _, steps, every = sizes
 
-    def teach(norm: str, rate: float, layers: int) -> tuple[Course, tuple[float, ...]]:
-        setting.say(f"{NAMES[norm]}, {layers} layers, learning rate {rate:g}")
-        tiny = make_tiny(
-            [*train, *test], seed=setting.seed, norm=norm, d_model=32, d_ff=64, num_heads=2,
-            num_encoder_layers=layers, num_decoder_layers=(layers + 1) // 2,
+    def train(depth: int, rates: Sequence[float]) -> Cells:
+        return measure_cells(
+            setting, f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
+            lambda depth, norm, rate, seed: _train(NORMS[norm], depth, rate, sizes, seed),
+            depth=(depth,), norm=NORMS, rate=rates,
         )  # fmt: skip
-        tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed, rate=rate)
-        updates = _updates_until(tiny.losses, LEARNED)
-        return Course(
-            norm, rate, loss_on(tiny, test), count_exact(tiny, test), updates
-        ), tiny.losses
 
-    for norm in PLACES:
-        for rate in rates:
-            course, curves[norm, rate] = teach(norm, rate, depth)
-            found.append(course)
-    shallow = [teach(norm, rates[1], 1)[0] for norm in PLACES]
-    middle = {one.norm: one for one in found if one.rate == rates[1]}
-    return Measurement(
-        claim="norm",
-        question="Does layer normalization stabilize and shorten training?",
-        number=f"With {depth} layers at a learning rate of {rates[1]:g}, "
-        f"{middle['post'].exact:.0%} of new sentences are right with post-norm, "
-        f"{middle['pre'].exact:.0%} with pre-norm and {middle['none'].exact:.0%} without "
-        "norms.",
-        method=f"A model of {depth} encoder and {(depth + 1) // 2} decoder layers, d = 32, "
+    deep = train(depths[-1], rates)
+    flat = train(depths[0], rates if setting.is_long else rates[1:2])
+    verdicts = {"stable": judge_stable(deep, flat), "time": judge_time(deep, flat)}
+    tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
+    panels = _panels(deep, rates, every)
+    note = (
+        "A norm re-scales and re-centers the vectors of the forward pass, and through them the "
+        "gradients. The notes say that it normalizes the gradients themselves."
+    )
+    if setting.is_long:
+        return _add_layers(setting, deep, steps, verdicts, tables, panels, note)
+    right = {norm: deep.mean("exact", norm=norm, rate=rates[1]) for norm in NORMS}
+    return Found(
+        f"With {depths[-1]} layers at a learning rate of {rates[1]:g}, {right[POST]:.0%} of new "
+        f"sentences are right with post-norm, {right[PRE]:.0%} with pre-norm and "
+        f"{right[NONE]:.0%} without norms.",
+        f"A model of {depths[-1]} encoder and {(depths[-1] + 1) // 2} decoder layers, d = 32, "
         f"learns {count:,} sentences of a tiny language in {steps} updates with Adam, with "
         "the norm after each residual sum "
         "(post), before each sub-layer (pre) or nowhere, at several learning rates. Weights "
         "and text are the same. The same is done with one and one layer. Learned means a "
         f"loss below {LEARNED} nats a word.",
-        findings=(
-            Finding(STABLE_SAYS, judge_stable(found, shallow)),
-            Finding(TIME_SAYS, judge_time(found, shallow)),
-        ),
-        tables=(
-            _table(f"After training, {depth} layers", found),
-            _table("After training, one layer", shallow),
-        ),
-        plot=_plot(found, curves, rates),
-        notes=(
-            "A norm re-scales and re-centers the vectors of the forward pass, and through them the "
-            "gradients. The notes say that it normalizes the gradients themselves.",
-        ),
-        to_try=("pellucid why residual", "pellucid attend show-me-the-money"),
-        seed=setting.seed,
-        size=setting.size,
+        verdicts,
+        tables,
+        panels,
+        (note,),
     )
 
 
-def judge_stable(deep: list[Course], shallow: list[Course]) -> Verdict:
+def _add_layers(
+    setting: Setting, deep: Cells, steps: int, verdicts: dict[str, Verdict],
+    tables: tuple[Table, ...], panels: tuple[Panel, ...], note: str,
+) -> Found:  # fmt: skip
+    """Add the gradient by layer."""
+    layers = setting.choose(12, 3)
+    by_layer = measure_layers(
+        setting, layers, {norm: {"norm": place} for norm, place in NORMS.items()}
+    )
+    (depth,), rates = deep.values("depth"), deep.values("rate")
+    right = {
+        norm: max(deep.mean("exact", norm=norm, rate=rate) for rate in rates) for norm in NORMS
+    }
+    return Found(
+        f"With {depth} encoder layers and the best of {len(rates)} learning rates, "
+        f"{right[POST]:.0%} of new sentences are right with post-norm, {right[PRE]:.0%} with "
+        f"pre-norm and {right[NONE]:.0%} without norms.",
+        f"Models of 1 and {depth} encoder layers and half as many decoder layers, d = 32, learn a "
+        f"tiny language in {steps} updates with Adam: with the norm after each residual sum "
+        f"(post), before each sub-layer (pre) or nowhere, at {len(rates)} peak learning rates. "
+        f"Learned means a training loss that stays below {LEARNED} nats a word. The gradient by "
+        f"layer is that of untrained encoders of {layers} layers.",
+        verdicts,
+        (*tables, layer_table(by_layer)),
+        (*panels, layer_panel(by_layer, POST)),
+        (
+            note,
+            "A rate counts as learned if all seeds learned at it; updates are those of all seeds "
+            "on average.",
+        ),
+    )
+
+
+def judge_stable(deep: Cells, flat: Cells) -> Verdict:
     """Judge by the number of learning rates at which each model learns.
 
     Args:
         deep: trainings of a model of several layers.
-        shallow: trainings of a model of one layer.
+        flat: trainings of a model of one layer.
     """
-    learned = {norm: _count_learned(deep, norm) for norm in PLACES}
-    total = len(deep) // len(PLACES)
-    rule = (
+    learned, without = _count_learned(deep), _count_learned(flat)[NONE]
+    total = len(deep.values("rate"))
+    better = [norm for norm in (POST, PRE) if learned[norm] > learned[NONE]]
+    return decide(
         "stable means learning at more of the learning rates than without norms; holds if "
         "post-norm and pre-norm are, only for several layers if one layer learns without norms "
-        "too, fails if neither is"
-    )
-    numbers = (
-        ", ".join(f"{NAMES[n]} {learned[n]} of {total} rates" for n in PLACES)
-        + f"; one layer without norms {_count_learned(shallow, 'none')} of "
-        f"{len(shallow) // len(PLACES)}"
-    )
-    better = [norm for norm in ("post", "pre") if learned[norm] > learned["none"]]
-    return _sum_up(better, bool(_count_learned(shallow, "none")), rule, numbers)
+        "too, fails if neither is",
+        ", ".join(f"{norm} {number} of {total} rates" for norm, number in learned.items())
+        + f"; one layer without norms {without} of {len(flat.values('rate'))}",
+        fails=not better, unless=_needs(better, is_only_deep=bool(without)),
+    )  # fmt: skip
 
 
-def judge_time(deep: list[Course], shallow: list[Course]) -> Verdict:
+def judge_time(deep: Cells, flat: Cells) -> Verdict:
     """Judge by the fewest updates until each model had learned, at its best learning rate.
 
     Args:
         deep: trainings of a model of several layers.
-        shallow: trainings of a model of one layer.
+        flat: trainings of a model of one layer.
     """
-    fewest = {norm: _fewest(deep, norm) for norm in PLACES}
-    flat = {norm: _fewest(shallow, norm) for norm in PLACES}
-    rule = (
+    fewest, shallow = _fewest(deep), _fewest(flat)
+    better = [norm for norm in (POST, PRE) if fewest[norm] < fewest[NONE]]
+    is_flat_as_fast = shallow[NONE] <= min(shallow[POST], shallow[PRE]) < math.inf
+    return decide(
         f"the fewest updates to a loss of {LEARNED} at any of the learning rates; holds if "
         "post-norm and pre-norm need fewer than no norm, only for several layers if they do not "
-        "with one layer, fails if neither does"
-    )
-    numbers = (
-        ", ".join(f"{NAMES[n]} {_write(fewest[n])}" for n in PLACES)
-        + "; one layer: "
-        + ", ".join(_write(flat[n]) for n in PLACES)
-    )
-    better = [norm for norm in ("post", "pre") if fewest[norm] < fewest["none"]]
-    is_flat_as_fast = flat["none"] <= min(flat["post"], flat["pre"]) < math.inf
-    return _sum_up(better, is_flat_as_fast, rule, numbers)
+        "with one layer, fails if neither does",
+        ", ".join(f"{norm} {_write(number)}" for norm, number in fewest.items())
+        + "; one layer: " + ", ".join(map(_write, shallow.values())),
+        fails=not better, unless=_needs(better, is_only_deep=is_flat_as_fast),
+    )  # fmt: skip
 
 
-def _sum_up(better: list[str], is_only_deep: bool, rule: str, numbers: str) -> Verdict:
-    """Turn the places where a norm helps into a verdict."""
-    if not better:
-        return Verdict("fails", "", rule, numbers)
-    conditions = []
-    if len(better) == 1:
-        conditions.append(f"it is {NAMES[better[0]]}")
-    if is_only_deep:
-        conditions.append("the model has several layers")
-    if not conditions:
-        return Verdict("holds", "", rule, numbers)
-    return Verdict("holds only if", " and ".join(conditions), rule, numbers)
+def _needs(better: Sequence[str], *, is_only_deep: bool) -> Mapping[str, bool]:
+    """State the conditions if the norm helps in one place only, or in deep models only."""
+    return {
+        f"it is {' or '.join(better)}": len(better) == 1,
+        "the model has several layers": is_only_deep,
+    }
 
 
 def _write(updates: float) -> str:
     return "never" if updates == math.inf else f"{updates:.0f}"
 
 
-def _updates_until(losses: tuple[float, ...], limit: float) -> int | None:
-    """Count the updates until the loss was below a limit for good."""
-    above = [index for index, loss in enumerate(losses) if not loss < limit]
-    last = above[-1] + 1 if above else 0
-    return None if last == len(losses) else last + 1
+def _count_learned(cells: Cells) -> dict[str, int]:
+    """Count the rates at which all seeds learned."""
+    return {
+        norm: sum(
+            max(cells.all("test_loss", norm=norm, rate=rate)) < LEARNED
+            for rate in cells.values("rate")
+        )
+        for norm in NORMS
+    }
 
 
-def _count_learned(found: list[Course], norm: str) -> int:
-    return sum(one.test_loss < LEARNED for one in found if one.norm == norm)
+def average_updates(cells: Cells) -> float:
+    """Average the updates until a model had learned; infinite if one seed never did."""
+    updates = [row["updates"] for row in cells.rows]
+    return math.inf if None in updates else round(interval(updates)[0])
 
 
-def _fewest(found: list[Course], norm: str) -> float:
-    return min(
-        (one.updates for one in found if one.norm == norm and one.updates is not None),
-        default=math.inf,
-    )
+def _fewest(cells: Cells) -> dict[str, float]:
+    return {
+        norm: min(average_updates(cells.where(norm=norm, rate=rate))
+                  for rate in cells.values("rate"))
+        for norm in NORMS
+    }  # fmt: skip
 
 
-def _table(title: str, found: list[Course]) -> Table:
-    return Table(
-        title,
-        ("", "learning rate", "updates to learn", "test loss", "right, %"),
-        ("", "g", "d", ".3g", ".0f"),
-        tuple(
-            (NAMES[one.norm], one.rate, one.updates, one.test_loss, 100 * one.exact)
-            for one in found
-        ),
-    )
-
-
-def _plot(
-    found: list[Course], curves: dict[tuple[str, float], tuple[float, ...]],
-    rates: tuple[float, ...],
-) -> Plot:  # fmt: skip
-    def role(norm: str) -> str:
-        return "accent" if norm == "post" else "plain"
-
-    right = Panel(
-        "New sentences translated exactly", "learning rate", "%",
-        tuple(
-            Series(NAMES[norm], tuple(map(float, range(len(rates)))),
-                   tuple(100 * one.exact for one in found if one.norm == norm),
-                   role(norm))  # type: ignore[arg-type]
-            for norm in PLACES
-        ),
-        kind="bars", names=tuple(f"{rate:g}" for rate in rates), y_range=(0, 100),
+def _train(
+    norm: str, depth: int, rate: float, sizes: tuple[int, int, int, int], seed: int
+) -> dict[str, Any]:
+    count, num_tests, steps, every = sizes
+    pairs = draw_statements(count, seed=seed, part="train")
+    test = draw_statements(num_tests, seed=seed, part="test")
+    tiny = make_tiny(
+        [*pairs, *test], seed=seed, norm=norm, d_model=32, d_ff=64, num_heads=2,
+        num_encoder_layers=depth, num_decoder_layers=(depth + 1) // 2,
     )  # fmt: skip
-    fast = Panel(
-        f"Training loss at a rate of {rates[1]:g}", "update", "nats a word",
-        tuple(
-            Series(NAMES[norm],
-                   tuple(float(i) for i in range(1, len(curves[norm, rates[1]]) + 1)),
-                   curves[norm, rates[1]],
-                   role(norm))  # type: ignore[arg-type]
-            for norm in PLACES
-        ),
-        y_log=True,
+    tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
+    # No number larger than these, nor one that is not a number, which JSON lacks.
+    losses = [min(loss, FAR_OFF) for loss in tiny.losses]
+    test_loss = loss_on(tiny, test)
+    return {
+        "losses": thin(losses, every),
+        "updates": updates_until(losses, LEARNED),
+        "test_loss": test_loss if test_loss < FAR_OFF else FAR_OFF,
+        "exact": count_exact(tiny, test),
+    }
+
+
+def _table(cells: Cells, *, is_long: bool) -> Table:
+    (depth,) = cells.values("depth")
+    layers = "one layer" if depth == 1 else f"{depth} layers"
+    ends = (Column("test loss", "test_loss"), Column("right, %", "exact", ".0f", 100))
+    if not is_long:
+        columns: tuple[Column, ...] = (Column("updates to learn", "updates", "d"), *ends)
+        head = ("", "learning rate")
+        return cells.table(
+            f"After training, {layers}", ("norm", "rate"), columns, head=head, form="g"
+        )
+    columns = (
+        Column("learned", "updates", over_seeds="count"),
+        Column(f"updates to {LEARNED}", "updates"), *ends,
     )  # fmt: skip
-    return Plot((right, fast))
+    title = f"Training with {layers.replace('layer', 'encoder layer')}"
+    return cells.table(title, ("norm", "rate"), columns, head=("", "rate"), form="g")
+
+
+def _panels(deep: Cells, rates: Sequence[float], every: int) -> tuple[Panel, Panel]:
+    (depth,) = deep.values("depth")
+    roles = {norm: "accent" if norm == POST else "plain" for norm in NORMS}
+    right = tuple(
+        deep.bars(norm, "rate", "exact", role, scale=100, norm=norm) for norm, role in roles.items()
+    )
+    courses = tuple(
+        deep.course(norm, "losses", every, role, is_log=True, norm=norm, rate=rates[1])
+        for norm, role in roles.items()
+    )
+    return (
+        Panel(f"New sentences right, {depth} encoder layers", "peak learning rate", "%", right,
+              kind="bars", names=tuple(f"{rate:g}" for rate in rates), y_range=(0, 105)),
+        Panel(f"Training loss at a rate of {rates[1]:g}", "update", "nats a word", courses,
+              y_log=True),
+    )  # fmt: skip

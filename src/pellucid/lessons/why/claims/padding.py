@@ -4,90 +4,70 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.decode.greedy import decode_greedily
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.packaged import load_packaged, write_examples_of
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.result import Panel, Verdict
 from pellucid.lessons.why.setting import Setting
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
 
-SAYS = Statement(
-    NOTES,
-    "section 5",
-    "by adding padding tokens … input sequences of variable length can be processed",
-)
 
-
-@dataclass(frozen=True)
-class Padded:
-    """Sentences with padding after them, compared with the same without.
-
-    Attributes:
-        num_padding: padding tokens after each sentence.
-        masked_difference: the largest difference in the encoder's output of a word, as a share of
-            the outputs' root mean square, if padding is masked.
-        masked_changed: the share of translations that change.
-        open_difference: the same if words may attend to padding.
-        open_changed: the same if words may attend to padding.
-    """
-
-    num_padding: int
-    masked_difference: float
-    masked_changed: float
-    open_difference: float
-    open_changed: float
-
-
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Translate sentences with more and more padding, with and without its mask."""
-    sizes = setting.choose((600, 100), (40, 5))
-    amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8))
-    setting.say(f"up to {amounts[-1]} padding tokens")
-    found, count, length = pad_more(amounts, sizes, seed=setting.seed)
-    last = found[-1]
-    return Measurement(
-        claim="padding",
-        question="Does padding leave the words of a sentence as they are?",
-        number=f"With {last.num_padding} padding tokens {last.masked_changed:.0%} of the "
-        f"translations change if padding is masked, {last.open_changed:.0%} if it is not.",
-        method=f"The packaged model translates {count} new sentences of "
-        f"{length} tokens, </s> included: as they are, with padding that no token may "
-        "attend to, and with padding that all may attend to. Differences are the largest in "
-        "the encoder's output of any word, divided by the root mean square of the outputs.",
-        findings=(Finding(SAYS, judge(found)),),
-        tables=(_table(found),),
-        plot=_plot(found),
-        notes=(
-            "The masks set the scores of padding to −∞, so that its weights are exactly 0. What "
-            "is left is rounding, since longer sums are added in another order.",
-        ),
-        to_try=("pellucid why fixed-size",),
-        seed=setting.seed,
-        size=setting.size,
+    amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8), (1, 2, 4, 8, 16, 32, 64, 128))
+    sizes = drawn, most = setting.choose((600, 100), (40, 5))
+    cells = measure_cells(
+        setting, f"padding of {', '.join(map(str, amounts))}, of {drawn} sentences {most}",
+        lambda seed: pad_more(amounts, sizes, seed=seed),
+    )  # fmt: skip
+    masked, opened = (
+        cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
     )
+    if setting.is_long:
+        texts = f"up to {most} new sentences of one length for each seed"
+    else:
+        count, length = equally_long(load_packaged(), sizes, setting.seed).shape
+        texts = f"{count} new sentences of {length} tokens, </s> included"
+    return Found(
+        f"With {amounts[-1]} padding tokens {masked:.0%} of the translations change if padding is "
+        f"masked, {opened:.0%} if it is not.",
+        f"The packaged model translates {texts}: as they are, with padding that no token may "
+        "attend to, and with padding that all may attend to. Differences are the largest in the "
+        "encoder's output of any word, divided by the root mean square of the outputs."
+        + (" The verdict is about all seeds." if setting.is_long else ""),
+        {"lengths": judge(cells)},
+        (
+            cells.table(
+                "Difference of the encoder's output, and translations that change", "num_padding",
+                (Column("masked", "masked_difference", ".1e"),
+                 Column("changed, %", "masked_changed", ".0f", 100),
+                 Column("not masked", "open_difference", ".1e"),
+                 Column("changed, %", "open_changed", ".0f", 100)),
+                head="padding",
+            ),
+        ),
+        (
+            _panel(cells, "Translations that change", "%", "changed", 100),
+            _panel(cells, "Difference of the encoder's output", "share of its root mean square",
+                   "difference", 1),
+        ),
+        ("The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
+         "left is rounding, since longer sums are added in another order.",),
+    )  # fmt: skip
 
 
 @torch.inference_mode()
 def pad_more(
     amounts: Sequence[int], sizes: tuple[int, int], *, seed: int
-) -> tuple[list[Padded], int, int]:
+) -> list[dict[str, float]]:
     """Translate sentences of one length with more and more padding.
 
     Args:
@@ -96,52 +76,50 @@ def pad_more(
         seed: of the sentences.
 
     Returns:
-        What padding changes, by amount; the number of sentences, and their length in tokens.
+        For each amount the largest difference in the encoder's output of a word, as a share of the
+        outputs' root mean square, and the share of translations that change: if padding is masked,
+        and if words may attend to it (``open``).
     """
     bundle = load_packaged()
-    source_BS = _equally_long(bundle, sizes, seed)
+    source_BS = equally_long(bundle, sizes, seed)
     plain_BSD = bundle.model.encode(source_BS)
     expected = _translate(bundle, source_BS, torch.ones_like(source_BS, dtype=torch.bool))
     found = []
     for amount in amounts:
         padding_BX = source_BS.new_full((len(source_BS), amount), bundle.tokenizer.config.pad_id)
         padded_BS = torch.cat((source_BS, padding_BX), dim=1)
-        differences, changes = [], []
-        for is_masked in (True, False):
+        row: dict[str, float] = {"num_padding": amount}
+        for name in ("masked", "open"):
             mask_BS = torch.ones_like(padded_BS, dtype=torch.bool)
-            mask_BS[:, source_BS.shape[1] :] = not is_masked
+            mask_BS[:, source_BS.shape[1] :] = name == "open"
             memory_BSD = bundle.model.encode(padded_BS, mask_BS)[:, : source_BS.shape[1]]
             off = (memory_BSD - plain_BSD).abs().max() / plain_BSD.square().mean().sqrt()
-            differences.append(float(off))
             written = _translate(bundle, padded_BS, mask_BS)
             changed = sum(a != b for a, b in zip(written, expected, strict=True))
-            changes.append(changed / len(expected))
-        found.append(Padded(amount, differences[0], changes[0], differences[1], changes[1]))
-    return found, len(source_BS), source_BS.shape[1]
+            row[f"{name}_difference"] = float(off)
+            row[f"{name}_changed"] = changed / len(expected)
+        found.append(row)
+    return found
 
 
-def judge(found: Sequence[Padded]) -> Verdict:
+def judge(cells: Cells) -> Verdict:
     """Judge by what padding changes, with and without its mask."""
-    masked = max(one.masked_difference for one in found)
-    masked_changed = max(one.masked_changed for one in found)
-    opened = max(one.open_difference for one in found)
-    open_changed = max(one.open_changed for one in found)
-    rule = (
-        f"a relative difference below {ROUNDING} and no changed translation is harmless; holds if "
-        "padding is harmless even without its mask, fails if it is not even with it"
+    masked, masked_changed, opened, open_changed = (
+        max(cells.all(f"{name}_{what}"))
+        for name in ("masked", "open")
+        for what in ("difference", "changed")
     )
-    numbers = (
+    return decide(
+        f"a relative difference below {ROUNDING} and no changed translation is harmless; holds if "
+        "padding is harmless even without its mask, fails if it is not even with it",
         f"masked: difference {masked:.1e}, {masked_changed:.0%} changed; not masked: "
-        f"{opened:.1e}, {open_changed:.0%} changed"
-    ).replace("e-", "e−")
-    if masked >= ROUNDING or masked_changed > 0:
-        return Verdict("fails", "", rule, numbers)
-    if opened >= ROUNDING or open_changed > 0:
-        return Verdict("holds only if", "padding is masked", rule, numbers)
-    return Verdict("holds", "", rule, numbers)
+        f"{opened:.1e}, {open_changed:.0%} changed".replace("e-", "e−"),
+        fails=masked >= ROUNDING or masked_changed > 0,
+        unless={"padding is masked": opened >= ROUNDING or open_changed > 0},
+    )
 
 
-def _equally_long(bundle: Bundle, sizes: tuple[int, int], seed: int) -> Tensor:
+def equally_long(bundle: Bundle, sizes: tuple[int, int], seed: int) -> Tensor:
     """Take sentences of one length, so that the batch itself has no padding."""
     drawn, most = sizes
     examples = write_examples_of(drawn, seed=seed)
@@ -159,36 +137,13 @@ def _translate(bundle: Bundle, source_BS: Tensor, mask_BS: Tensor) -> list[tuple
     return [one.ids for one in found]
 
 
-def _table(found: Sequence[Padded]) -> Table:
-    return Table(
-        "Difference of the encoder's output, and translations that change",
-        ("padding", "masked", "changed, %", "not masked", "changed, %"),
-        ("d", ".1e", ".0f", ".1e", ".0f"),
-        tuple(
-            (one.num_padding, one.masked_difference, 100 * one.masked_changed,
-             one.open_difference, 100 * one.open_changed)
-            for one in found
-        ),
-    )  # fmt: skip
-
-
-def _plot(found: Sequence[Padded]) -> Plot:
-    places = tuple(float(one.num_padding) for one in found)
-
-    def panel(title: str, label: str, columns: tuple[str, str], scale: float) -> Panel:
-        opened, masked = (
-            tuple(scale * getattr(one, column) for one in found) for column in columns
-        )
-        return Panel(
-            title, "padding tokens after each sentence", label,
-            (Series("not masked", places, opened, "accent"), Series("masked", places, masked)),
-            x_log=True, y_log=scale == 1, y_range=None if scale == 1 else (0, 100),
-        )  # fmt: skip
-
-    return Plot(
-        (
-            panel("Translations that change", "%", ("open_changed", "masked_changed"), 100),
-            panel("Difference of the encoder's output", "share of its root mean square",
-                  ("open_difference", "masked_difference"), 1),
-        )
+def _panel(cells: Cells, title: str, label: str, what: str, scale: float) -> Panel:
+    is_log = scale == 1
+    lines = tuple(
+        cells.line(said, "num_padding", f"{name}_{what}", role, scale=scale, is_log=is_log)
+        for said, name, role in (("not masked", "open", "accent"), ("masked", "masked", "plain"))
+    )
+    return Panel(
+        title, "padding tokens after each sentence", label, lines, x_log=True, y_log=is_log,
+        y_range=None if is_log else (0, 100),
     )  # fmt: skip

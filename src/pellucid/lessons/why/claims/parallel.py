@@ -1,145 +1,209 @@
-"""Training in one pass: the same loss as word by word, in less time."""
+"""Training in one pass: against a loop over words, against recurrence, and against own words."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor
+from torch import Tensor, nn
 
-from pellucid.config import ModelConfig
-from pellucid.lessons.why.clock import seconds_of
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.decode.greedy import decode_greedily
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.clock import seconds_of, thread_seconds
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.machine.hardware import describe_machine
+from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
+from pellucid.lessons.why.tiny.letters import LETTERS, draw_letters
+from pellucid.lessons.why.tiny.sentences import draw_statements
+from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, make_pair_batch
+from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
 
 MASSIVE, AT_ALL = 10.0, 1.5
 SAME = 1e-6
 ROWS = 16
-WIDTHS = (128, 16)
-
-SAYS = Statement(
-    NOTES,
-    "section 4.2",
-    "the entire sequence is computed in parallel, massively improving training efficiency",
-)
+WIDTH, TOKENS = 128, 2048
+NATIVE = "recurrent layer of PyTorch"
 
 
-@dataclass(frozen=True)
-class Race:
-    """One pass and a loop over the words of a target.
-
-    Attributes:
-        length: words of the target.
-        pass_seconds: forward and backward for all words at once.
-        loop_seconds: forward and backward for one word after another, from the words before it.
-        pass_loss: the mean loss of the words.
-        loop_loss: the same, word by word.
-        gradient_difference: the largest difference between both gradients, as a share of the
-            largest gradient.
-    """
-
-    length: int
-    pass_seconds: float
-    loop_seconds: float
-    pass_loss: float
-    loop_loss: float
-    gradient_difference: float
-
-    @property
-    def speedup(self) -> float:
-        """The number of times that one pass is faster."""
-        return self.loop_seconds / self.pass_seconds
-
-
-def measure(setting: Setting) -> Measurement:
-    """Time forward and backward in one pass and in a loop, for targets of 4 to 64 words."""
-    found = make_races(setting)
-    width = setting.choose(*WIDTHS)
-    last = found[-1]
-    return Measurement(
-        claim="parallel",
-        question="How much faster is one pass than word by word?",
-        number=f"For {last.length} words one pass takes {1000 * last.pass_seconds:.0f} ms and a "
-        f"loop {1000 * last.loop_seconds:.0f} ms: {last.speedup:.0f} times as long, with the same "
-        "gradient.",
-        method=f"A decoder of two layers, d = {width}, reads {ROWS} targets with teacher forcing, "
-        "forward and backward. In one pass, the look-ahead mask lets each row see only the words "
-        "up to its own. In the loop, word t is predicted from a decoder that reads words 1 to t "
-        "only, and gradients are summed. The encoder's output is given.",
-        findings=(Finding(SAYS, judge(found)),),
-        tables=(tabulate_races(found),),
-        plot=plot_races(found),
-        notes=(
+def measure(setting: Setting) -> Found:
+    """Time one pass against a loop; in the long form also recurrent models, and own words."""
+    races = average_races(measure_cells(
+        setting, "one pass and loop", lambda seed: _race_all(setting, seed), is_timed=True
+    ))  # fmt: skip
+    if setting.is_long:
+        return _measure_sequence(setting, races)
+    last = races.rows[-1]
+    return Found(
+        f"For {last['length']} words one pass takes {1000 * last['pass_seconds']:.0f} ms and a "
+        f"loop {1000 * last['loop_seconds']:.0f} ms: {last['speedup']:.0f} times as long, with "
+        "the same gradient.",
+        f"A decoder of two layers, d = {setting.choose(WIDTH, 16)}, reads {ROWS} targets with "
+        "teacher forcing, forward and backward. In one pass, the look-ahead mask lets each row "
+        "see only the words up to its own. In the loop, word t is predicted from a decoder "
+        "that reads words 1 to t only, and gradients are summed. The encoder's output is given.",
+        {"one-pass": judge(races)},
+        (_tabulate_races(races),),
+        _draw_races(races),
+        (
             "The loop reads a target of n words in n passes over 1 to n words, n(n + 1)/2 rows "
             "instead of n. Only teacher forcing makes one pass possible: in decoding the next word "
             "is not known yet.",
         ),
-        to_try=("pellucid why cache", "pellucid inspect demo --draw training"),
-        seed=setting.seed,
-        size=setting.size,
-        machine=describe_machine(),
     )
 
 
-def make_races(setting: Setting) -> list[Race]:
+def _measure_sequence(setting: Setting, races: Cells) -> Found:
+    """Time recurrent models next to the Transformer, and train on own words."""
+    first, last = races.rows[0], races.rows[-1]
+    lengths = setting.choose((8, 16, 32, 64, 128, 256), (3, 5))
+    speeds = _measure_speeds(setting, "update", _time_update, tuple(FORMS), lengths)
+    encoders = _measure_speeds(
+        setting, "encoder", _time_encoder, ("fixed vector", NATIVE, "Transformer"), lengths
+    )
+    own = _learn(setting, setting.choose((120, 300), (3,)))
+    short, long = (
+        speeds.mean("speed", form="Transformer", length=length)
+        / speeds.mean("speed", form="fixed vector", length=length)
+        for length in (lengths[0], lengths[-1])
+    )
+    return Found(
+        f"In training the Transformer reads {short:.1f} times as many tokens a second as a "
+        f"recurrent model of its size at {lengths[0]} tokens, {long:.1f} times at {lengths[-1]}. "
+        f"Its decoder in one pass is {last['speedup']:.0f} times as fast as in a loop over "
+        f"{last['length']} words.",
+        f"Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
+        f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
+        "Next to them only encoders, forward and backward: the cell of this project, a loop in "
+        "Python, and PyTorch's own layer of gated units, a loop in C++. "
+        f"Then a decoder of the Transformer reads {first['length']} to {last['length']} words in "
+        "one pass and in a loop. Last, tiny Transformers learn statements on the correct words, "
+        "or on words that they write themselves first.",
+        {"sequence": judge_sequence(speeds, encoders), "one-pass": judge(races)},
+        (
+            _tabulate_speeds("1,000 tokens per second, whole updates", speeds),
+            _tabulate_speeds(
+                "1,000 tokens per second, encoder only, forward and backward", encoders
+            ),
+            _tabulate_races(races),
+            own.table(
+                "Training a Transformer on statements", ("budget", "kind"),
+                (Column("updates", "updates"), Column("seconds", "seconds"),
+                 Column("right, %", "exact", scale=100)),
+                head=("updates on correct words", "learned from"), is_of_this_machine=True,
+            ),
+        ),
+        (
+            Panel("Training", "tokens of source and target", "1,000 tokens a second", tuple(
+                speeds.line(form, "length", "speed",
+                            "accent" if form == "Transformer" else "plain", scale=1e-3, form=form)
+                for form in FORMS
+            ), x_log=True, y_log=True),
+            *_draw_races(races),
+        ),
+        (
+            "The more numbers a machine computes at once, the more it gains from one pass: one "
+            "thread of a processor gains the least, a GPU the most.",
+            "A recurrence needs as many steps one after another as there are tokens; each step is "
+            "small. More rows in a batch make each step larger, and the loss smaller.",
+            "On its own words a model must write before it can learn, word by word, and is then "
+            "corrected against words that need not belong to what it wrote.",
+        ),
+    )  # fmt: skip
+
+
+def judge(races: Cells) -> Verdict:
+    """Judge by the speedup of the longest target, if loss and gradient are the same."""
+    off = max(
+        max(race["gradient_difference"],
+            abs(race["pass_loss"] - race["loop_loss"]) / race["loop_loss"])
+        for race in races.rows
+    )  # fmt: skip
+    speedups = {race["length"]: race["speedup"] for race in races.rows}
+    last = list(speedups)[-1]
+    enough = next((length for length, times in speedups.items() if times >= MASSIVE), None)
+    lengths = f"more than {last} words" if enough is None else f"about {enough} words or more"
+    written = ", ".join(f"{times:.1f}× at {length}" for length, times in speedups.items())
+    return decide(
+        f"massive is {MASSIVE:.0f} times; holds if one pass is that much faster at every length, "
+        f"fails if it is not even {AT_ALL} times faster at the longest, or gives another gradient",
+        f"{written} words; largest relative difference {off:.0e}".replace("e-", "e−"),
+        fails=off > SAME or speedups[last] < AT_ALL,
+        unless={f"targets have {lengths}": min(speedups.values()) < MASSIVE},
+    )
+
+
+def judge_sequence(speeds: Cells, encoders: Cells) -> Verdict:
+    """Judge by the speed of the Transformer next to that of the fastest recurrent form.
+
+    Args:
+        speeds: of whole updates.
+        encoders: of encoders only, among them PyTorch's own recurrent layer.
+    """
+    lengths = sorted(speeds.values("length"))
+
+    def ratio(cells: Cells, length: int) -> float:
+        here = cells.where(length=length)
+        found = {form: here.mean("speed", form=form) for form in here.values("form")}
+        return found.pop("Transformer") / max(found.values())
+
+    ratios = {length: (ratio(speeds, length), ratio(encoders, length)) for length in lengths}
+    slow = [length for length in lengths if min(ratios[length]) >= AT_ALL]
+    is_from_some_length = bool(slow) and lengths[lengths.index(slow[0]) :] == slow
+    is_loop_of_python = all(updates >= AT_ALL for updates, _ in ratios.values())
+    return decide(
+        f"inefficient means that the Transformer reads {AT_ALL} times as many tokens a second as "
+        "the fastest recurrent form; holds if so at every length, and PyTorch's own recurrent "
+        "layer is as slow in an encoder; only for long texts if so from some length on; fails "
+        "otherwise",
+        "times as fast as the fastest recurrence, of updates and of encoders: "
+        + ", ".join(f"{a:.1f} and {b:.1f} at {length}" for length, (a, b) in ratios.items()),
+        fails=not (is_from_some_length or is_loop_of_python),
+        unless={
+            f"sequences have about {slow[0] if slow else 0} tokens or more":
+                is_from_some_length and slow != lengths,
+            "the loop over the tokens is one of Python: a loop in C++ is as fast":
+                not is_from_some_length,
+        },
+    )  # fmt: skip
+
+
+def _race_all(setting: Setting, seed: int) -> list[dict[str, Any]]:
     """Time one pass and a loop for each length."""
-    width = setting.choose(*WIDTHS)
+    width = setting.choose(WIDTH, 16)
     config = ModelConfig.model_validate(
         {"d_model": width, "d_ff": 2 * width, "num_heads": 4, "num_encoder_layers": 2}
         | {"num_decoder_layers": 2, "source_vocabulary_size": 500, "target_vocabulary_size": 500}
     )
     model = Transformer(config)
-    initialize(model, setting.seed)
+    initialize(model, seed)
     found = []
     for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
         setting.say(f"{length} words")
-        found.append(_race(model, length, setting))
+        repeats = setting.choose(3, 1), setting.choose(3 if length < 32 else 1, 1)
+        found.append(_race(model, length, seed, *repeats))
     return found
 
 
-def judge(found: Sequence[Race]) -> Verdict:
-    """Judge by the speedup of the longest target, if loss and gradient are the same."""
-    rule = (
-        f"massive is {MASSIVE:.0f} times; holds if one pass is that much faster at every length, "
-        f"fails if it is not even {AT_ALL} times faster at the longest, or gives another gradient"
-    )
-    off = max(
-        max(one.gradient_difference, abs(one.pass_loss - one.loop_loss) / one.loop_loss)
-        for one in found
-    )
-    speeds = ", ".join(f"{one.speedup:.1f}× at {one.length}" for one in found)
-    numbers = f"{speeds} words; largest relative difference {off:.0e}".replace("e-", "e−")
-    if off > SAME or found[-1].speedup < AT_ALL:
-        return Verdict("fails", "", rule, numbers)
-    if min(one.speedup for one in found) >= MASSIVE:
-        return Verdict("holds", "", rule, numbers)
-    enough = next((one.length for one in found if one.speedup >= MASSIVE), None)
-    condition = (
-        f"targets have more than {found[-1].length} words"
-        if enough is None
-        else f"targets have about {enough} words or more"
-    )
-    return Verdict("holds only if", condition, rule, numbers)
+def _race(
+    model: Transformer, length: int, seed: int, repeats: int, loop_repeats: int
+) -> dict[str, Any]:
+    """Time forward and backward for all words at once, and for one word after another.
 
-
-def _race(model: Transformer, length: int, setting: Setting) -> Race:
-    numbers = generator(setting.seed, "why parallel", length)
+    Returns:
+        Seconds and mean loss of each, and the largest difference between both gradients, as a share
+        of the largest gradient.
+    """
+    numbers = generator(seed, "why parallel", length)
     d_model = model.config.d_model
     memory_BSD = torch.from_numpy(numbers.standard_normal((ROWS, length, d_model), dtype="float32"))
     ids_BT = torch.from_numpy(numbers.integers(4, 500, (ROWS, length + 1)))
@@ -148,21 +212,15 @@ def _race(model: Transformer, length: int, setting: Setting) -> Race:
     pass_loss = _one_pass(exact, memory_BSD.double(), ids_BT)
     whole = _gradients(exact)
     loop_loss = _loop(exact, memory_BSD.double(), ids_BT)
-    largest = max(float(gradient.abs().max()) for gradient in whole)
-    off = max(
-        float((a - b).abs().max()) for a, b in zip(whole, _gradients(exact), strict=True)
-    )  # fmt: skip
-    return Race(
-        length,
-        seconds_of(lambda: _one_pass(model, memory_BSD, ids_BT), repeats=setting.choose(3, 1)),
-        seconds_of(
-            lambda: _loop(model, memory_BSD, ids_BT),
-            repeats=setting.choose(3 if length < 32 else 1, 1),
-        ),
-        pass_loss,
-        loop_loss,
-        off / largest,
-    )
+    off = max(float((a - b).abs().max()) for a, b in zip(whole, _gradients(exact), strict=True))
+    return {
+        "length": length,
+        "pass_seconds": seconds_of(lambda: _one_pass(model, memory_BSD, ids_BT), repeats=repeats),
+        "loop_seconds": seconds_of(lambda: _loop(model, memory_BSD, ids_BT), repeats=loop_repeats),
+        "pass_loss": pass_loss,
+        "loop_loss": loop_loss,
+        "gradient_difference": off / max(float(gradient.abs().max()) for gradient in whole),
+    }
 
 
 def _one_pass(model: Transformer, memory_BSD: Tensor, ids_BT: Tensor) -> float:
@@ -192,38 +250,175 @@ def _gradients(model: Transformer) -> list[Tensor]:
     return [p.grad.clone() for p in model.parameters() if p.grad is not None]
 
 
-def tabulate_races(found: Sequence[Race]) -> Table:
-    """Tabulate times and losses by length."""
-    return Table(
-        "Forward and backward",
-        ("words", "one pass, ms", "loop, ms", "times", "loss in one pass", "in the loop"),
-        ("d", ".1f", ".1f", ".1f", ".6f", ".6f"),
-        tuple(
-            (one.length, 1000 * one.pass_seconds, 1000 * one.loop_seconds, one.speedup,
-             one.pass_loss, one.loop_loss)
-            for one in found
-        ),
-        is_of_this_machine=True,
+def average_races(cells: Cells) -> Cells:
+    """Average races of the same length over seeds; the largest difference counts."""
+    names = ("pass_seconds", "loop_seconds", "pass_loss", "loop_loss")
+    return Cells(tuple(
+        {"length": length, "seed": 0, **{name: cells.mean(name, length=length) for name in names},
+         "gradient_difference": max(cells.all("gradient_difference", length=length))}
+        for length in cells.values("length")
+    )).add(speedup=lambda row: row["loop_seconds"] / row["pass_seconds"])  # fmt: skip
+
+
+def _tabulate_races(races: Cells) -> Table:
+    columns = (
+        Column("one pass, ms", "pass_seconds", ".1f", 1000),
+        Column("loop, ms", "loop_seconds", ".1f", 1000),
+        Column("times", "speedup", ".1f"),
+        Column("loss in one pass", "pass_loss", ".6f"),
+        Column("in the loop", "loop_loss", ".6f"),
+    )
+    return races.table(
+        "Forward and backward", "length", columns, head="words", is_of_this_machine=True
+    )
+
+
+def _draw_races(races: Cells) -> tuple[Panel, Panel]:
+    lengths = races.add(words=lambda row: row["length"])
+    return (
+        Panel("Forward and backward", "words of the target", "ms", (
+            races.line("one pass", "length", "pass_seconds", "accent", scale=1000),
+            races.line("word by word", "length", "loop_seconds", scale=1000),
+        ), x_log=True, y_log=True),
+        Panel("Times faster", "words of the target", "time of the loop ÷ time of one pass", (
+            races.line("measured", "length", "speedup", "accent"),
+            lengths.line("as many times as words", "length", "words", "faint"),
+        ), x_log=True),
     )  # fmt: skip
 
 
-def plot_races(found: Sequence[Race]) -> Plot:
-    """Draw times and speedups by length."""
-    lengths = tuple(float(one.length) for one in found)
-    time = Panel(
-        "Forward and backward", "words of the target", "ms",
-        (
-            Series("one pass", lengths, tuple(1000 * one.pass_seconds for one in found), "accent"),
-            Series("word by word", lengths, tuple(1000 * one.loop_seconds for one in found)),
-        ),
-        x_log=True, y_log=True,
+def _measure_speeds(
+    setting: Setting, what: str, time: Any, forms: Sequence[str], lengths: Sequence[int]
+) -> Cells:
+    return measure_cells(
+        setting, f"{what}, {{form}}, {{length}} letters, d = {WIDTH}", time,
+        read=lambda speed: {"speed": speed}, is_timed=True, form=forms, length=lengths,
     )  # fmt: skip
-    times = Panel(
-        "Times faster", "words of the target", "time of the loop ÷ time of one pass",
-        (
-            Series("measured", lengths, tuple(one.speedup for one in found), "accent"),
-            Series("as many times as words", lengths, lengths, "faint"),
-        ),
-        x_log=True,
+
+
+def _time_update(form: Form, length: int, seed: int) -> float:
+    """Time an update: source tokens per second."""
+    tiny = make_form(form, LETTERS, seed=seed, d_model=WIDTH, d_ff=2 * WIDTH)
+    rows = max(1, TOKENS // length)
+    batch = draw_letters("copy", length, rows=rows, numbers=generator(seed, "why speed", length))
+    updating = Updates(tiny, TrainingConfig(seed=seed, label_smoothing=0.0, dropout=0.0))
+    return batch.num_source_tokens / seconds_of(lambda: updating.make(batch), repeats=3)
+
+
+def _time_encoder(form: Any, length: int, seed: int) -> float:
+    """Time an encoder forward and backward: tokens per second."""
+    rows = max(1, TOKENS // length)
+    numbers = generator(seed, "why encoder speed", length)
+    batch = draw_letters("copy", length, rows=rows, numbers=numbers)
+    if form == NATIVE:
+        layer, embedding = nn.GRU(WIDTH, WIDTH, batch_first=True), nn.Embedding(12, WIDTH)
+
+        def read() -> Tensor:
+            states_BSD: Tensor = layer(embedding(batch.source_BS))[0]
+            return states_BSD
+    else:
+        model = make_form(form, LETTERS, seed=seed, d_model=WIDTH, d_ff=2 * WIDTH).model
+
+        def read() -> Tensor:
+            return model.encode(batch.source_BS)
+
+    def run() -> None:
+        loss: Any = read().square().mean()
+        loss.backward()
+
+    return batch.num_source_tokens / seconds_of(run, repeats=3)
+
+
+def _tabulate_speeds(title: str, speeds: Cells) -> Table:
+    columns = [Column(form, "speed", scale=1e-3, where={"form": form})
+               for form in speeds.values("form")]  # fmt: skip
+    return speeds.table(title, "length", columns, head="tokens", is_of_this_machine=True)
+
+
+def _learn(setting: Setting, budgets: Sequence[int]) -> Cells:
+    """Train on correct words, on own words, and on own words in the time of the first."""
+    count, tests = setting.choose((4000, 200), (60, 11))
+
+    def run(seed: int, steps: int, *, is_own: bool) -> dict[str, float]:
+        train = draw_statements(count, seed=seed, part="train")
+        test = draw_statements(tests, seed=seed, part="test")
+        tiny = make_tiny([*train, *test], seed=seed)
+        seconds = train_on(tiny, train, is_own=is_own, updates=steps, seed=seed)
+        return {"updates": steps, "seconds": seconds, "exact": count_exact(tiny, test)}
+
+    def in_equal_time(budget: int, seed: int) -> dict[str, float]:
+        ours, theirs = (one.all("seconds", budget=budget, seed=seed)[0] for one in (own, gold))
+        return run(seed, max(1, round(budget * theirs / ours)), is_own=True)
+
+    def cells_of(key: str, make: Any) -> Cells:
+        return measure_cells(setting, key, make, is_timed=True, budget=budgets)
+
+    gold = cells_of("on correct words, {budget} updates",
+                    lambda budget, seed: run(seed, budget, is_own=False))  # fmt: skip
+    own = cells_of("on own words, {budget} updates",
+                   lambda budget, seed: run(seed, budget, is_own=True))  # fmt: skip
+    timed = cells_of(
+        "on own words, in the time of {budget} updates on correct words", in_equal_time
+    )
+    kinds = {"correct words": gold, "own words": own, "own words, equal time": timed}
+    return Cells(tuple(
+        {"kind": kind, **row}
+        for budget in budgets for kind, found in kinds.items()
+        for row in found.where(budget=budget).rows
+    ))  # fmt: skip
+
+
+def train_on(
+    tiny: Tiny, pairs: Sequence[Pair], *, is_own: bool, updates: int, seed: int, rows: int = 64
+) -> float:
+    """Train a model in place on the correct words before each word, or on its own.
+
+    Args:
+        tiny: the model.
+        pairs: the text.
+        is_own: True lets the model write each translation first, and reads that; False reads the
+            correct one (teacher forcing). Either is corrected by the correct words.
+        updates: to make.
+        seed: decides the order of the text.
+        rows: pairs in each batch.
+
+    Returns:
+        Processor time of one thread, in seconds.
+    """
+    sources = tiny.source.encode_all([source for source, _ in pairs])
+    targets = tiny.target.encode_all([target for _, target in pairs])
+    training = TrainingConfig(
+        seed=seed, learning_rate=3e-3, warmup_steps=max(1, updates // 10), max_steps=updates,
+        schedule="linear", label_smoothing=0.0, dropout=0.0,
     )  # fmt: skip
-    return Plot((time, times))
+    updating, numbers = Updates(tiny, training), generator(seed, "tiny own")
+    seconds = 0.0
+    with some_threads(1):
+        for _ in range(updates):
+            chosen = numbers.permutation(len(pairs))[:rows]
+            started = thread_seconds()
+            batch = make_pair_batch([sources[i] for i in chosen], [targets[i] for i in chosen])
+            updating.make(put_own_words(tiny, batch) if is_own else batch)
+            seconds += thread_seconds() - started
+    return seconds
+
+
+@torch.no_grad()
+def put_own_words(tiny: Tiny, batch: Batch) -> Batch:
+    """Let a model write, word by word, and give its decoder those words to read.
+
+    A translation that ends early continues with its end token, so that each correct word is
+    still asked for.
+    """
+    length = batch.target_in_BT.shape[1]
+    found = decode_greedily(
+        tiny.model,
+        batch.source_BS,
+        batch.source_mask_BS,
+        start_id=START,
+        eos_id=END,
+        max_lengths=[length] * len(batch.source_BS),
+    )
+    rows = [[START, *one.ids, *[END] * length][:length] for one in found]
+    own_BT = torch.tensor(rows).masked_fill(~batch.target_mask_BT, PAD)
+    return replace(batch, target_in_BT=own_BT)

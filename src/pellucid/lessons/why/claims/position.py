@@ -1,24 +1,16 @@
-"""Positions: what a model knows of order without them, and beyond the lengths of its training."""
+"""Positions: what a model knows of order without them, and what each kind makes of distance."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.distances import add_distances, movement_of_tiny
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements, swap_animals
@@ -27,136 +19,146 @@ from pellucid.lessons.why.tiny.words import START, Pair
 ROUNDING = 1e-4
 STAYS = 0.5
 
-ORDER_SAYS = Statement(
-    NOTES, "section 3.2", "transformers have no awareness of the order of the tokens in the input"
-)
-LENGTH_SAYS = Statement(
-    NOTES,
-    "section 3.2",
-    "unique positional encodings … permitting absolute positions to be determined",
-)
+KINDS = ("sinusoidal", "learned", "none")
+SHUFFLED = {
+    "encoder": "encoder, each word, without positions",
+    "decoder_first": "decoder of one layer, last row, without",
+    "decoder_deep": "decoder of two layers, last row, without",
+    "encoder_with": "encoder, each word, with positions",
+}
+"""Changes when words are turned around: what is compared."""
+_LENGTHS = {"max_source_length": 64, "max_target_length": 64}
 
 
-@dataclass(frozen=True)
-class Shuffled:
-    """The change of an untrained model's result when earlier words change places.
-
-    Attributes:
-        encoder: the largest change of a word's vector in the encoder, as a share of the spread of
-            its numbers, without positions.
-        decoder_first: the same for the last row of a decoder of one layer.
-        decoder_deep: the same for a decoder of two layers.
-        encoder_with: as `encoder`, with positions.
-    """
-
-    encoder: float
-    decoder_first: float
-    decoder_deep: float
-    encoder_with: float
-
-
-@dataclass(frozen=True)
-class Ordered:
-    """A trained model's translations.
-
-    Attributes:
-        name: with or without positions.
-        exact: the share of new statements translated exactly.
-        same: the share of statements that get the same translation when their animals are
-            exchanged, although that reverses who does what.
-    """
-
-    name: str
-    exact: float
-    same: float
-
-
-def measure(setting: Setting) -> Measurement:
-    """Shuffle words, train with and without positions, and test longer lists than were trained."""
-    count, steps = setting.choose((6000, 350), (60, 4))
-    train = draw_statements(count, seed=setting.seed, part="train")
-    test = draw_statements(setting.choose(200, 11), seed=setting.seed, part="test")
-    shuffled = measure_shuffling(train[: setting.choose(64, 5)], setting)
-    ordered = []
-    for kind, name in (("sinusoidal", "with positions"), ("none", "without positions")):
-        setting.say(f"training {name}")
-        tiny = make_tiny([*train, *test], seed=setting.seed, positions=kind)
-        tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed)
-        ordered.append(Ordered(name, count_exact(tiny, test), share_of_same(tiny, test)))
-    trained_to = setting.choose(3, 2)
-    setting.say(f"training on lists of up to {trained_to} animals")
-    lengths = _measure_lengths(setting, trained_to)
-    return Measurement(
-        claim="position",
-        question="Is there no order without positions?",
-        number=f"Without positions {ordered[1].same:.0%} of the sentences are translated "
-        f"alike when the two animals change places, with positions {ordered[0].same:.0%}. "
-        f"Lists one longer than in training: {lengths[trained_to + 1]:.0%} right, as long as "
-        f"in training {lengths[trained_to]:.0%}.",
-        method="First an untrained model of random weights reads sentences whose words are turned "
-        "around, and each word's vector is compared. Then tiny models learn sentences such as "
-        f"“{test[0][0]}”, with and without positions, in {steps} updates. Last a model with "
-        f"positions learns lists of 1 to {trained_to} animals and translates longer ones.",
-        findings=(
-            Finding(ORDER_SAYS, judge_order(shuffled, ordered)),
-            Finding(LENGTH_SAYS, judge_lengths(lengths, trained_to)),
+def measure(setting: Setting) -> Found:
+    """Shuffle words, train with kinds of positions, and test longer lists than were trained."""
+    is_long = setting.is_long
+    count, num_tests, steps = setting.choose((6000, 200, 350), (60, 11, 4), (6000, 200, 300))
+    trained_to, longest = setting.choose((3, 6), (2, 3))
+    num_lists, num_shuffled = setting.choose((60, 64), (5, 5), (100, 64))
+    shuffled = measure_cells(
+        setting, "words turned around, untrained",
+        lambda seed: measure_shuffling(
+            draw_statements(num_shuffled, seed=seed, part="train"), seed=seed
         ),
-        tables=(_shuffling(shuffled), _order(ordered), _by_length(lengths, trained_to)),
-        plot=_plot(ordered, lengths, trained_to),
-        notes=(
-            "The look-ahead mask shows a decoder how many words stand before each row. Its first "
-            "layer still averages them without order; from its second layer on, order shows.",
+        read=lambda found: dict(zip(SHUFFLED, found, strict=True)),
+    )  # fmt: skip
+    order = measure_cells(
+        setting,
+        f"statements, {'half with then, ' if is_long else ''}positions {{kind}}, {steps} updates",
+        lambda kind, seed: _learn_statements(
+            kind, (count, num_tests, steps), seed, has_then=is_long
+        ),
+        kind=KINDS if is_long else ("sinusoidal", "none"),
+    )  # fmt: skip
+    lengths = measure_cells(
+        setting,
+        f"lists of up to {trained_to}, tested to {longest}, positions {{kind}}, {steps} updates",
+        lambda kind, seed: _learn_lists(
+            kind, (count, num_lists, steps), trained_to, longest, seed
+        ),
+        read=lambda found: [
+            {"size": size, "right": share} for size, share in enumerate(found, start=1)
+        ],
+        kind=KINDS if is_long else ("sinusoidal",),
+    )  # fmt: skip
+    same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
+    right = {
+        size: lengths.mean("right", kind="sinusoidal", size=size) for size in range(1, longest + 1)
+    }
+    verdicts = {"order": judge_order(shuffled, order), "absolute": judge_lengths(right, trained_to)}
+    tables = (
+        _shuffling_table(shuffled, is_long=is_long), _order_table(order, is_long=is_long),
+        _length_table(lengths, trained_to, is_long=is_long),
+    )  # fmt: skip
+    kind = "sinusoids" if is_long else "positions"
+    number = (
+        f"Without positions {same['none']:.0%} of the sentences are translated alike when the two "
+        f"animals change places, with {kind} {same['sinusoidal']:.0%}. Lists one longer than in "
+        f"training: {right[trained_to + 1]:.0%} right"
+    )
+    note = (
+        "The look-ahead mask shows a decoder how many words stand before each row. Its first "
+        "layer still averages them without order; from its second layer on, order shows."
+    )
+    if is_long:
+        lines = tuple(
+            lengths.line(kind, "size", "right", "accent" if kind == "sinusoidal" else "plain",
+                         scale=100, kind=kind)
+            for kind in KINDS
+        )  # fmt: skip
+        panel = Panel(f"Lists, trained on up to {trained_to} animals", "animals in the list",
+                      "% right", lines, y_range=(0, 105))  # fmt: skip
+        method = (
+            "Tiny models with sinusoidal, learned and no positions learn a tiny language in "
+            f"{steps} updates: statements, half of them with “then” in front, and lists of 1 to "
+            f"{trained_to} animals."
+        )
+        return add_distances(setting, order, number, method, verdicts, tables, panel, note)
+    example = draw_statements(num_tests, seed=setting.seed, part="test")[0][0]
+    return Found(
+        f"{number}, as long as in training {right[trained_to]:.0%}.",
+        "First an untrained model of random weights reads sentences whose words are turned "
+        "around, and each word's vector is compared. Then tiny models learn sentences such as "
+        f"“{example}”, with and without positions, in {steps} updates. Last a model with "
+        f"positions learns lists of 1 to {trained_to} animals and translates longer ones.",
+        verdicts,
+        tables,
+        _panels(order, lengths, trained_to),
+        (
+            note,
             "The encoding of every position exists and is unique, but a model learns to use only "
             "those that it has met.",
         ),
-        to_try=("pellucid attend show-me-the-money", "pellucid why mask"),
-        seed=setting.seed,
-        size=setting.size,
     )
 
 
 @torch.no_grad()
-def measure_shuffling(pairs: Sequence[Pair], setting: Setting) -> Shuffled:
-    """Turn sentences around, and compare the vectors of untrained models, in float64."""
+def measure_shuffling(pairs: Sequence[Pair], *, seed: int) -> list[float]:
+    """Turn sentences around, and compare the vectors of untrained models, in float64.
+
+    Returns:
+        For each of `SHUFFLED` the largest change of a vector, as a share of the spread of its
+        numbers.
+    """
     found = {}
     for kind, depth in (("none", 1), ("none", 2), ("sinusoidal", 2)):
         tiny = make_tiny(
-            pairs, seed=setting.seed, positions=kind, num_decoder_layers=depth,
-            num_encoder_layers=2,
-        )  # fmt: skip
+            pairs, seed=seed, positions=kind, num_decoder_layers=depth, num_encoder_layers=2
+        )
         found[kind, depth] = _change_of(tiny, pairs)
-    return Shuffled(
+    return [
         found["none", 2][0], found["none", 1][1], found["none", 2][1], found["sinusoidal", 2][0]
-    )
+    ]  # fmt: skip
 
 
-def judge_order(shuffled: Shuffled, ordered: Sequence[Ordered]) -> Verdict:
+def judge_order(shuffled: Cells, order: Cells) -> Verdict:
     """Judge by what shuffling changes without positions, in encoder and decoder.
 
     Args:
-        shuffled: of the untrained models.
-        ordered: the trained models, with positions and without.
+        shuffled: changes of untrained models.
+        order: models trained with positions and without.
     """
-    with_, without = ordered
-    rule = (
+    encoder, first, deep = (
+        max(shuffled.all(name)) for name in ("encoder", "decoder_first", "decoder_deep")
+    )
+    without, with_ = (order.mean("exact", kind=kind) for kind in ("none", "sinusoidal"))
+    return decide(
         f"a relative change below {ROUNDING} is rounding; holds if turning words around changes "
         "nothing without positions, in the encoder and in the decoder; fails if it changes the "
-        "encoder, or if a trained model without positions is as good as one with them"
-    )
-    numbers = (
-        f"largest change: encoder {shuffled.encoder:.0e}, decoder of one layer "
-        f"{shuffled.decoder_first:.0e}, of two layers {shuffled.decoder_deep:.0e}; right "
-        f"{without.exact:.0%} without and {with_.exact:.0%} with positions"
-    ).replace("e-", "e−")
-    if shuffled.encoder >= ROUNDING or without.exact >= with_.exact:
-        return Verdict("fails", "", rule, numbers)
-    if max(shuffled.decoder_first, shuffled.decoder_deep) >= ROUNDING:
-        condition = "no look-ahead mask gives the order away, as in the encoder"
-        return Verdict("holds only if", condition, rule, numbers)
-    return Verdict("holds", "", rule, numbers)
+        "encoder, or if a trained model without positions is as good as one with them",
+        f"largest change: encoder {encoder:.0e}, decoder of one layer {first:.0e}, of two layers "
+        f"{deep:.0e}; right {without:.0%} without and {with_:.0%} with positions"
+        .replace("e-", "e−"),
+        fails=encoder >= ROUNDING or without >= with_,
+        unless={
+            "no look-ahead mask gives the order away, as in the encoder":
+            max(first, deep) >= ROUNDING
+        },
+    )  # fmt: skip
 
 
-def judge_lengths(lengths: dict[int, float], trained_to: int) -> Verdict:
+def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:
     """Judge by how many lists are right that are longer than in training.
 
     Args:
@@ -165,18 +167,14 @@ def judge_lengths(lengths: dict[int, float], trained_to: int) -> Verdict:
     """
     inside = min(share for size, share in lengths.items() if size <= trained_to)
     beyond = [share for size, share in lengths.items() if size > trained_to]
-    rule = (
+    return decide(
         f"holds if at least {STAYS:.0%} of the lists at every length beyond training are as right "
-        "as those within, only for lengths of training if not, fails if those are not right either"
+        "as those within, only for lengths of training if not, fails if those are not right either",
+        f"right within training {inside:.0%} or more, beyond "
+        + ", ".join(f"{share:.0%}" for share in beyond),
+        fails=inside < STAYS,
+        unless={"training had sentences of that length": min(beyond) < STAYS * inside},
     )
-    numbers = f"right within training {inside:.0%} or more, beyond " + ", ".join(
-        f"{share:.0%}" for share in beyond
-    )
-    if inside < STAYS:
-        return Verdict("fails", "", rule, numbers)
-    if min(beyond) >= STAYS * inside:
-        return Verdict("holds", "", rule, numbers)
-    return Verdict("holds only if", "training had sentences of that length", rule, numbers)
 
 
 def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
@@ -204,80 +202,96 @@ def share_of_same(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     return sum(a == b for a, b in zip(first, second, strict=True)) / len(swapped)
 
 
-def _measure_lengths(setting: Setting, trained_to: int) -> dict[int, float]:
-    count, steps = setting.choose((6000, 350), (60, 4))
-    sizes = range(1, trained_to + 1)
-    train = draw_lists(count, phrases=sizes, seed=setting.seed, part="train")
-    tiny = make_tiny(train, seed=setting.seed)
-    tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed)
-    found = {}
-    for size in range(1, trained_to + setting.choose(4, 2)):
+def _learn_statements(
+    kind: str, sizes: tuple[int, int, int], seed: int, *, has_then: bool
+) -> dict[str, Any]:
+    """Train on statements; with *then* compare the maps of sentences with it in front and without.
+
+    Returns:
+        The share of new statements translated exactly, and the share that gets the ``same``
+        translation when the animals are exchanged, although that reverses who does what.
+    """
+    count, num_tests, steps = sizes
+    train = draw_statements(count, seed=seed, part="train")
+    test = draw_statements(num_tests, seed=seed, part="test")
+    # Every other sentence has a word in front, so that the model knows it.
+    mixed = [
+        (f"then {english}", f"puis {french}") if has_then and index % 2 else (english, french)
+        for index, (english, french) in enumerate(train)
+    ]
+    tiny = make_tiny([*mixed, *test], seed=seed, positions=kind, **_LENGTHS)
+    tiny = train_tiny(tiny, mixed, steps=steps, seed=seed)
+    found = {"exact": count_exact(tiny, test), "same": share_of_same(tiny, test)}
+    if not has_then:
+        return found
+    by_word, by_place = movement_of_tiny(tiny, [pair[0] for pair in test], "then")
+    return found | {"moved_by_word": by_word, "moved_by_place": by_place}
+
+
+def _learn_lists(
+    kind: str, sizes: tuple[int, int, int], trained_to: int, longest: int, seed: int
+) -> list[float]:
+    count, num_tests, steps = sizes
+    train = draw_lists(count, phrases=range(1, trained_to + 1), seed=seed, part="train")
+    tiny = make_tiny(train, seed=seed, positions=kind, **_LENGTHS)
+    tiny = train_tiny(tiny, train, steps=steps, seed=seed)
+    found = []
+    for size in range(1, longest + 1):
         # A list of one animal has only a few dozen forms.
-        number = setting.choose(8 if size == 1 else 60, 5)
-        test = draw_lists(number, phrases=(size,), seed=setting.seed, part="test")
-        found[size] = count_exact(tiny, test)
+        number = min(8, num_tests) if size == 1 else num_tests
+        test = draw_lists(number, phrases=(size,), seed=seed, part="test")
+        found.append(count_exact(tiny, test))
     return found
 
 
-def _shuffling(shuffled: Shuffled) -> Table:
+def _shuffling_table(cells: Cells, *, is_long: bool) -> Table:
     return Table(
-        "Largest relative change when the words are turned around, untrained",
+        "Largest relative change when the words are turned around, untrained"
+        + (", of all seeds" if is_long else ""),
         ("", "change"),
         ("", ".1e"),
-        (
-            ("encoder, each word, without positions", shuffled.encoder),
-            ("decoder of one layer, last row, without", shuffled.decoder_first),
-            ("decoder of two layers, last row, without", shuffled.decoder_deep),
-            ("encoder, each word, with positions", shuffled.encoder_with),
-        ),
+        tuple((said, max(cells.all(name))) for name, said in SHUFFLED.items()),
     )
 
 
-def _order(ordered: Sequence[Ordered]) -> Table:
-    return Table(
-        "After training",
-        ("", "right, %", "alike when exchanged, %"),
-        ("", ".0f", ".0f"),
-        tuple((one.name, 100 * one.exact, 100 * one.same) for one in ordered),
+def _order_table(cells: Cells, *, is_long: bool) -> Table:
+    columns = (
+        Column("right, %", "exact", ".0f", 100),
+        Column("alike when exchanged, %", "same", ".0f", 100),
     )
+    if is_long:
+        return cells.table("Statements after training", "kind", columns, head="positions")
+    names = {"sinusoidal": "with positions", "none": "without positions"}
+    return cells.table("After training", "kind", columns, names=names)
 
 
-def _by_length(lengths: dict[int, float], trained_to: int) -> Table:
-    return Table(
-        "Lists of animals by length, with positions",
-        ("animals", "right, %", ""),
-        ("d", ".0f", ""),
-        tuple(
-            (size, 100 * share, "in training" if size <= trained_to else "longer")
-            for size, share in lengths.items()
-        ),
+def _length_table(cells: Cells, trained_to: int, *, is_long: bool) -> Table:
+    cells = cells.add(when=lambda row: "in training" if row["size"] <= trained_to else "longer")
+    columns = [
+        Column(kind if is_long else "right, %", "right", ".0f", 100, {"kind": kind})
+        for kind in cells.values("kind")
+    ]
+    title = f"Lists of animals by length, {'% right' if is_long else 'with positions'}"
+    when = Column("", "when", "", over_seeds="first")
+    return cells.table(title, "size", [*columns, when], head="animals")
+
+
+def _panels(order: Cells, lengths: Cells, trained_to: int) -> tuple[Panel, Panel]:
+    names = {"sinusoidal": ("with positions", "plain"), "none": ("without positions", "accent")}
+    order = order.add(shares=lambda row: (row["exact"], row["same"]))
+    bars = tuple(
+        order.line(name, (0.0, 1.0), "shares", role, scale=100, kind=kind)
+        for kind, (name, role) in names.items()
     )
-
-
-def _plot(ordered: Sequence[Ordered], lengths: dict[int, float], trained_to: int) -> Plot:
-    order = Panel(
-        "Statements of two animals", "", "%",
-        tuple(
-            Series(one.name, (0.0, 1.0), (100 * one.exact, 100 * one.same),
-                   "plain" if one.name == "with positions" else "accent")
-            for one in ordered
-        ),
-        kind="bars", names=("right", "alike when exchanged"), y_range=(0, 100),
+    inside, beyond = (
+        Cells(tuple(row for row in lengths.rows if sign * row["size"] <= sign * trained_to))
+        for sign in (1, -1)
+    )
+    return (
+        Panel("Statements of two animals", "", "%", bars, kind="bars",
+              names=("right", "alike when exchanged"), y_range=(0, 100)),
+        Panel("Lists, with positions", "animals in the list", "% right",
+              (beyond.line("longer than in training", "size", "right", "accent", scale=100),
+               inside.line("as long as in training", "size", "right", scale=100)),
+              y_range=(0, 105)),
     )  # fmt: skip
-    inside = [(float(size), 100 * share) for size, share in lengths.items() if size <= trained_to]
-    beyond = [(float(size), 100 * share) for size, share in lengths.items() if size >= trained_to]
-    by_length = Panel(
-        "Lists, with positions", "animals in the list", "% right",
-        (
-            _line("longer than in training", beyond, "accent"),
-            _line("as long as in training", inside, "plain"),
-        ),
-        y_range=(0, 105),
-    )  # fmt: skip
-    return Plot((order, by_length))
-
-
-def _line(
-    name: str, points: Sequence[tuple[float, float]], role: Literal["accent", "plain"]
-) -> Series:
-    return Series(name, tuple(x for x, _ in points), tuple(y for _, y in points), role)

@@ -3,72 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, replace
-from functools import partial
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.apart import Apart, draw_apart_packaged, draw_apart_tiny, look_apart
-from pellucid.lessons.why.intervals import interval
-from pellucid.lessons.why.long.sums import series_of, write
+from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny, look_apart
+from pellucid.lessons.why.cells import Cells, Column, decide, join, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.look import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, write_examples_of
-from pellucid.lessons.why.result import (
-    NOTES,
-    OBJECTIVES,
-    Cell,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.result import Panel, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.shares import Explained, explain
-from pellucid.lessons.why.tiny.between import draw_hesitant
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
+from pellucid.lessons.why.tiny.pizza import draw_hesitant
 
-WORDS = (0, 1, 3, 10, 30, 100)
 RIGHT = 0.9
-
-REACH_SAYS = Statement(OBJECTIVES, "", "relations are found regardless of how far apart words are")
-SHARES_SAY = Statement(
-    NOTES, "introduction", "attention weighs all tokens by relevance, not proximity"
-)
-
-Curve = list[Apart]
-"""What a model makes of more and more words between."""
-Curves = dict[str, list[Curve]]
-"""The curves of each model, one for each seed."""
+LONG, SHORT, PACKAGED = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
 
 
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Put words between an antecedent and its pronoun, and explain weights by distance."""
     count = setting.choose(300, 12, 1000)
-    shares = [
-        setting.cell(
-            f"shares that distance explains, packaged model, {count} sentences, seed {seed}",
-            partial(_explain_packaged, count, seed),
-        )
-        for seed in setting.seeds
-    ]
-    curves = _curves(setting)
-    far = curves[_LONG][0][-1]
-    by_distance, by_words = (
-        interval([sum(head[column] for head in run) / len(run) for run in shares]).mean
-        for column in ("distance", "words")
-    )
-    return Measurement(
-        claim="relevance",
-        question="Is it relevance that counts, not proximity?",
-        number=f"With {far.words} words between, a tiny model that was trained with so many has "
-        f"{interval([run[-1].right for run in curves[_LONG]]).mean:.0%} of the pronouns right. In "
-        f"the packaged model the distance explains {by_distance:.0%} of the weights, the two "
-        f"words {by_words:.0%}, averaged over the encoder's heads.",
-        method="Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
+    shares = measure_cells(
+        setting, f"shares that distance explains, packaged model, {count} sentences",
+        lambda seed: _explain_packaged(count, seed), read=_name_heads,
+    )  # fmt: skip
+    cells = _measure_reach(setting)
+    models = cells.values("model")
+    far = cells.values("words")[-1]
+    right = cells.mean("right", model=LONG, words=far)
+    curves = {model: cells.where(model=model) for model in models}
+    columns = (
+        Column("antecedent", "weight"), Column("other noun", "other"),
+        Column("times even", "times"), Column("right, %", "right", scale=100),
+    )  # fmt: skip
+    return Found(
+        f"With {far} words between, a tiny model that was trained with so many has {right:.0%} of "
+        "the pronouns right. In the packaged model the distance explains "
+        f"{shares.mean('distance'):.0%} of the weights, the two words {shares.mean('words'):.0%}, "
+        "averaged over the encoder's heads.",
+        "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
         "true translation without them is given. The predicate decides between the nouns, half of "
@@ -77,83 +54,104 @@ def measure(setting: Setting) -> Measurement:
         "the row of it or of the last word in the encoder, or of the pronoun in the decoder. "
         f"Shares: the part of the variance around even weights, in {count} sentences of which "
         "half teach and half test.",
-        findings=(
-            Finding(REACH_SAYS, judge_reach(curves)),
-            Finding(SHARES_SAY, judge_shares(_averaged(shares))),
+        {"reach": judge_reach(cells), "shares": judge_shares(shares)},
+        (
+            *(curve.table(
+                f"{model}, by the words between: {', '.join(curve.values('place'))}", "words",
+                columns, head="words",
+            ) for model, curve in curves.items()),
+            shares.table(
+                "Share of the weights that is explained in the packaged model, %", "place",
+                [Column(head, name, scale=100) for head, name in
+                 (("by distance", "distance"), ("by the words", "words"), ("by both", "both"))],
+            ),
         ),
-        tables=(*(_curve_table(name, runs) for name, runs in curves.items()), _share_table(shares)),
-        plot=_plot(curves, shares),
-        notes=(
+        _panels(cells, shares),
+        (
             "Every pair of words is one step apart in attention. What distance changes is the "
             "number of other words, which share the weight, and positions that training lacked.",
             "A weight is not a cause: a model may be right with little weight on the antecedent, "
             "because another word has gathered what it needs.",
         ),
-        to_try=('pellucid look demo "The pizza came out of the oven and it tasted good." --kind '
-                'self', "pellucid why examples"),
-        seed=setting.seed,
-        size=setting.size,
     )  # fmt: skip
 
 
-_LONG, _SHORT, _PACKAGED = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
-
-
-def judge_reach(curves: Curves) -> Verdict:
+def judge_reach(cells: Cells) -> Verdict:
     """Judge by the distance up to which pronouns are right.
 
-    The weight on the antecedent is shown only: a model may gather what it needs on other ways than
-    one direct look.
+    The weight on the antecedent is shown only: a model may gather what it needs in other ways than
+    by one direct look.
     """
-    rule = (
-        f"reached: {RIGHT:.0%} of the pronouns right; holds if all models reach the largest "
-        "distance, fails if none does"
-    )
-    reached, numbers = {}, []
-    for name, runs in curves.items():
-        means = [_mean([run[place] for run in runs]) for place in range(len(runs[0]))]
-        good = 0
-        for one in means:
-            if one.right < RIGHT:
-                break
-            good += 1
-        reached[name] = good == len(means)
-        last = means[good - 1].words if good else None
-        said = "no distance" if last is None else f"{last} words"
+    words = cells.values("words")
+    reached, numbers = [], []
+    for model in cells.values("model"):
+        here = cells.where(model=model)
+        good = [number for number in words if here.mean("right", words=number) >= RIGHT]
+        # A distance counts only if all shorter ones are reached.
+        known = [number for number, other in zip(good, words, strict=False) if number == other]
+        reached += [model] if known == words else []
+        said = f"{known[-1]} words" if known else "no distance"
+        first, last = (here.where(words=number) for number in (words[0], words[-1]))
+        even = [one.mean("weight") / one.mean("even") for one in (first, last)]
         numbers.append(
-            f"{name}: {said}; at {means[-1].words} right {means[-1].right:.0%}, weight "
-            f"{_times_even(means[0])} to {_times_even(means[-1])} times even"
+            f"{model}: {said}; at {words[-1]} right {last.mean('right'):.0%}, weight "
+            f"{even[0]:.1f} to {even[1]:.1f} times even"
         )
-    said = "; ".join(numbers)
-    if all(reached.values()):
-        return Verdict("holds", "", rule, said)
-    if not any(reached.values()):
-        return Verdict("fails", "", rule, said)
-    if reached.get(_LONG) and sum(reached.values()) == 1:
-        return Verdict("holds only if", "training had words as far apart", rule, said)
-    names = " or ".join(name for name, is_reached in reached.items() if is_reached)
-    return Verdict("holds only if", f"it is about the model {names}", rule, said)
+    about = f"it is about the model {' or '.join(reached)}"
+    return decide(
+        f"reached: {RIGHT:.0%} of the pronouns right; holds if all models reach the largest "
+        "distance, fails if none does",
+        "; ".join(numbers),
+        fails=not reached,
+        unless={"training had words as far apart" if reached == [LONG] else about:
+                reached != cells.values("model")},
+    )  # fmt: skip
 
 
-def _times_even(apart: Apart) -> str:
-    return f"{apart.weight / apart.even:.1f}"
-
-
-def judge_shares(heads: Sequence[Explained]) -> Verdict:
+def judge_shares(shares: Cells) -> Verdict:
     """Judge by whether words or distance explain more of each head's weights."""
-    rule = "holds if in every head the words explain more than the distance does, fails if in none"
-    is_words = [head.words > head.distance for head in heads]
-    most = max(head.distance for head in heads)
-    numbers = (
-        f"words explain more in {sum(is_words)} of {len(heads)} heads; distance explains "
-        f"{min(head.distance for head in heads):.0%} to {most:.0%}"
-    ).replace("-", "−")
-    if all(is_words):
-        return Verdict("holds", "", rule, numbers)
-    if not any(is_words):
-        return Verdict("fails", "", rule, numbers)
-    condition = f"it is about {sum(is_words)} of {len(heads)} heads: the others go by distance"
-    return Verdict("holds only if", condition, rule, numbers)
+    heads = shares.values("place")
+    distance, words = (
+        [shares.mean(name, place=head) for head in heads] for name in ("distance", "words")
+    )
+    more = sum(word > far for word, far in zip(words, distance, strict=True))
+    return decide(
+        "holds if in every head the words explain more than the distance does, fails if in none",
+        f"words explain more in {more} of {len(heads)} heads; distance explains "
+        f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
+        fails=not more,
+        unless={f"it is about {more} of {len(heads)} heads: the others go by distance":
+                more < len(heads)},
+    )  # fmt: skip
+
+
+def _measure_reach(setting: Setting) -> Cells:
+    words = setting.choose((0, 1, 3, 10, 30, 100), (0, 5))
+    steps, count = setting.choose((400, 40), (3, 4))
+
+    def train(model: str, seed: int) -> list[dict[str, Any]]:
+        most = setting.choose(100 if model == LONG else 10, 5)
+        text = [one[0] for one in draw_hesitant(10 * steps, most=most, seed=seed, part="train")]
+        tiny = make_tiny(text, seed=seed, num_encoder_layers=2, num_heads=2, d_model=32, d_ff=64)
+        tiny = train_tiny(tiny, text, steps=steps, seed=seed, rate=5e-3, rows=32)
+        return look_apart(
+            tiny.model, lambda n, part: draw_apart_tiny(tiny, count, n, seed=seed, part=part), words
+        )
+
+    def look(model: str, seed: int) -> list[dict[str, Any]]:
+        bundle = load_packaged()
+        return look_apart(
+            bundle.model,
+            lambda n, part: draw_apart_packaged(bundle, count, n, seed=seed, part=part), words,
+        )  # fmt: skip
+
+    models = setting.choose((LONG,), (LONG,), (LONG, SHORT))
+    key = f"tiny model {{model}} words between, {steps} updates"
+    packaged = f"{{model}}, adjectives between, {count} sentences"
+    return join((
+        measure_cells(setting, key, train, model=models),
+        measure_cells(setting, packaged, look, model=(PACKAGED,)),
+    )).add(times=lambda row: row["weight"] / row["even"])  # fmt: skip
 
 
 @torch.inference_mode()
@@ -162,139 +160,100 @@ def _explain_packaged(count: int, seed: int) -> list[dict[str, float]]:
     bundle = load_packaged()
     examples = write_examples_of(count, seed=seed)
     sources = [bundle.tokenizer.encode_source(example.source) for example in examples]
-    sites = [f"encoder.{layer}.self" for layer in range(bundle.model.config.num_encoder_layers)]
-    weights = []
-    for ids in sources:
-        keeper = Keeper(("weights",), sites)
-        bundle.model.encode(torch.tensor([ids]), probe=keeper)
-        weights.append(torch.cat([keeper.found[f"{site}.weights"][0] for site in sites]).numpy())
-    return [asdict(one) for one in explain(weights, sources)]
+    weights = [
+        torch.cat([*weights_of_heads(bundle.model, ids).values()]).numpy() for ids in sources
+    ]
+    return explain(weights, sources)
 
 
-def _curves(setting: Setting) -> Curves:
-    words = setting.choose(WORDS, (0, 5))
-    kinds = setting.choose((_LONG,), (_LONG,), (_LONG, _SHORT))
-    steps, count = setting.choose((400, 40), (3, 4))
-    found: Curves = {name: [] for name in (*kinds, _PACKAGED)}
-    for seed in setting.seeds:
-        for name in kinds:
-            most = setting.choose(100 if name == _LONG else 10, 5)
-            record = setting.cell(
-                f"tiny model {name} words between, {steps} updates, seed {seed}",
-                partial(_train, most, steps, count, words, seed),
-            )
-            found[name].append([Apart(**one) for one in record])
-        record = setting.cell(
-            f"packaged model, adjectives between, {count} sentences, seed {seed}",
-            partial(_look_packaged, count, words, seed),
-        )
-        found[_PACKAGED].append([Apart(**one) for one in record])
+def _name_heads(found: list[dict[str, float]]) -> list[dict[str, Any]]:
+    heads = load_packaged().model.config.num_heads
+    return [
+        {"place": f"layer {place // heads} head {place % heads}", **head}
+        for place, head in enumerate(found)
+    ]
+
+
+def explain(
+    weights: Sequence[NDArray[np.floating]], sentences: Sequence[Sequence[int]]
+) -> list[dict[str, float]]:
+    r"""Measure for each head what its weights can be foreseen from.
+
+    The mean weight above even ones is learned for each distance, and for each pair of words, from
+    every second sentence; the others are foreseen. A mean counts one weight more, which is even,
+    so that rare pairs do not decide.
+
+    A share is $1 - \sum(w - \hat w)^2 / \sum(w - 1/n)^2$: 1 if every weight is foreseen, 0 if no
+    better than even weights over the n words; below 0 if worse.
+
+    Args:
+        weights: for each sentence ``weights_HLM`` of the heads.
+        sentences: the numbers of its words.
+
+    Returns:
+        For each head the shares that can be foreseen from the ``distance`` between the two words
+        with its direction, from the two ``words``, and from ``both``, the distance first.
+    """
+    above, distance, words, is_known = [], [], [], []
+    for place, (weights_HLM, ids) in enumerate(zip(weights, sentences, strict=True)):
+        length = len(ids)
+        above.append(weights_HLM.reshape(len(weights_HLM), -1) - 1 / length)
+        i_LM, j_LM = np.indices((length, length))
+        distance.append((j_LM - i_LM).ravel())
+        ids_L = np.asarray(ids, dtype=np.int64)
+        words.append((ids_L[:, None] * 2**31 + ids_L[None]).ravel())
+        is_known.append(np.full(length * length, place % 2 == 0))
+    above_HP = np.concatenate(above, axis=1)
+    known_P = np.concatenate(is_known)
+    by_distance_P = np.unique(np.concatenate(distance), return_inverse=True)[1]
+    by_words_P = np.unique(np.concatenate(words), return_inverse=True)[1]
+    found = []
+    for above_P in above_HP:
+        far_P = _foresee(above_P, by_distance_P, known_P)
+        word_P = _foresee(above_P, by_words_P, known_P)
+        both_P = far_P + _foresee(above_P - far_P, by_words_P, known_P)
+        total = float((above_P[~known_P] ** 2).sum())
+        found.append({
+            name: 1 - float(((above_P - guess_P)[~known_P] ** 2).sum()) / total
+            for name, guess_P in (("distance", far_P), ("words", word_P), ("both", both_P))
+        })  # fmt: skip
     return found
 
 
-def _train(
-    most: int, steps: int, count: int, words: Sequence[int], seed: int
-) -> list[dict[str, Any]]:
-    text = [one[0] for one in draw_hesitant(10 * steps, most=most, seed=seed, part="train")]
-    tiny = make_tiny(text, seed=seed, num_encoder_layers=2, num_heads=2, d_model=32, d_ff=64)
-    tiny = train_tiny(tiny, text, steps=steps, seed=seed, rate=5e-3, rows=32)
-    return [asdict(one) for one in look_apart(
-        tiny.model, lambda n, part: draw_apart_tiny(tiny, count, n, seed=seed, part=part), words
-    )]  # fmt: skip
+def _foresee(
+    above_P: NDArray[np.floating], group_P: NDArray[np.intp], known_P: NDArray[np.bool_]
+) -> NDArray[np.floating]:
+    """Give each place the mean of its group over the known places."""
+    size = int(group_P.max()) + 1
+    sums = np.bincount(group_P[known_P], above_P[known_P], size)
+    counts = np.bincount(group_P[known_P], minlength=size)
+    return np.asarray((sums / (counts + 1))[group_P])
 
 
-def _look_packaged(count: int, words: Sequence[int], seed: int) -> list[dict[str, Any]]:
-    bundle = load_packaged()
-    return [asdict(one) for one in look_apart(
-        bundle.model, lambda n, part: draw_apart_packaged(bundle, count, n, seed=seed, part=part),
-        words,
-    )]  # fmt: skip
-
-
-def _mean(runs: Sequence[Apart]) -> Apart:
-    def mean(column: str) -> float:
-        return interval([getattr(run, column) for run in runs]).mean
-
-    return Apart(runs[0].words, "", *map(mean, ("weight", "other", "even", "right")))
-
-
-def _averaged(shares: Sequence[Sequence[dict[str, float]]]) -> list[Explained]:
-    return [
-        Explained(*(interval([run[place][column] for run in shares]).mean
-                    for column in ("distance", "words", "both")))
-        for place in range(len(shares[0]))
-    ]  # fmt: skip
-
-
-def _curve_table(name: str, runs: Sequence[Curve]) -> Table:
-    rows: list[tuple[Cell, ...]] = []
-    for place in range(len(runs[0])):
-        here = [run[place] for run in runs]
-        rows.append((
-            here[0].words,
-            *(write([getattr(one, column) for one in here]) for column in ("weight", "other")),
-            write([one.weight / one.even for one in here]),
-            write([100 * one.right for one in here]),
-        ))  # fmt: skip
-    where = ", ".join(dict.fromkeys(run[0].place for run in runs))
-    return Table(
-        f"{name}, by the words between: {where}",
-        ("words", "antecedent", "other noun", "times even", "right, %"),
-        ("d", "", "", "", ""),
-        tuple(rows),
+def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:
+    names = tuple(map(str, cells.values("words")))
+    roles = {model: "accent" if model == LONG else "plain" for model in cells.values("model")}
+    weights, rights = (
+        [
+            cells.bars(model, "words", name, roles[model], scale=scale, model=model)
+            for model in roles
+        ]
+        for name, scale in (("weight", 1), ("right", 100))
     )
-
-
-def _share_table(shares: Sequence[Sequence[dict[str, float]]]) -> Table:
-    heads = load_packaged().model.config.num_heads
-    rows: list[tuple[Cell, ...]] = [
-        (
-            f"layer {place // heads} head {place % heads}",
-            *(write([100 * run[place][column] for run in shares])
-              for column in ("distance", "words", "both")),
-        )
-        for place in range(len(shares[0]))
-    ]  # fmt: skip
-    return Table(
-        "Share of the weights that is explained in the packaged model, %",
-        ("", "by distance", "by the words", "by both"),
-        ("", "", "", ""),
-        tuple(rows),
-    )
-
-
-def _plot(curves: Curves, shares: Sequence[Sequence[dict[str, float]]]) -> Plot:
-    names = tuple(f"{one.words}" for one in curves[_LONG][0])
-    count = range(len(names))
-    places = [float(place) for place in count]
-    roles: tuple[Literal["accent", "plain"], ...] = ("accent", "plain", "plain")
-
-    def panel(title: str, label: str, column: str, scale: float) -> Panel:
-        lines = [
-            series_of(
-                name, places, [[getattr(run[n], column) for run in runs] for n in count],
-                role, scale=scale,
-            )
-            for (name, runs), role in zip(curves.items(), roles, strict=False)
-        ]  # fmt: skip
-        if column == "weight":  # Each seed has another attention: the table has the intervals.
-            lines = [replace(line, low=(), high=()) for line in lines]
-        ends = (0.0, 105.0) if label == "%" else (0.0, 1.0)
-        return Panel(title, "words between", label, tuple(lines), names=names, y_range=ends)
-
-    heads = load_packaged().model.config.num_heads
-    where = [float(place) for place in range(len(shares[0]))]
+    # Each seed has another attention: the table has the intervals.
+    weights = [replace(line, low=(), high=()) for line in weights]
+    heads = tuple(place.replace("layer ", "").replace(" head ", ".")
+                  for place in shares.values("place"))  # fmt: skip
     bars = tuple(
-        series_of(name, where, [[run[n][column] for run in shares]
-                                      for n in range(len(where))], role, scale=100)
-        for name, column, role in (("by distance", "distance", roles[0]),
-                                   ("by the two words", "words", roles[1]))
+        shares.bars(said, "place", name, role, scale=100)
+        for said, name, role in (("by distance", "distance", "accent"),
+                                 ("by the two words", "words", "plain"))
     )  # fmt: skip
-    return Plot(
-        (
-            panel("Weight on the antecedent", "share of the row", "weight", 1),
-            panel("Pronouns that are right", "%", "right", 100),
-            Panel("Weights explained, packaged model", "encoder layer.head", "%", bars,
-                  kind="bars", names=tuple(f"{n // heads}.{n % heads}" for n in range(len(where)))),
-        )
+    return (
+        Panel("Weight on the antecedent", "words between", "share of the row", tuple(weights),
+              names=names, y_range=(0.0, 1.0)),
+        Panel("Pronouns that are right", "words between", "%", tuple(rights), names=names,
+              y_range=(0.0, 105.0)),
+        Panel("Weights explained, packaged model", "encoder layer.head", "%", bars, kind="bars",
+              names=heads),
     )  # fmt: skip

@@ -1,25 +1,23 @@
-"""Residual connections: the gradient that reaches the first layer, and what is left of a word."""
+"""Residual connections and norms, each removed: gradients, what is left of a word, what trains."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from pellucid.lessons.why.result import (
-    NOTES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.learn import count_exact, make_tiny, train_tiny
+from pellucid.lessons.why.tiny.learn import (
+    count_exact,
+    make_tiny,
+    thin,
+    train_tiny,
+    updates_until,
+)
 from pellucid.lessons.why.tiny.sentences import draw_statements
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 from pellucid.train.plain import compute_loss
@@ -28,158 +26,185 @@ DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
 """Layers of the paper's encoder, for which the likeness of words is judged."""
 LOST, KEPT = 0.1, 0.5
+LEARNED = 0.5
+"""A model has learned when its training loss stays below this, in nats a word."""
+FAR_OFF = 99.0
+"""Loss that an update without a finite one is given, in nats a word."""
 
-GRADIENT_SAYS = Statement(
-    NOTES,
-    "section 3.5",
-    "by enabling the gradient to skip layers, help address the vanishing gradient",
-)
-KNOWLEDGE_SAYS = Statement(
-    NOTES, "section 3.5", "preserving knowledge of useful information that would otherwise be lost"
-)
-
-_KINDS: dict[str, dict[str, Any]] = {
-    "residual and norm": {"residual": True, "norm": "post"},
-    "norm only": {"residual": False, "norm": "post"},
-    "neither": {"residual": False, "norm": "none"},
+BOTH, NORM, NEITHER = "residual and norm", "norm only", "neither"
+KINDS: dict[str, dict[str, Any]] = {
+    BOTH: {"residual": True, "norm": "post"},
+    "residual only": {"residual": True, "norm": "none"},
+    NORM: {"residual": False, "norm": "post"},
+    NEITHER: {"residual": False, "norm": "none"},
 }
 
 
-@dataclass(frozen=True)
-class Deep:
-    """An untrained encoder of some depth.
-
-    Attributes:
-        depth: its layers.
-        gradient: the norm of the gradient in the first layer's matrices, as a share of that in an
-            encoder of one layer.
-        difference: what still tells two words of a sentence apart in the output: 1 minus their
-            cosine, on average. It is 0 if all words have become the same.
-    """
-
-    depth: int
-    gradient: float
-    difference: float
-
-
-def measure(setting: Setting) -> Measurement:
+def measure(setting: Setting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
-    depths = setting.choose(DEPTHS, (1, 2, 3))
-    count, steps = setting.choose((6000, 400), (60, 4))
-    train = draw_statements(count, seed=setting.seed, part="train")
-    test = draw_statements(setting.choose(100, 7), seed=setting.seed, part="test")
-    found: dict[str, list[Deep]] = {}
-    for name, changes in _KINDS.items():
-        setting.say(f"{name}, untrained")
-        raw = [look_untrained(train[:32], depth, changes, seed=setting.seed) for depth in depths]
-        first = raw[0].gradient
-        found[name] = [Deep(one.depth, one.gradient / first, one.difference) for one in raw]
-    trained: dict[str, tuple[float, float]] = {}
-    curves: dict[str, tuple[float, ...]] = {}
-    deep = setting.choose(4, 2)
-    for name, changes in _KINDS.items():
-        setting.say(f"training {deep} layers, {name}")
-        tiny = make_tiny(
-            [*train, *test], seed=setting.seed, d_model=32, d_ff=64, num_heads=2,
-            num_encoder_layers=deep, **changes,
-        )  # fmt: skip
-        tiny = train_tiny(tiny, train, steps=steps, seed=setting.seed, rate=2e-3)
-        trained[name] = (tiny.losses[-1], count_exact(tiny, test))
-        curves[name] = tiny.losses
-    last = {name: deeps[-1] for name, deeps in found.items()}
-    return Measurement(
-        claim="residual",
-        question="Do residual connections carry gradients and knowledge?",
-        number=f"With {depths[-1]} layers the first layer's gradient is "
-        f"{last['residual and norm'].gradient:.2g} of that with one layer; "
-        f"{last['norm only'].gradient:.2g} without residual connections and "
-        f"{last['neither'].gradient:.2g} without norms too.",
-        method="Untrained encoders of growing depth read sentences of a tiny language; the "
-        "gradient is that of the translation's loss in the first layer's matrices, before "
-        f"training. Then models with {deep} encoder layers are trained in {steps} updates. Norms "
-        "are post-norm, as in the notes.",
-        findings=(
-            Finding(GRADIENT_SAYS, judge_gradient(found)),
-            Finding(KNOWLEDGE_SAYS, judge_knowledge(found, trained)),
-        ),
-        tables=(_by_depth(found), _by_training(trained, deep)),
-        plot=_plot(found, curves),
-        notes=(
-            "A difference of 0 means that all words of a sentence have the same vector, so that "
-            "later layers cannot tell which word stood where. Attention averages words, and only "
-            "the residual connection brings each word itself along.",
-        ),
-        to_try=("pellucid why norm", "pellucid inspect demo --draw whole"),
-        seed=setting.seed,
-        size=setting.size,
+    is_long = setting.is_long
+    kinds = tuple(KINDS) if is_long else (BOTH, NORM, NEITHER)
+    depths = setting.choose(DEPTHS, (1, 2, 3), DEPTHS)
+    sizes = setting.choose(
+        (6000, 100, 400, 2e-3, 1), (60, 7, 4, 2e-3, 1), (6000, 200, 200, 4e-3, 10)
     )
+    count, _, steps, rate, every = sizes
+    trained = setting.choose((4,), (2,), (1, 3, 6, 12))
+    untrained = measure_cells(
+        setting, "untrained, {kind}, {depth} layers",
+        lambda kind, depth, seed: look_untrained(
+            draw_statements(count, seed=seed, part="train")[:32], depth, KINDS[kind], seed=seed
+        ),
+        kind=kinds, depth=depths,
+    )  # fmt: skip
+    alone = {(row["kind"], row["seed"]): row["gradient"] for row in untrained.where(depth=1).rows}
+    untrained = untrained.add(share=lambda row: row["gradient"] / alone[row["kind"], row["seed"]])
+    cells = measure_cells(
+        setting, f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
+        lambda kind, depth, seed: _train(kind, depth, sizes, seed),
+        depth=trained, kind=kinds,
+    ).add(last=lambda row: row["losses"][-1])  # fmt: skip
+    share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
+    number = (
+        f"With {depths[-1]} layers the first layer's gradient is {share[BOTH]:.2g} of that with "
+        f"one layer{',' if is_long else ';'} {share[NORM]:.2g} without residual connections and "
+        f"{share[NEITHER]:.2g} without norms too."
+    )
+    verdicts = {
+        "gradient": judge_gradient(untrained), "knowledge": judge_knowledge(untrained, cells),
+    }  # fmt: skip
+    tables = (
+        _depth_table(untrained, is_long=is_long),
+        *(_training_table(cells.where(depth=depth), is_long=is_long) for depth in trained),
+    )
+    if is_long:
+        return _add_long(setting, number, verdicts, tables, cells, (steps, rate, every))
+    return Found(
+        number,
+        "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
+        "that of the translation's loss in the first layer's matrices, before training. Then "
+        f"models with {trained[0]} encoder layers are trained in {steps} updates. Norms are "
+        "post-norm, as in the notes.",
+        verdicts,
+        tables,
+        (
+            _depth_panel(untrained, "Gradient in the first layer", "share of that with one layer",
+                         "share"),
+            _depth_panel(untrained, "Difference of a sentence's words",
+                         "1 − cosine after the last layer", "difference"),
+            _course_panel(cells, trained[0], every),
+        ),
+        ("A difference of 0 means that all words of a sentence have the same vector, so that later "
+         "layers cannot tell which word stood where. Attention averages words, and only the "
+         "residual connection brings each word itself along.",),
+    )  # fmt: skip
 
 
-def judge_gradient(found: dict[str, list[Deep]]) -> Verdict:
+def _add_long(
+    setting: Setting, number: str, verdicts: dict[str, Verdict], tables: tuple[Table, ...],
+    cells: Cells, training: tuple[int, float, int],
+) -> Found:  # fmt: skip
+    """Add the gradient by layer, and how deep each kind still trains."""
+    steps, rate, every = training
+    layers = setting.choose(12, 3)
+    by_layer = measure_layers(setting, layers, KINDS)
+    trained = cells.values("depth")
+    deepest = {kind: deepest_learned(cells.where(kind=kind)) for kind in KINDS}
+    reached = ", ".join(f"{kind} {depth or 'none'}" for kind, depth in deepest.items())
+    deep = tuple(
+        cells.line(kind, "depth", "exact", _role(kind), scale=100, kind=kind) for kind in KINDS
+    )
+    return Found(
+        f"Most encoder layers with which every training learned, of {trained[-1]}: {reached}. "
+        f"{number}",
+        "Untrained encoders of growing depth read sentences of a tiny language: the gradient of "
+        "the translation's loss in the first layer's matrices, and in every layer of an encoder of "
+        f"{layers}. Then models (d = 32, one decoder layer of the same kind) with {trained[0]} to "
+        f"{trained[-1]} encoder layers learn in {steps} updates at a peak rate of {rate:g}. Norms "
+        f"are post-norm. Learned means a training loss that stays below {LEARNED} nats a word.",
+        verdicts,
+        (tables[0], layer_table(by_layer), *tables[1:]),
+        (
+            layer_panel(by_layer, BOTH),
+            Panel("How deep it still trains", "layers of the encoder", "% of new sentences right",
+                  deep, x_log=True, y_range=(0, 105)),
+            _course_panel(cells, trained[1], every),
+        ),
+        (
+            "A gradient that is as large as before does not mean that a model learns: with norms "
+            "and no residual connections the gradient arrives, but all words have become the same.",
+            "Every kind has the same rate and the same updates. With more updates or its "
+            "own rate, a kind may learn deeper.",
+        ),
+    )  # fmt: skip
+
+
+def judge_gradient(untrained: Cells) -> Verdict:
     """Judge by the gradient that reaches the first layer of the deepest encoder."""
-    kept = {name: deeps[-1].gradient for name, deeps in found.items()}
-    rule = (
+    deepest = untrained.where(depth=untrained.values("depth")[-1])
+    kept = {kind: deepest.mean("share", kind=kind) for kind in deepest.values("kind")}
+    lost = [kind for kind in (NORM, NEITHER) if kept[kind] <= LOST]
+    return decide(
         f"kept is {KEPT} or more of the gradient with one layer, lost is {LOST} or less; holds if "
         "it is kept with residual connections and lost without, with norms or not; fails if it is "
-        "not kept with them, or lost in no other model"
-    )
-    numbers = ", ".join(f"{name} {share:.2g}" for name, share in kept.items())
-    lost = [name for name in ("norm only", "neither") if kept[name] <= LOST]
-    if kept["residual and norm"] < KEPT or not lost:
-        return Verdict("fails", "", rule, numbers)
-    if len(lost) == 2:
-        return Verdict("holds", "", rule, numbers)
-    condition = "there are no norms" if lost == ["neither"] else "there are norms"
-    return Verdict("holds only if", condition, rule, numbers)
+        "not kept with them, or lost in no other model",
+        ", ".join(f"{kind} {share:.2g}" for kind, share in kept.items()),
+        fails=kept[BOTH] < KEPT or not lost, unless=_needs(lost),
+    )  # fmt: skip
 
 
-def judge_knowledge(
-    found: dict[str, list[Deep]], trained: dict[str, tuple[float, float]]
-) -> Verdict:
-    """Judge by whether words become alike, and by what is learned.
-
-    Args:
-        found: encoders by kind and depth.
-        trained: last loss and share of exact translations, by kind.
-    """
-    left = {name: _at_paper(deeps).difference for name, deeps in found.items()}
-    right = {name: exact for name, (_, exact) in trained.items()}
-    best = "residual and norm"
-    rule = (
+def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
+    """Judge by whether words become alike, and by what is learned at the deepest that learned."""
+    near = min(untrained.values("depth"), key=lambda depth: abs(depth - PAPER))
+    learned = deepest_learned(trained.where(kind=BOTH)) or trained.values("depth")[0]
+    kinds = untrained.values("kind")
+    left = {kind: untrained.mean("difference", kind=kind, depth=near) for kind in kinds}
+    right = {kind: trained.mean("exact", kind=kind, depth=learned) for kind in kinds}
+    lost = [
+        kind
+        for kind in (NORM, NEITHER)
+        if left[kind] <= LOST * left[BOTH] or right[kind] <= right[BOTH] / 2 > 0
+    ]
+    numbers = (f"{kind}: difference {left[kind]:.1e}, {right[kind]:.0%} right" for kind in kinds)
+    return decide(
         f"lost means at most {LOST} of the difference that residual connections leave with "
         f"{PAPER} layers, or at most half as many right translations after training; holds if that "
-        "is so with norms and without; fails if it is so in neither"
-    )
-    numbers = "; ".join(
-        f"{name}: difference {left[name]:.1e}, {right[name]:.0%} right".replace("e-", "e−")
-        for name in left
-    )
-    lost = [
-        name
-        for name in ("norm only", "neither")
-        if left[name] <= LOST * left[best] or right[name] <= right[best] / 2 > 0
-    ]
-    if not lost:
-        return Verdict("fails", "", rule, numbers)
-    if len(lost) == 2:
-        return Verdict("holds", "", rule, numbers)
-    condition = "there are no norms" if lost == ["neither"] else "there are norms"
-    return Verdict("holds only if", condition, rule, numbers)
+        "is so with norms and without; fails if it is so in neither",
+        "; ".join(numbers).replace("e-", "e−"),
+        fails=not lost, unless=_needs(lost),
+    )  # fmt: skip
 
 
-def _at_paper(deeps: list[Deep]) -> Deep:
-    """Choose the encoder whose depth is nearest to the paper's."""
-    return min(deeps, key=lambda one: abs(one.depth - PAPER))
+def _needs(lost: Sequence[str]) -> dict[str, bool]:
+    """State the condition if only one of the other models lost it."""
+    return {"there are no norms": lost == [NEITHER], "there are norms": lost == [NORM]}
 
 
-def look_untrained(pairs: list[Pair], depth: int, changes: dict[str, Any], *, seed: int) -> Deep:
-    """Measure an untrained encoder; the gradient is not yet divided by that of one layer.
+def deepest_learned(cells: Cells) -> int:
+    """Find the most layers up to which every training learned; 0 if none did."""
+    deepest = 0
+    for depth in cells.values("depth"):
+        if any(row["updates"] is None for row in cells.where(depth=depth).rows):
+            break
+        deepest = depth
+    return int(deepest)
+
+
+def look_untrained(
+    pairs: list[Pair], depth: int, changes: dict[str, Any], *, seed: int
+) -> dict[str, float]:
+    """Measure an untrained encoder.
 
     Args:
         pairs: sentences with their translations.
         depth: layers of the encoder.
         changes: fields of the configuration that differ from the usual tiny model.
         seed: of the weights.
+
+    Returns:
+        The norm of the ``gradient`` in the first layer's matrices, and the ``difference`` of words:
+        what still tells two words of a sentence apart in the output, 1 minus their cosine on
+        average. It is 0 if all words have become the same.
     """
     tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
     batch = make_pair_batch(
@@ -202,61 +227,153 @@ def look_untrained(pairs: list[Pair], depth: int, changes: dict[str, Any], *, se
         is_real_BS = batch.source_mask_BS
         is_pair_BSS = is_real_BS[:, :, None] & is_real_BS[:, None, :]
         is_pair_BSS &= ~torch.eye(is_real_BS.shape[1], dtype=torch.bool)
-    return Deep(depth, sum(squares) ** 0.5, max(0.0, 1 - float(cosines_BSS[is_pair_BSS].mean())))
+    return {
+        "gradient": sum(squares) ** 0.5,
+        "difference": max(0.0, 1 - float(cosines_BSS[is_pair_BSS].mean())),
+    }
 
 
-def _by_depth(found: dict[str, list[Deep]]) -> Table:
-    depths = [one.depth for one in next(iter(found.values()))]
-    rows = tuple(
-        (depth, *(deeps[place].gradient for deeps in found.values()),
-         *(deeps[place].difference for deeps in found.values()))
-        for place, depth in enumerate(depths)
+def _train(
+    kind: str, depth: int, sizes: tuple[int, int, int, float, int], seed: int
+) -> dict[str, Any]:
+    count, num_tests, steps, rate, every = sizes
+    pairs = draw_statements(count, seed=seed, part="train")
+    test = draw_statements(num_tests, seed=seed, part="test")
+    tiny = make_tiny(
+        [*pairs, *test], seed=seed, d_model=32, d_ff=64, num_heads=2, num_encoder_layers=depth,
+        **KINDS[kind],
     )  # fmt: skip
-    return Table(
-        "Gradient in the first layer (1 with one layer), and difference of words after the last; "
-        "both: residual and norm",
-        ("layers", "both", "norm only", "neither", "difference: both", "norm only", "neither"),
-        ("d", ".2g", ".2g", ".2g", ".1e", ".1e", ".1e"),
-        rows,
+    tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
+    return {
+        # JSON has no infinity.
+        "losses": thin([min(loss, FAR_OFF) for loss in tiny.losses], every),
+        "updates": updates_until(tiny.losses, LEARNED),
+        "exact": count_exact(tiny, test),
+    }
+
+
+def gradient_by_layer(
+    pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: int
+) -> list[float]:
+    """Compute the norm of the gradient in the matrices of each encoder layer, before training.
+
+    Args:
+        pairs: sentences whose loss is derived.
+        depth: layers of the encoder.
+        changes: fields of the configuration that differ from the usual tiny model.
+        seed: of the weights.
+
+    Returns:
+        One norm for each layer, as a share of that in an encoder of one layer.
+    """
+    (alone,) = _norms(pairs, 1, changes, seed=seed)
+    return [norm / alone for norm in _norms(pairs, depth, changes, seed=seed)]
+
+
+def _norms(pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: int) -> list[float]:
+    tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
+    batch = make_pair_batch(
+        tiny.source.encode_all([pair[0] for pair in pairs]),
+        tiny.target.encode_all([pair[1] for pair in pairs]),
     )
+    # In float64, since gradients through many layers may be smaller than float32 can hold.
+    tiny.model.double()
+    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
+    loss.backward()  # type: ignore[no-untyped-call]
+    squares = [0.0] * depth
+    for name, weight in tiny.model.named_parameters():
+        if name.startswith("encoder.layers.") and weight.dim() == 2 and weight.grad is not None:
+            squares[int(name.split(".")[2])] += float(weight.grad.square().sum())
+    return [square**0.5 for square in squares]
 
 
-def _by_training(trained: dict[str, tuple[float, float]], deep: int) -> Table:
-    return Table(
-        f"After training with {deep} encoder layers",
-        ("", "loss, nats a word", "right, %"),
-        ("", ".3f", ".0f"),
-        tuple((name, loss, 100 * exact) for name, (loss, exact) in trained.items()),
-    )
-
-
-def _plot(found: dict[str, list[Deep]], curves: dict[str, tuple[float, ...]]) -> Plot:
-    def role(name: str) -> Any:
-        return "accent" if name == "residual and norm" else "plain"
-
-    def panel(title: str, label: str, what: str) -> Panel:
-        return Panel(
-            title, "layers of the encoder", label,
-            tuple(
-                Series(name, tuple(float(one.depth) for one in deeps),
-                       tuple(getattr(one, what) for one in deeps), role(name))
-                for name, deeps in found.items()
-            ),
-            x_log=True, y_log=True,
-        )  # fmt: skip
-
-    training = Panel(
-        "Training loss of a deep model", "update", "nats a word",
-        tuple(
-            Series(name, tuple(float(i) for i in range(1, len(losses) + 1)), losses, role(name))
-            for name, losses in curves.items()
+def measure_layers(setting: Setting, layers: int, kinds: Mapping[str, dict[str, Any]]) -> Cells:
+    """Measure the gradient in each layer of untrained encoders that differ in some settings."""
+    count = setting.choose(6000, 60)
+    return measure_cells(
+        setting, f"gradient by layer and with one layer only, {{kind}}, {layers} layers",
+        lambda kind, seed: gradient_by_layer(
+            draw_statements(count, seed=seed, part="train")[:32], layers, kinds[kind], seed=seed
         ),
+        read=lambda found: [
+            {"layer": place, "gradient": norm} for place, norm in enumerate(found, start=1)
+        ],
+        kind=kinds,
     )  # fmt: skip
-    return Plot(
-        (
-            panel("Gradient in the first layer", "share of that with one layer", "gradient"),
-            panel("Difference of a sentence's words", "1 − cosine after the last layer",
-                  "difference"),
-            training,
-        )
+
+
+def layer_table(cells: Cells) -> Table:
+    """Write the gradient of each layer."""
+    columns = [Column(kind, "gradient", where={"kind": kind}) for kind in cells.values("kind")]
+    layers = len(cells.values("layer"))
+    title = f"Before training, gradient in each layer of {layers} (1 in an encoder of one)"
+    return cells.table(title, "layer", columns, head="layer")
+
+
+def layer_panel(cells: Cells, main: str) -> Panel:
+    """Draw the gradient of each layer; the main kind in color."""
+    lines = tuple(
+        cells.line(kind, "layer", "gradient", "accent" if kind == main else "plain", is_log=True,
+                   kind=kind)
+        for kind in cells.values("kind")
     )  # fmt: skip
+    title = f"Gradient by layer, {len(cells.values('layer'))} layers, untrained"
+    label = "share of that with one layer only"
+    return Panel(title, "layer of the encoder", label, lines, y_log=True)
+
+
+def _depth_table(cells: Cells, *, is_long: bool) -> Table:
+    both = {"share": BOTH, "difference": BOTH}
+    if not is_long:
+        both = {"share": "both", "difference": "difference: both"}
+    columns = [
+        Column(both[what] if kind == BOTH else kind, what, form, where={"kind": kind})
+        for what, form in (("share", ".2g"), ("difference", ".1e"))
+        for kind in cells.values("kind")
+    ]
+    title = (
+        "Before training, by depth: gradient in the first layer (1 with one layer), then "
+        "difference of a sentence's words after the last"
+        if is_long else
+        "Gradient in the first layer (1 with one layer), and difference of words after the last; "
+        "both: residual and norm"
+    )  # fmt: skip
+    return cells.table(title, "depth", columns, head="layers")
+
+
+def _training_table(cells: Cells, *, is_long: bool) -> Table:
+    (depth,) = cells.values("depth")
+    learned = (
+        Column("learned", "updates", over_seeds="count"),
+        Column(f"updates to {LEARNED}", "updates"),
+    )
+    columns = (
+        *(learned if is_long else ()),
+        Column("last loss" if is_long else "loss, nats a word", "last", ".3f"),
+        Column("right, %", "exact", ".0f", 100),
+    )
+    return cells.table(
+        f"{'Training' if is_long else 'After training'} with {depth} encoder layers",
+        "kind",
+        columns,
+    )
+
+
+def _role(kind: str) -> str:
+    return "accent" if kind == BOTH else "plain"
+
+
+def _depth_panel(cells: Cells, title: str, label: str, what: str) -> Panel:
+    lines = tuple(
+        cells.line(kind, "depth", what, _role(kind), kind=kind) for kind in cells.values("kind")
+    )
+    return Panel(title, "layers of the encoder", label, lines, x_log=True, y_log=True)
+
+
+def _course_panel(cells: Cells, depth: int, every: int) -> Panel:
+    lines = tuple(
+        cells.course(kind, "losses", every, _role(kind), kind=kind, depth=depth)
+        for kind in cells.values("kind")
+    )
+    title = f"Training loss with {depth} encoder layers"
+    return Panel(title, "update", "nats a word", lines)

@@ -1,4 +1,4 @@
-r"""The scale $1/\sqrt{d_k}$: how sharp the softmax gets, and what is left of its gradient.
+r"""The scale $1/\sqrt{d_k}$: entropy and gradient of the softmax, and what training makes of it.
 
 The gradient of a softmax with weights w is its Jacobian $\text{diag}(w) - ww^T$. Its size is
 measured by the Frobenius norm, which is largest for even weights of two keys and 0 for a weight
@@ -7,104 +7,142 @@ of 1.
 
 from __future__ import annotations
 
+import itertools
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 
-from pellucid.lessons.why.result import (
-    NOTES,
-    OBJECTIVES,
-    Finding,
-    Measurement,
-    Panel,
-    Plot,
-    Series,
-    Statement,
-    Table,
-    Verdict,
-)
+from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells, write
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.tiny.learn import (
+    Tiny,
+    count_exact,
+    make_tiny,
+    thin,
+    train_tiny,
+    updates_until,
+)
+from pellucid.lessons.why.tiny.sentences import draw_statements
+from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 from pellucid.machine.randomness import generator
+from pellucid.train.plain import compute_loss
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 NUM_KEYS = 32
 STAYS, FALLS = 0.5, 0.1
 """A gradient is kept if half of it is left at the largest d_k, and lost below a tenth."""
+LEARNED = 0.1
+"""A model has learned when its training loss stays below this, in nats a word."""
+SOONER = 0.9
+"""The scale helps if this share of the updates, or less, is enough."""
+EVERY = 10
 
-Kind = Literal["independent", "alike"]
-
-NOTES_SAY = Statement(
-    NOTES, "section 3.3", "the softmax isn't used in regions where it has extremely small gradients"
-)
-OBJECTIVES_SAY = Statement(
-    OBJECTIVES, "", "help avoid high values in attention score and stabilize gradients"
-)
-
-
-@dataclass(frozen=True)
-class Sharpness:
-    """The softmax of many queries over their keys, for one d_k.
-
-    Attributes:
-        d_key: d_k.
-        deviation: the standard deviation of the scores.
-        largest: the largest weight, on average.
-        entropy: of the weights, from 0 for one key to 1 for even weights.
-        gradient: the Frobenius norm of the softmax's Jacobian; the median query's.
-    """
-
-    d_key: int
-    deviation: float
-    largest: float
-    entropy: float
-    gradient: float
+KINDS = {
+    "independent": "queries and keys are independent", "alike": "one key equals the query"
+}  # fmt: skip
+RAW, SCALED = "not divided", "divided"
+STARTS = {
+    "unit": "queries and keys of variance 1",
+    "Xavier": "usual first weights",
+}
 
 
-def measure(setting: Setting) -> Measurement:
-    """Measure softmax entropy and gradient for d_k from 8 to 512, with and without the scale."""
-    queries = setting.choose(512, 64)
-    runs: dict[tuple[Kind, bool], list[Sharpness]] = {}
-    kinds: tuple[Kind, Kind] = ("independent", "alike")
-    for kind in kinds:
-        for is_scaled in (False, True):
-            runs[kind, is_scaled] = [
-                measure_sharpness(width, kind, is_scaled, queries=queries, seed=setting.seed)
-                for width in WIDTHS
-            ]
-    verdict = judge(runs)
-    raw, scaled = runs["independent", False][-1], runs["independent", True][-1]
-    return Measurement(
-        claim="scale",
-        question="Does dividing by √d_k keep the gradients of the softmax alive?",
-        number=f"At d_k = {WIDTHS[-1]} the gradient of the median query is {raw.gradient:.2g} "
-        f"without the scale and {scaled.gradient:.2g} with it.",
-        method=f"{queries} queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. "
-        "The gradient is the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy "
-        "is 1 if all weights are even and 0 if one key has all. In the second table one of the "
-        "keys equals the query, as happens where a word meets itself without projections.",
-        findings=(Finding(NOTES_SAY, verdict), Finding(OBJECTIVES_SAY, verdict)),
-        tables=(
-            _table("queries and keys are independent", runs["independent", False],
-                   runs["independent", True]),
-            _table("one key equals the query", runs["alike", False], runs["alike", True]),
+def measure(setting: Setting) -> Found:
+    """Measure the softmax for d_k from 8 to 512; in the long form train with and without it too."""
+    queries = setting.choose(512, 64, 2048)
+    softmax = measure_cells(
+        setting, f"softmax, {{kind}}, d_k {{width}}, {{how}}, {queries} queries",
+        lambda kind, how, width, seed: measure_sharpness(
+            width, kind, is_scaled=how == SCALED, queries=queries, seed=seed
         ),
-        plot=_plot(runs),
-        notes=(
-            "The scores of independent vectors have the standard deviation √d_k. That of a vector "
-            "with itself is d_k, so that √d_k divides too little: √d_k remains.",
+        kind=KINDS, how=(RAW, SCALED), width=WIDTHS,
+    )  # fmt: skip
+    verdict = judge(softmax)
+    raw, scaled = (
+        softmax.mean("gradient", kind="independent", width=WIDTHS[-1], how=how)
+        for how in (RAW, SCALED)
+    )
+    number = (
+        f"At d_k = {WIDTHS[-1]} the gradient of the median query is {raw:.2g} without the scale "
+        f"and {scaled:.2g} with it"
+    )
+    tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
+    panels = (
+        _panel(softmax, "Gradient of the softmax", "norm of the Jacobian (median)", "gradient"),
+        _panel(softmax, "Entropy of the weights", "share of the most possible", "entropy"),
+    )
+    if setting.is_long:
+        return _train_too(setting, number, verdict, tables, panels)
+    return Found(
+        f"{number}.",
+        f"{queries} queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The "
+        "gradient is the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 "
+        "if all weights are even and 0 if one key has all. In the second table one of the keys "
+        "equals the query, as happens where a word meets itself without projections.",
+        {"regions": verdict, "stabilize": verdict},
+        tables,
+        panels,
+        ("The scores of independent vectors have the standard deviation √d_k. That of a vector "
+         "with itself is d_k, so that √d_k divides too little: √d_k remains.",),
+    )  # fmt: skip
+
+
+def _train_too(
+    setting: Setting, number: str, verdict: Verdict, tables: tuple[Table, ...],
+    panels: tuple[Panel, ...],
+) -> Found:  # fmt: skip
+    """Train with and without the scale, from two kinds of first weights."""
+    widths = setting.choose((8, 64, 512), (8, 16))
+    steps, sizes = setting.choose(250, 5), setting.choose((6000, 200), (60, 5))
+    cells = measure_cells(
+        setting, f"training, {{start}}, d_k {{width}}, {{how}}, {steps} updates",
+        lambda start, width, how, seed: _train(
+            start, width, how == SCALED, steps=steps, sizes=sizes, seed=seed
         ),
-        to_try=("pellucid attend help-me --row 0", "pellucid why diagonal"),
-        seed=setting.seed,
-        size=setting.size,
+        start=STARTS, width=widths, how=(SCALED, RAW),
+    )  # fmt: skip
+    last = cells.where(start="unit", width=widths[-1])
+    scaled, raw = (last.mean("exact", how=how) for how in (SCALED, RAW))
+    before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
+    return Found(
+        f"{number}; after {steps} updates at d_k = {widths[-1]}, from queries and keys of variance "
+        f"1, {raw:.0%} of new sentences are right without it and {scaled:.0%} with it.",
+        f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys; the "
+        "gradient is the Frobenius norm of the softmax's Jacobian, the entropy a share of the "
+        "most possible. Then models of one layer with one head and d = 64 learn a tiny language, "
+        f"with and without the scale, in {steps} updates at a rate of 0.003: once from the usual "
+        "first weights (Xavier), once from weights that give queries and keys of variance 1, which "
+        "is what the scale is made for.",
+        {"regions": verdict, "stabilize": judge_learning(cells, steps)},
+        (*tables, *(_learning_table(cells.where(start=start), start) for start in STARTS)),
+        (*panels, _course(cells.where(start="unit"), widths)),
+        (
+            "Xavier's first weights shrink as d_k grows, and with them queries and keys: the "
+            "scores do not grow like √d_k, and part of the scale's work is done before training.",
+            f"Before training, the relative gradient of queries and keys at d_k = {widths[-1]} is "
+            f"{before[RAW]} without the scale and {before[SCALED]} with it, from variance 1: "
+            "nothing divides it either. What the scale saves is the course of training, not the "
+            "size of its first gradient.",
+        ),
     )  # fmt: skip
 
 
 def measure_sharpness(
-    d_key: int, kind: Kind, is_scaled: bool, *, queries: int, seed: int
-) -> Sharpness:
-    """Draw queries and keys, and measure the softmax of their scores, in float64."""
+    d_key: int, kind: str, *, is_scaled: bool, queries: int, seed: int
+) -> dict[str, float]:
+    """Draw queries and keys, and measure the softmax of their scores, in float64.
+
+    Returns:
+        The standard ``deviation`` of the scores; the ``largest`` weight, on average; the
+        ``entropy`` of the weights, from 0 for one key to 1 for even weights; and the ``gradient``
+        of the median query.
+    """
     numbers = generator(seed, "why scale", d_key)
     query_LK = numbers.standard_normal((queries, d_key))
     key_LMK = numbers.standard_normal((queries, NUM_KEYS, d_key))
@@ -116,13 +154,12 @@ def measure_sharpness(
     weights_LM = np.exp(scores_LM - scores_LM.max(axis=1, keepdims=True))
     weights_LM /= weights_LM.sum(axis=1, keepdims=True)
     logs_LM = np.log(np.maximum(weights_LM, 1e-300))
-    return Sharpness(
-        d_key,
-        float(scores_LM.std()),
-        float(weights_LM.max(axis=1).mean()),
-        float((-weights_LM * logs_LM).sum(axis=1).mean() / math.log(NUM_KEYS)),
-        float(np.median(softmax_gradient(weights_LM))),
-    )
+    return {
+        "deviation": float(scores_LM.std()),
+        "largest": float(weights_LM.max(axis=1).mean()),
+        "entropy": float((-weights_LM * logs_LM).sum(axis=1).mean() / math.log(NUM_KEYS)),
+        "gradient": float(np.median(softmax_gradient(weights_LM))),
+    }
 
 
 def softmax_gradient(weights_LM: np.ndarray) -> np.ndarray:
@@ -145,69 +182,203 @@ def softmax_gradient(weights_LM: np.ndarray) -> np.ndarray:
     return gradient
 
 
-def judge(runs: dict[tuple[Kind, bool], list[Sharpness]]) -> Verdict:
+def judge(cells: Cells) -> Verdict:
     """Judge by how much of the gradient at the smallest d_k is left at the largest."""
 
-    def left(kind: Kind, is_scaled: bool) -> float:
-        found = runs[kind, is_scaled]
-        return found[-1].gradient / found[0].gradient
+    def left(kind: str, how: str) -> float:
+        here, widths = cells.where(kind=kind, how=how), cells.values("width")
+        return here.mean("gradient", width=widths[-1]) / here.mean("gradient", width=widths[0])
 
-    raw, scaled, alike = (
-        left("independent", False), left("independent", True), left("alike", True)
-    )  # fmt: skip
-    rule = (
+    raw, scaled = left("independent", RAW), left("independent", SCALED)
+    alike = left("alike", SCALED)
+    return decide(
         f"holds if the scale keeps {STAYS:.0%} of the gradient from the smallest to the largest "
         f"d_k where {FALLS:.0%} or less is left without it; only for independent vectors if a key "
-        "that equals its query loses more"
-    )
-    numbers = (
+        "that equals its query loses more",
         f"left of the gradient: {raw:.2g} without the scale, {scaled:.2g} with it; {alike:.2g} "
-        "with it if a key equals the query"
+        "with it if a key equals the query",
+        fails=scaled < STAYS or raw > FALLS,
+        unless={"queries and keys are about as independent as before training": alike < STAYS},
     )
-    if scaled < STAYS or raw > FALLS:
-        return Verdict("fails", "", rule, numbers)
-    if alike < STAYS:
-        return Verdict(
-            "holds only if", "queries and keys are about as independent as before training",
-            rule, numbers,
-        )  # fmt: skip
-    return Verdict("holds", "", rule, numbers)
 
 
-def _table(title: str, raw: list[Sharpness], scaled: list[Sharpness]) -> Table:
-    columns = ("d_k", "deviation", "÷√d_k", "largest", "÷√d_k", "entropy", "÷√d_k", "gradient",
-               "÷√d_k")  # fmt: skip
-    rows = tuple(
-        (one.d_key, one.deviation, two.deviation, one.largest, two.largest, one.entropy,
-         two.entropy, one.gradient, two.gradient)
-        for one, two in zip(raw, scaled, strict=True)
+def judge_learning(cells: Cells, steps: int) -> Verdict:
+    """Judge by the updates to learn with and without the scale, at each d_k and from each start.
+
+    Args:
+        cells: the trainings.
+        steps: updates of each training; what never learned counts as these.
+    """
+    cells, widths = cells.add(counted=lambda row: row["updates"] or steps), cells.values("width")
+    helps: dict[str, list[int]] = {start: [] for start in STARTS}
+    said = []
+    for start, width in itertools.product(STARTS, widths):
+        here = cells.where(start=start, width=width)
+        scaled, raw = (here.mean("counted", how=how) for how in (SCALED, RAW))
+        said.append(f"{start} d_k {width}: {scaled:.0f} and {raw:.0f}")
+        if scaled <= SOONER * raw:
+            helps[start].append(width)
+    largest = [start for start in STARTS if widths[-1] in helps[start]]
+    unless = {}
+    if largest:
+        least = [_smallest_of_run(helps[start], widths) for start in largest]
+        low, high = min(least), max(least)
+        more = f"{low} or more" if low == high else f"{low} or {high} or more, by the first weights"
+        unless = {
+            f"training starts from {STARTS[largest[0]]}": len(largest) < len(STARTS),
+            f"d_k is {more}": high > widths[0],
+        }
+    return decide(
+        f"the scale helps where {SOONER:.0%} of the updates or fewer are enough to learn (a loss "
+        f"that stays below {LEARNED}; never counts as {steps}); holds if it helps at every d_k "
+        "from both starts, fails if it does not at the largest from either",
+        "updates with and without: " + "; ".join(said),
+        fails=not largest, unless=unless,
     )  # fmt: skip
-    forms = ("d", ".2f", ".2f", ".3f", ".3f", ".3f", ".3f", ".2g", ".2g")
-    return Table(f"Without and with the scale: {title}", columns, forms, rows)
 
 
-def _plot(runs: dict[tuple[Kind, bool], list[Sharpness]]) -> Plot:
-    widths = tuple(float(width) for width in WIDTHS)
+def _smallest_of_run(helps: list[int], widths: Sequence[int]) -> int:
+    """Find the d_k from which on every one is helped."""
+    least = widths[-1]
+    for width in reversed(widths):
+        if width not in helps:
+            break
+        least = width
+    return least
 
-    def series(name: str, kind: Kind, is_scaled: bool, what: str, role: str) -> Series:
-        heights = tuple(getattr(one, what) for one in runs[kind, is_scaled])
-        return Series(name, widths, heights, role)  # type: ignore[arg-type]
 
-    def panel(title: str, label: str, what: str, *, is_log: bool) -> Panel:
-        return Panel(
-            title, "width of queries and keys, d_k", label,
-            (
-                series("divided by √d_k", "independent", True, what, "accent"),
-                series("not divided", "independent", False, what, "plain"),
-                series("divided, a key equals the query", "alike", True, what, "plain"),
-            ),
-            x_log=True, y_log=is_log, y_range=None if is_log else (0, 1),
-        )  # fmt: skip
+def _train(
+    start: str, width: int, is_scaled: bool, *, steps: int, sizes: tuple[int, int], seed: int
+) -> dict[str, Any]:
+    train, test = (
+        draw_statements(count, seed=seed, part=part)
+        for count, part in zip(sizes, ("train", "test"), strict=True)
+    )
+    tiny = make_tiny(
+        [*train, *test], seed=seed, num_heads=1, d_key=width, d_value=64, scale_scores=is_scaled
+    )
+    if start == "unit":
+        _start_at_unit_variance(tiny, seed)
+    deviation, entropy = _look(tiny, train[:64])
+    gradient = _gradient(tiny, train[:64])
+    # Sharp weights are mostly numbers so small that they would slow the processor down.
+    torch.set_flush_denormal(True)
+    try:
+        tiny = train_tiny(tiny, train, steps=steps, seed=seed)
+    finally:
+        torch.set_flush_denormal(False)
+    return {
+        "losses": thin(tiny.losses, EVERY),
+        "updates": updates_until(tiny.losses, LEARNED),
+        "exact": count_exact(tiny, test),
+        "deviation": deviation,
+        "entropy": entropy,
+        "gradient": gradient,
+        "entropy_after": _look(tiny, train[:64])[1],
+    }
 
-    return Plot(
-        (
-            panel("Gradient of the softmax", "norm of the Jacobian (median)", "gradient",
-                  is_log=True),
-            panel("Entropy of the weights", "share of the most possible", "entropy", is_log=False),
+
+@torch.no_grad()
+def _start_at_unit_variance(tiny: Tiny, seed: int) -> None:
+    """Give the projections of queries and keys weights of variance 1 ÷ d_model.
+
+    Their inputs have a variance of about 1, so that queries and keys get it too.
+    """
+    for name, weight in tiny.model.named_parameters():
+        if name.endswith(("query.weight", "key.weight")):
+            drawn = generator(seed, "unit variance", name).standard_normal(tuple(weight.shape))
+            weight.copy_(torch.from_numpy(drawn / weight.shape[1] ** 0.5))
+
+
+@torch.no_grad()
+def _look(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
+    """Compute the deviation of the encoder's scores and the entropy of its weights."""
+    keeper = Keeper(("scaled", "weights"), ("encoder.0.self",))
+    batch = make_pair_batch(
+        tiny.source.encode_all([pair[0] for pair in pairs]),
+        tiny.target.encode_all([pair[1] for pair in pairs]),
+    )
+    real_BS = batch.source_mask_BS
+    tiny.model.encode(batch.source_BS, real_BS, probe=keeper)
+    weights_BHLM = keeper.found["encoder.0.self.weights"]
+    scaled_BHLM = keeper.found["encoder.0.self.scaled"]
+    is_pair_BHLM = (real_BS[:, None, :, None] & real_BS[:, None, None, :]).expand_as(scaled_BHLM)
+    entropy_BHL = -(weights_BHLM * weights_BHLM.clamp_min(1e-30).log()).sum(dim=-1)
+    most_B11 = real_BS.sum(dim=1).log()[:, None, None]
+    share_BHL = (entropy_BHL / most_B11)[real_BS[:, None].expand_as(entropy_BHL)]
+    return float(scaled_BHLM[is_pair_BHLM].std()), float(share_BHL.mean())
+
+
+def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
+    """Compute the norm of the gradient in the encoder's queries and keys, before training.
+
+    It is divided by the norm of the weights, so that the two starts compare.
+    """
+    batch = make_pair_batch(
+        tiny.source.encode_all([pair[0] for pair in pairs]),
+        tiny.target.encode_all([pair[1] for pair in pairs]),
+    )
+    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
+    loss.backward()  # type: ignore[no-untyped-call]
+    chosen = [
+        weight for name, weight in tiny.model.named_parameters()
+        if name.startswith("encoder.") and name.endswith(("query.weight", "key.weight"))
+    ]  # fmt: skip
+    squares = sum(float(one.grad.square().sum()) for one in chosen if one.grad is not None)
+    sizes = sum(float(one.detach().square().sum()) for one in chosen)
+    tiny.model.zero_grad()
+    return float((squares / sizes) ** 0.5)
+
+
+def _softmax_table(cells: Cells, kind: str) -> Table:
+    columns = [
+        Column("÷√d_k" if how == SCALED else what, what, form, where={"kind": kind, "how": how})
+        for what, form in (("deviation", ".2f"), ("largest", ".3f"), ("entropy", ".3f"),
+                           ("gradient", ".2g"))
+        for how in (RAW, SCALED)
+    ]  # fmt: skip
+    title = f"Without and with the scale: {KINDS[kind]}"
+    return cells.table(title, "width", columns, head="d_k")
+
+
+def _learning_table(cells: Cells, start: str) -> Table:
+    columns = (
+        *(Column(name, name) for name in ("deviation", "entropy", "gradient")),
+        Column("after", "entropy_after"), Column("learned", "updates", over_seeds="count"),
+        Column("updates", "updates"), Column("right, %", "exact", scale=100),
+    )  # fmt: skip
+    return cells.table(
+        f"Training from {STARTS[start]}: scores, entropy and relative gradient before the first "
+        "update, entropy after the last, trainings that learned with their updates, right",
+        ("width", "how"), columns, head=("d_k", ""), names={SCALED: "÷√d_k"},
+    )  # fmt: skip
+
+
+def _panel(cells: Cells, title: str, label: str, what: str) -> Panel:
+    is_log = what == "gradient"
+    lines = tuple(
+        cells.line(name, "width", what, role, is_log=is_log, kind=kind, how=how)
+        for name, kind, how, role in (
+            ("divided by √d_k", "independent", SCALED, "accent"),
+            ("not divided", "independent", RAW, "plain"),
+            ("divided, a key equals the query", "alike", SCALED, "plain"),
         )
+    )
+    return Panel(
+        title, "width of queries and keys, d_k", label, lines, x_log=True, y_log=is_log,
+        y_range=None if is_log else (0, 1),
     )  # fmt: skip
+
+
+def _course(cells: Cells, widths: Sequence[int]) -> Panel:
+    updates = [EVERY * (place + 0.5) for place in range(len(cells.rows[0]["losses"]))]
+    lines = tuple(
+        cells.line(name, updates, "losses", role, is_log=True, width=width, how=how)
+        for name, width, how, role in (
+            ("divided by √d_k", widths[-1], SCALED, "accent"),
+            ("not divided", widths[-1], RAW, "plain"),
+            (f"not divided, d_k = {widths[0]}", widths[0], RAW, "plain"),
+        )
+    )
+    title = f"Training loss at d_k = {widths[-1]}, from variance 1"
+    return Panel(title, "update", "nats a word", lines, y_log=True)

@@ -180,3 +180,16 @@ def loss_on(tiny: Tiny, pairs: Sequence[Pair]) -> float:
         tiny.target.encode_all([pair[1] for pair in pairs]),
     )
     return float(compute_loss(tiny.model, batch, 0.0, None)[1])
+
+
+def thin(losses: Sequence[float], every: int) -> list[float]:
+    """Average a course of losses over each few updates, to keep and to draw it."""
+    parts = [losses[start : start + every] for start in range(0, len(losses), every)]
+    return [sum(part) / len(part) for part in parts]
+
+
+def updates_until(losses: Sequence[float], limit: float) -> int | None:
+    """Count the updates until the loss stayed below a limit; None if it never did."""
+    above = [index for index, loss in enumerate(losses) if not loss < limit]
+    last = above[-1] + 1 if above else 0
+    return None if last == len(losses) else last + 1

@@ -49,6 +49,11 @@ _TIMES: tuple[tuple[str, str], ...] = (
 )
 _SEES = (("I see", "je vois"), ("I like", "j' aime"), ("I want", "je veux"), ("here is", "voici"))
 
+HESITATIONS = ("um", "uh", "er", "hm", "well", "so", "right", "like")
+
+Hesitant = tuple[Pair, str, str]
+"""A pair with the antecedent of *it* and the other noun."""
+
 
 def draw_others(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences in which pizza has no pronoun; they recur if more are asked for than exist."""
@@ -111,6 +116,31 @@ def say_known() -> list[tuple[Pair, str, str]]:
         for said in (*_OF_FOOD, *_OF_THINGS)
         for is_turned in (False, True)
     ]
+
+
+def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0) -> list[Hesitant]:
+    """Draw sentences with a number of hesitations behind the second noun; short ones are frequent.
+
+    *The soup was next to the bag um well um and it tasted good* is translated without them, so that
+    only the distance between *it* and its antecedent grows.
+
+    Args:
+        count: the number of sentences.
+        most: the largest number of hesitations.
+        seed: of the draws.
+        part: the purpose: each has its own draws.
+        least: the smallest number of hesitations.
+    """
+    numbers = generator(seed, "tiny hesitations", part, least, most)
+    found = []
+    known = say_known()
+    for _ in range(count):
+        (english, french), antecedent, other = known[numbers.integers(len(known))]
+        size = least + int((most - least + 1) * numbers.random() ** 2)
+        words = [HESITATIONS[i] for i in numbers.integers(len(HESITATIONS), size=size)]
+        start, end = english.split(" and it ")
+        found.append(((" ".join([start, *words, "and it", end]), french), antecedent, other))
+    return found
 
 
 def _say(

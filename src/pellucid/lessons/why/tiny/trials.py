@@ -8,7 +8,7 @@ end tells which of two nouns *it* stands for.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, Literal
 
 from pellucid.lessons.why.setting import Setting
@@ -107,18 +107,3 @@ def updates_to(losses: Sequence[float], limit: float) -> int:
         if sum(losses[end - _WINDOW : end]) / _WINDOW < limit:
             return end
     return len(losses)
-
-
-def trial_cell(setting: Setting, task: Task, what: str, *, seed: int, **how: Any) -> Trial:
-    """Run a trial as a cell of a measurement, or take it from the kept ones.
-
-    Args:
-        setting: the measurement's.
-        task: the text.
-        what: names the model.
-        seed: of the model and the text.
-        how: as for `run_trial`.
-    """
-    key = f"{task.name}, {what}, {task.steps} updates, seed {seed}"
-    found = setting.cell(key, lambda: asdict(run_trial(task, seed=seed, **how)[0]))
-    return Trial(**found)

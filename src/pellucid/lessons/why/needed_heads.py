@@ -1,0 +1,312 @@
+"""The need for heads: their number at equal width, their distance, and how many can be cut."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import asdict, replace
+from statistics import fmean
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.bundle import Bundle
+from pellucid.data import make_source_batch
+from pellucid.inside.changes.place import Place, all_heads
+from pellucid.lessons.why.cells import Cells, Column, decide, interval, join, measure_cells, write
+from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.look import WithoutHeads, weights_of_heads
+from pellucid.lessons.why.packaged import (
+    load_packaged,
+    pairs_of,
+    untrained_twin,
+    write_examples_of,
+)
+from pellucid.lessons.why.result import Panel, Table, Verdict
+from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.tiny.learn import make_tiny
+from pellucid.lessons.why.tiny.trials import LEARNED, Task, TaskName, make_task, run_trial
+from pellucid.machine.randomness import generator
+from pellucid.model import EncoderDecoder
+
+NUMBERS = (1, 2, 4, 8, 16)
+WIDTH = 32
+FASTER = 1.1
+FREE = 0.01
+"""A rise of the loss up to this, in nats per token, counts as none."""
+TEXTS: dict[TaskName, str] = {"lists": "accent", "pronouns": "plain"}
+"""The texts of trainings, and their roles in a plot."""
+
+
+def add_needed_heads(setting: Setting, found: Found) -> Found:
+    """Add trainings by number of heads, distances between heads, and cutting heads."""
+    count = setting.choose(60, 2)
+    distances = measure_cells(
+        setting, f"distances in the packaged model, {count} sentences",
+        lambda seed: _packaged_distances(count, seed),
+    )  # fmt: skip
+    cuts = measure_cells(
+        setting, f"cutting heads of the packaged model, {count} and {count} sentences",
+        lambda seed: cut_heads(seed, count), read=_by_number,
+    )  # fmt: skip
+    numbers = setting.choose(NUMBERS, (1, 2))
+    taught = join(_teach(setting, text, numbers) for text in TEXTS)
+    total, free = cuts.values("cut")[-1], interval(count_free(cuts))[0]
+    return replace(
+        found,
+        number=f"{found.number} {free:.0f} of all {total} heads can be cut for at most {FREE} nats "
+        "a token.",
+        method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
+        f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
+        "nats. Distance: the share of its weight that one head gives to other words than another "
+        "head of the same layer, averaged over rows and pairs of heads. Cutting: each time the "
+        f"head of encoder and decoder whose loss least raises the loss on {count} sentences; "
+        f"the curve is that of {count} others, with the true translations.",
+        verdicts=found.verdicts | {
+            "matrices": judge_number(taught),
+            "unique": judge_distance(distances, taught.where(text="pronouns")),
+            "needed": judge_cut(cuts),
+        },
+        tables=(*found.tables, *(_number_table(taught, text) for text in TEXTS),
+                _distance_table(distances, taught), _cut_table(cuts)),
+        panels=(found.panels[0], *_panels(taught, cuts)),
+    )  # fmt: skip
+
+
+def judge_number(cells: Cells) -> Verdict:
+    """Judge by the updates that the best number of heads needs, compared with one head."""
+    said, better, worse = [], [], []
+    texts, most = cells.values("text"), max(cells.values("heads"))
+    for text in texts:
+        updates = {
+            heads: cells.all("updates", text=text, heads=heads) for heads in cells.values("heads")
+        }
+        best = min(updates, key=lambda heads: fmean(updates[heads]))
+        gain, cost = (
+            [theirs / mine for theirs, mine in zip(updates[heads], updates[best], strict=True)]
+            for heads in (1, most)
+        )
+        if fmean(gain) >= FASTER and min(gain) > 1:
+            better.append(text)
+        said.append(f"{text}: {best} heads are best, one head needs × {write(gain)}")
+        if fmean(cost) >= FASTER and min(cost) > 1:
+            worse.append(f"{text}: {most} heads need × {write(cost)}")
+    return decide(
+        f"better: one head needs {FASTER} times the updates of the best number or more, and more "
+        "in every seed; holds if so in every text, fails if in none",
+        "; ".join([*said, *worse]),
+        fails=not better,
+        unless={
+            f"the text is {' or '.join(better)}": better != texts,
+            "heads do not become too narrow": better == texts and bool(worse),
+        },
+    )
+
+
+def judge_distance(packaged: Cells, tiny: Cells) -> Verdict:
+    """Judge by the distance between heads of trained models, compared with random weights.
+
+    Args:
+        packaged: of the packaged model and of untrained ones.
+        tiny: of tiny models after and before training.
+    """
+    models, is_more = {"packaged": packaged, "tiny": tiny}, {}
+    said = []
+    for name, cells in models.items():
+        trained, untrained = cells.all("trained"), cells.all("untrained")
+        gains = [after - before for after, before in zip(trained, untrained, strict=True)]
+        is_more[name] = interval(gains)[1] > 0
+        means = [interval(column)[0] for column in (trained, untrained)]
+        said.append(f"{name}: {means[0]:.2f} trained, {means[1]:.2f} untrained")
+    return decide(
+        "holds if trained heads are further apart than those of random weights, in the packaged "
+        "and in the tiny models, the interval of the difference above 0; fails if in neither",
+        "; ".join(said),
+        fails=not any(is_more.values()),
+        unless={
+            f"it is about the {name} model": is_more[name] and not all(is_more.values())
+            for name in models
+        },
+    )
+
+
+def judge_cut(cells: Cells) -> Verdict:
+    """Judge by how many heads can be cut without loss."""
+    total, free = cells.values("cut")[-1], count_free(cells)
+    mean = interval(free)[0]
+    remain = f"it is about the {total - round(mean)} of {total} heads that remain"
+    return decide(
+        f"no loss is a rise by at most {FREE} nats a token; holds if no head can be cut, fails "
+        "if half of them or more can",
+        f"heads cut without loss: {write(free)} of {total}",
+        fails=mean >= max(1, total / 2),
+        unless={remain: mean >= 1},
+    )
+
+
+def count_free(cells: Cells) -> list[int]:
+    """Count, for each seed, the most heads cut with a loss within `FREE` of the whole model's."""
+    found = []
+    for seed in cells.values("seed"):
+        losses = cells.all("loss", seed=seed)
+        found.append(max(n for n, loss in enumerate(losses) if loss <= losses[0] + FREE))
+    return found
+
+
+def distance_between(weights_HLM: Tensor) -> float:
+    """Compute the mean distance between pairs of heads: half of the sum of absolute gaps.
+
+    It is 0 for heads with the same weights, 1 for heads that never look at the same word.
+    """
+    num_heads = len(weights_HLM)
+    gaps_HHL = (weights_HLM[:, None] - weights_HLM[None]).abs().sum(dim=-1) / 2
+    return float(gaps_HHL.mean(dim=-1).sum() / (num_heads * (num_heads - 1)))
+
+
+def _teach(setting: Setting, text: TaskName, numbers: Sequence[int]) -> Cells:
+    steps = make_task(text, setting, seed=setting.seed).steps
+    return measure_cells(
+        setting, f"{{text}}, {{heads}} heads, {steps} updates",
+        lambda text, heads, seed: _train(make_task(text, setting, seed=seed), heads, seed),
+        text=(text,), heads=numbers,
+    )  # fmt: skip
+
+
+def _train(task: Task, num_heads: int, seed: int) -> dict[str, Any]:
+    """Train with a number of heads, and measure their distance before and after."""
+    trial, tiny = run_trial(task, seed=seed, num_heads=num_heads)
+    record: dict[str, Any] = asdict(trial) | {"trained": None, "untrained": None}
+    if num_heads > 1:
+        config = tiny.model.config
+        raw = make_tiny([*task.train, *task.tests], seed=seed, num_heads=num_heads,
+                        d_model=config.d_model, d_ff=config.d_ff,
+                        num_encoder_layers=config.num_encoder_layers)  # fmt: skip
+        sources = tiny.source.encode_all([pair[0] for pair in task.tests[:40]])
+        record["trained"] = _distance(tiny.model, sources)
+        record["untrained"] = _distance(raw.model, sources)
+    return record
+
+
+@torch.inference_mode()
+def _distance(model: EncoderDecoder, sources: Sequence[Sequence[int]]) -> float:
+    """Average the distance between heads over the encoder's layers and some sentences."""
+    found = [
+        distance_between(weights_HLM)
+        for ids in sources
+        for weights_HLM in weights_of_heads(model, ids).values()
+    ]
+    return sum(found) / len(found)
+
+
+def _packaged_distances(count: int, seed: int) -> dict[str, float]:
+    bundle = load_packaged()
+    examples = write_examples_of(count, seed=seed)
+    sources = [bundle.tokenizer.encode_source(one.source) for one in examples]
+    twin = untrained_twin(bundle, seed=seed)
+    return {"trained": _distance(bundle.model, sources), "untrained": _distance(twin, sources)}
+
+
+class _Sentences:
+    """Sentences with their true translations, as one batch."""
+
+    def __init__(self, bundle: Bundle, seed: int, part: int, count: int) -> None:
+        examples = write_examples_of(2 * count, seed=seed)[part * count : (part + 1) * count]
+        pairs = pairs_of(bundle, examples)
+        pad = bundle.tokenizer.config.pad_id
+        self._model = bundle.model
+        self._source, self._mask = make_source_batch([p.source_ids for p in pairs], pad_id=pad)
+        self._read, self._is_real = make_source_batch([p.read_ids for p in pairs], pad_id=pad)
+        self._target, _ = make_source_batch([p.target_ids for p in pairs], pad_id=pad)
+
+    @torch.inference_mode()
+    def score(self, cut: Collection[Place]) -> tuple[float, float]:
+        """Compute the loss per token and the share of tokens that are the likeliest."""
+        probe = WithoutHeads(cut)
+        memory = self._model.encode(self._source, self._mask, probe=probe)
+        states = self._model.decode(self._read, memory, self._mask, probe=probe)
+        logs_PV = self._model.logits(states)[self._is_real].log_softmax(dim=-1)
+        target_P = self._target[self._is_real]
+        loss = -logs_PV.gather(1, target_P[:, None]).mean()
+        return float(loss), float((logs_PV.argmax(dim=-1) == target_P).float().mean())
+
+
+def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
+    """Cut the head that costs least, again and again; judge the order on other sentences.
+
+    Args:
+        seed: of the sentences and of the drawn order.
+        count: the number of sentences that decide, and of those that judge.
+
+    Returns:
+        The heads in the ``order`` in which they were cut; with 0, 1, 2, … heads cut the
+        ``losses`` on other sentences, in nats per token, and the share of their tokens that are
+        the likeliest (``right``); and the losses if the order is drawn (``random``).
+    """
+    bundle = load_packaged()
+    left = list(all_heads(bundle.model.config))
+    shuffled = [left[i] for i in generator(seed, "why cut").permutation(len(left))]
+    chosen, others = (_Sentences(bundle, seed, part, count) for part in (0, 1))
+    cut: list[Place] = []
+    scores = [others.score([])]
+    drawn = [scores[0][0]]
+    while left:
+        cut.append(min(left, key=lambda head: chosen.score([*cut, head])[0]))
+        left.remove(cut[-1])
+        scores.append(others.score(cut))
+        drawn.append(others.score(shuffled[: len(cut)])[0])
+    losses, right = map(list, zip(*scores, strict=True))
+    return {"order": list(map(str, cut)), "losses": losses, "right": right, "random": drawn}
+
+
+def _by_number(found: dict[str, list[Any]]) -> list[dict[str, float]]:
+    columns = zip(found["losses"], found["right"], found["random"], strict=True)
+    return [
+        {"cut": cut, "loss": loss, "right": right, "random": random}
+        for cut, (loss, right, random) in enumerate(columns)
+    ]
+
+
+def _number_table(cells: Cells, text: str) -> Table:
+    cells = cells.add(width=lambda row: WIDTH // row["heads"])
+    columns = (
+        Column("width of one", "width", "d", over_seeds="first"), Column("updates", "updates"),
+        Column("right, %", "exact", scale=100), Column("loss", "loss"),
+    )  # fmt: skip
+    title = f"Number of heads at width {WIDTH}: {text}"
+    return cells.where(text=text).table(title, "heads", columns, head="heads")
+
+
+def _distance_table(packaged: Cells, taught: Cells) -> Table:
+    several = Cells(tuple(row for row in taught.rows if row["heads"] > 1))
+    cells = join(
+        (packaged.add(label=lambda row: "packaged model, 4 heads"),
+         several.add(label=lambda row: f"tiny, {row['heads']} heads, {row['text']}"))
+    )  # fmt: skip
+    return cells.table(
+        "Distance between heads of one layer, 0 for the same weights to 1 for no word in common",
+        "label", (Column("trained", "trained"), Column("untrained", "untrained")),
+    )  # fmt: skip
+
+
+def _cut_table(cells: Cells) -> Table:
+    columns = (
+        Column("loss", "loss"), Column("tokens right, %", "right", scale=100),
+        Column("loss, order drawn", "random"),
+    )  # fmt: skip
+    even = Cells(tuple(row for row in cells.rows if row["cut"] % 2 == 0))
+    return even.table("Packaged model with heads cut", "cut", columns, head="heads cut")
+
+
+def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
+    updates = tuple(
+        taught.line(text, "heads", "updates", role, text=text) for text, role in TEXTS.items()
+    )
+    losses = (
+        cuts.line("the least needed first", "cut", "loss", "accent"),
+        cuts.line("order drawn", "cut", "random"),
+    )
+    return (
+        Panel("Updates until the text is learned", "heads at equal width", "updates", updates,
+              x_log=True),
+        Panel("Loss without heads", "heads cut, of all", "nats a token", losses, y_log=True),
+    )  # fmt: skip
