@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pellucid.cli.ending import warn
 from pellucid.inside.align.direction import Direction
 from pellucid.inside.align.units import SIDES, Given
+from pellucid.terminal.text import count_of
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.text.line_words import has_spaced_letters, is_without_spaces
 from pellucid.text.reading.lines import not_a_line
@@ -140,7 +141,7 @@ class Remarks:
             for number, pieces in list(self._unknown.items())[:MOST_EXAMPLES]
         )
         more = "" if count <= MOST_EXAMPLES else f" and {count - MOST_EXAMPLES:,} more"
-        lines = "1 line has" if count == 1 else f"{count:,} lines have"
+        lines = count_of(count, "line has", "lines have")
         return (
             f"{lines} letters or words that the model's vocabulary cannot write ({shown}{more}). "
             "They are aligned as <unk>."

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from pellucid.terminal.text import count_of, wrap
 
 if TYPE_CHECKING:
     from torch import nn
@@ -91,7 +92,7 @@ def screen(outlook: TrainingOutlook) -> str:
     )
     epochs = f"{outlook.epochs:,.0f}" if outlook.epochs >= 10 else f"{outlook.epochs:.1f}"
     length = (
-        f"at most {_plural(outlook.steps, 'step')} ({epochs} epochs), "
+        f"at most {count_of(outlook.steps, 'step')} ({epochs} epochs), "
         "time known after the first steps."
     )
     memory = f"about {describe_bytes(plan.memory_bytes)}"
@@ -104,7 +105,7 @@ def screen(outlook: TrainingOutlook) -> str:
         "Training": [*_wrapped(length), *_wrapped(" ".join(outlook.settings))],
         "Memory": [memory],
         "Machine": _wrapped(
-            f"{plan.device}, {_plural(plan.threads, 'thread')}{processes}, "
+            f"{plan.device}, {count_of(plan.threads, 'thread')}{processes}, "
             f"{plan.precision}, {plan.kernels.description}"
         ),
     }
@@ -152,7 +153,7 @@ def _data(outlook: TrainingOutlook) -> list[str]:
         f"{outlook.target_vocabulary_size:,}"
     )
     tokens = f"{outlook.source_tokens:,} source tokens, {outlook.target_tokens:,} target tokens"
-    validation = _plural(outlook.validation_pairs, "validation pair")
+    validation = count_of(outlook.validation_pairs, "validation pair")
     facts = (tokens, validation, vocabulary, outlook.outside)
     return [*lines, *_wrapped("; ".join(filter(None, facts)))]
 
@@ -162,10 +163,6 @@ def _corpus(corpus: CorpusCount) -> str:
     return f"{corpus.kept:,} pairs{weight}  {' '.join(corpus.name.split())}"
 
 
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
 def _shorten(line: str) -> str:
     room = WIDTH - INDENT
     return line if len(line) <= room else f"{line[: room - 1]}…"
@@ -173,7 +170,7 @@ def _shorten(line: str) -> str:
 
 def _wrapped(text: str, *, most: int = 4) -> list[str]:
     """Break a text into at most so many lines; an empty text gives no line."""
-    return textwrap.wrap(text, WIDTH - INDENT, max_lines=most, placeholder=" …")
+    return wrap(text, WIDTH - INDENT, most=most, breaks_words=True)
 
 
 def _fitting(sentences: Sequence[str], room: int) -> list[str]:

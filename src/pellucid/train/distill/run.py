@@ -21,6 +21,7 @@ from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
 from pellucid.files import new_folder, write_text
 from pellucid.machine.hardware import leave_lasting_objects
+from pellucid.terminal.text import count_of
 from pellucid.text.reading.corpus import Split, check_files, read_pairs
 from pellucid.text.reading.lines import read_lines
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
@@ -98,7 +99,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     teacher = load(task.teacher[0], ensemble=task.teacher[1:])
     pairs = list(_sources(data, task))
     say(
-        f"The teacher translates {_count(pairs)} with "
+        f"The teacher translates {count_of(len(pairs), 'sentence')} with "
         f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
         f"{task.out / 'teacher'}."
     )
@@ -112,10 +113,6 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
-
-
-def _count(pairs: Sequence[object]) -> str:
-    return "1 sentence" if len(pairs) == 1 else f"{len(pairs):,} sentences"
 
 
 def _sources(data: DataConfig, task: Distillation) -> Iterator[tuple[str, str | None]]:
@@ -164,7 +161,7 @@ def _compare(
 ) -> list[MeasuredModel]:  # fmt: skip
     split: Split = "test" if data.test or data.test_source else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
-    say(f"Teacher and student translate the {split} text, {_count(pairs)}.")
+    say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
     models: tuple[tuple[str, Translator, list[Path]], ...] = (
         ("teacher", teacher, [resolve_model(name) for name in task.teacher]),

@@ -14,6 +14,7 @@ from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
 from pellucid.config import Recipe, parse_toml
 from pellucid.errors import PellucidError
 from pellucid.files import read_bytes
+from pellucid.terminal.text import count_of
 from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 
 
@@ -168,7 +169,7 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
         same[section] = {**same.get(section, {}), name: choice.value}
     sentences = [str(choice) for choice in choices]
     if counts.pairs < FEW_PAIRS:
-        pairs = f"{counts.pairs:,} pair{' is' if counts.pairs == 1 else 's are'}"
+        pairs = count_of(counts.pairs, "pair is", "pairs are")
         sentences.insert(
             0,
             f"{pairs} too few to learn a language from: expect a model that knows these "
