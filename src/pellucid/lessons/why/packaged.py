@@ -14,7 +14,7 @@ from pellucid.translate.translator import load
 
 @cache
 def load_packaged() -> Bundle:
-    """Load the packaged model."""
+    """Load the packaged model once, with its tokenizer."""
     bundle = load("demo").bundle
     assert bundle is not None  # A translator that was loaded has one.
     return bundle

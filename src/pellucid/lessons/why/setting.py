@@ -15,7 +15,7 @@ _FULL_SEEDS = 3
 
 
 def say_nothing(doing: str) -> None:
-    """Report nothing."""
+    """Take the place of a line of progress."""
 
 
 @dataclass(frozen=True)

@@ -24,8 +24,8 @@ from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 
 CHEATS, LOST, COMPLETELY = 0.25, 0.25, 0.5
-"""It cheats if its loss is below this share of what no fair model can undercut; decoding is lost
-below this share of sentences; it attends completely to the next token above this weight."""
+"""It cheats if its loss is below this share of what no fair model can undercut; it cannot translate
+if fewer sentences are right than this share; above this weight it attends completely to a token."""
 
 MASKED, OPEN = "with the mask", "without the mask"
 
@@ -113,10 +113,10 @@ def judge(cells: Cells) -> Verdict:
     floor = cells.mean("floor")
     cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
     rule = (
-        f"it cheats if the loss is below {CHEATS:.0%} of the least that is possible without seeing "
-        f"the answer, and the masked model's is not; decoding is lost below {LOST:.0%} right if "
-        "the masked model has twice as much; completely means a weight above "
-        f"{COMPLETELY:.0%} on the next token in some head"
+        f"it cheats if its loss is below {CHEATS:.0%} of the least that is possible without seeing "
+        f"the answer, and the masked model's is not; it cannot translate if less than {LOST:.0%} "
+        "of its sentences are right, and at least twice as many of the masked model's; completely "
+        f"means a weight above {COMPLETELY:.0%} on the next token in some head"
     )
     numbers = (
         f"loss {cheat['training_loss']:.4f} without and {fair['training_loss']:.4f} with the mask, "

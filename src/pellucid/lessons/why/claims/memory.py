@@ -96,8 +96,8 @@ def measure(setting: Setting) -> Found:
             "A model that has not learned after so many updates may learn with more: the share "
             "says what training made of the vector, not what a vector could hold.",
             "Copying ends at 50 letters: at 400 one update of the additive form takes over a "
-            "second. Multi30k is left out: a model that translates it well trains for about half "
-            "an hour, a form and seed.",
+            "second. Multi30k is left out: to translate it well, a model must train for about "
+            "half an hour, for each form and seed.",
         ),
     )  # fmt: skip
 

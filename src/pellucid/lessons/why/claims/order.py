@@ -119,9 +119,9 @@ def judge_size(cells: Cells) -> Verdict:
     return decide(
         f"holds if a recurrent model with one vector writes the wrong number of words at least "
         f"{OFTEN:.0%} more often if source and translation have different sizes than if they have "
-        "the same; only as a matter of what is remembered if it errs at least as often, but "
-        f"as much for equal sizes; fails if it errs in less than {OFTEN:.0%} of the lists of "
-        "another size",
+        f"the same; holds only as a matter of memory if it errs in {OFTEN:.0%} of them or more, "
+        f"but as often if the sizes are equal; fails if it errs in less than {OFTEN:.0%} of the "
+        "lists of another size",
         "wrong number of words, other size and same size: "
         + ", ".join(f"{form} {uneven[form]:.0%} and {even[form]:.0%}" for form in forms),
         fails=uneven["fixed vector"] < OFTEN or (is_size and more["Transformer"] >= OFTEN),

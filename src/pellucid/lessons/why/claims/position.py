@@ -33,35 +33,9 @@ _LENGTHS = {"max_source_length": 64, "max_target_length": 64}
 def measure(setting: Setting) -> Found:
     """Shuffle words, train with kinds of positions, and test longer lists than were trained."""
     is_long = setting.is_long
-    count, num_tests, steps = setting.choose((6000, 200, 350), (60, 11, 4), (6000, 200, 300))
     trained_to, longest = setting.choose((3, 6), (2, 3))
-    num_lists, num_shuffled = setting.choose((60, 64), (5, 5), (100, 64))
-    shuffled = measure_cells(
-        setting, "words turned around, untrained",
-        lambda seed: measure_shuffling(
-            draw_statements(num_shuffled, seed=seed, part="train"), seed=seed
-        ),
-        read=lambda found: dict(zip(SHUFFLED, found, strict=True)),
-    )  # fmt: skip
-    order = measure_cells(
-        setting,
-        f"statements, {'half with then, ' if is_long else ''}positions {{kind}}, {steps} updates",
-        lambda kind, seed: _learn_statements(
-            kind, (count, num_tests, steps), seed, has_then=is_long
-        ),
-        kind=KINDS if is_long else ("sinusoidal", "none"),
-    )  # fmt: skip
-    lengths = measure_cells(
-        setting,
-        f"lists of up to {trained_to}, tested to {longest}, positions {{kind}}, {steps} updates",
-        lambda kind, seed: _learn_lists(
-            kind, (count, num_lists, steps), trained_to, longest, seed
-        ),
-        read=lambda found: [
-            {"size": size, "right": share} for size, share in enumerate(found, start=1)
-        ],
-        kind=KINDS if is_long else ("sinusoidal",),
-    )  # fmt: skip
+    steps = setting.choose(350, 4, 300)
+    shuffled, order, lengths = _measure_models(setting, steps, trained_to, longest)
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
     right = {
         size: lengths.mean("right", kind="sinusoidal", size=size) for size in range(1, longest + 1)
@@ -95,7 +69,7 @@ def measure(setting: Setting) -> Found:
             f"{trained_to} animals."
         )
         return add_distances(setting, order, number, method, verdicts, tables, panel, note)
-    example = draw_statements(num_tests, seed=setting.seed, part="test")[0][0]
+    example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     return Found(
         f"{number}, as long as in training {right[trained_to]:.0%}.",
         "First an untrained model of random weights reads sentences whose words are turned "
@@ -111,6 +85,41 @@ def measure(setting: Setting) -> Found:
             "those that it has met.",
         ),
     )
+
+
+def _measure_models(
+    setting: Setting, steps: int, trained_to: int, longest: int
+) -> tuple[Cells, Cells, Cells]:
+    """Measure shuffled words, models of statements, and models of lists."""
+    is_long, count = setting.is_long, setting.choose(6000, 60)
+    num_tests, num_lists, num_shuffled = setting.choose((200, 60, 64), (11, 5, 5), (200, 100, 64))
+    shuffled = measure_cells(
+        setting, "words turned around, untrained",
+        lambda seed: measure_shuffling(
+            draw_statements(num_shuffled, seed=seed, part="train"), seed=seed
+        ),
+        read=lambda found: dict(zip(SHUFFLED, found, strict=True)),
+    )  # fmt: skip
+    order = measure_cells(
+        setting,
+        f"statements, {'half with then, ' if is_long else ''}positions {{kind}}, {steps} updates",
+        lambda kind, seed: _learn_statements(
+            kind, (count, num_tests, steps), seed, has_then=is_long
+        ),
+        kind=KINDS if is_long else ("sinusoidal", "none"),
+    )  # fmt: skip
+    lengths = measure_cells(
+        setting,
+        f"lists of up to {trained_to}, tested to {longest}, positions {{kind}}, {steps} updates",
+        lambda kind, seed: _learn_lists(
+            kind, (count, num_lists, steps), trained_to, longest, seed
+        ),
+        read=lambda found: [
+            {"size": size, "right": share} for size, share in enumerate(found, start=1)
+        ],
+        kind=KINDS if is_long else ("sinusoidal",),
+    )  # fmt: skip
+    return shuffled, order, lengths
 
 
 @torch.no_grad()

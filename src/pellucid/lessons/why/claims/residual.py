@@ -128,7 +128,7 @@ def _add_long(
             layer_panel(by_layer, BOTH),
             Panel("How deep it still trains", "layers of the encoder", "% of new sentences right",
                   deep, x_log=True, y_range=(0, 105)),
-            _course_panel(cells, trained[1], every),
+            _course_panel(cells, trained[len(trained) // 2 - 1], every),
         ),
         (
             "A gradient that is as large as before does not mean that a model learns: with norms "
