@@ -146,11 +146,12 @@ def record(out: Path) -> None:
         test.with_suffix(f".{suffix}").write_text("\n".join(lines) + "\n")
     recipe = out / "recipe.toml"
     recipe.write_text((Path(__file__).parents[1] / "src/pellucid/recipes/demo.toml").read_text())
-    # Subwords: all that the recipe says of whole words is left out.
-    subwords = out / "subwords.toml"
-    subwords.write_text(
-        re.sub(r'^(kind = "words"|min_word_count.*)\n', "", recipe.read_text(), flags=re.M)
+    # Subwords: all that the recipe says of whole words and of word links is left out.
+    words = re.compile(
+        r'^(kind = "words"|min_word_count|train_alignments|guided_).*\n', re.MULTILINE
     )
+    subwords = out / "subwords.toml"
+    subwords.write_text(words.sub("", recipe.read_text()))
     for name, settings in TRAININGS.items():
         has_subwords = any(one.startswith("tokenizer.") for one in settings)
         _record_training(out, name, subwords if has_subwords else recipe, (*SMALL, *settings))
