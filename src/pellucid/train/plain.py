@@ -6,7 +6,7 @@ update say, `move_weights` follows the sum, and `make_update` is the three in a 
 This is the reference for every faster way in `pellucid.train.fast`: tests hold their gradients to
 these. It is also what runs when none of them applies, as in float32 on PyTorch's operations:
 `pellucid.train.update.step.Updater` takes these steps, and cuts batches if memory runs out. R-Drop
-and guided heads exist only in `pellucid.train.update.passes`.
+and guided heads exist only in `pellucid.train.fast`.
 
 Source:
     Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.
