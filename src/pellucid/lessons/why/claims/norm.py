@@ -195,13 +195,14 @@ def _train(
         num_encoder_layers=depth, num_decoder_layers=(depth + 1) // 2,
     )  # fmt: skip
     tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
-    # No number larger than these, nor one that is not a number, which JSON lacks.
-    losses = [min(loss, FAR_OFF) for loss in tiny.losses]
+    # What is kept has no larger number, nor one that is not a number, which JSON lacks.
+    most = FAR_OFF if every > 1 else math.inf
+    losses = [min(loss, most) for loss in tiny.losses]
     test_loss = loss_on(tiny, test)
     return {
         "losses": thin(losses, every),
         "updates": updates_until(losses, LEARNED),
-        "test_loss": test_loss if test_loss < FAR_OFF else FAR_OFF,
+        "test_loss": test_loss if test_loss < most else most,
         "exact": count_exact(tiny, test),
     }
 
