@@ -76,8 +76,11 @@ class NativePath:
         return next((one for one in obstacles if one is not None), None)
 
     def _obstacle(self, index: int, precision: Precision) -> str | None:
-        model = self._models[index]
-        if not isinstance(model, StoredModel):
+        model, known = self._models[index], self._engines.get((index, precision))
+        if isinstance(model, StoredModel):
+            if known is not None:  # nothing about it can change
+                return known.obstacle
+        else:
             weight = next(model.parameters())
             if weight.device.type != "cpu":
                 return f"the model is on the device {weight.device.type}"
@@ -135,7 +138,8 @@ class NativePath:
     ) -> list[tuple[Hypothesis, ...]]:
         special = self._special
         size = self._models[0].config.target_vocabulary_size
-        check_requests(requests, special.eos, size)
+        if any(one.prefix_ids or one.forbidden for one in requests):
+            check_requests(requests, special.eos, size)
         longest = max((len(request.source_ids) for request in requests), default=1)
         forbidden = _forbidden_ids(requests) or ()
         found = self._engine(0, config.precision).translate(

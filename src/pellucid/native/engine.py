@@ -6,17 +6,18 @@ import _thread
 import ctypes
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import accumulate, chain
 from pathlib import Path
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.errors import InputError
-from pellucid.native.layout import NO_MEMORY, Job, address_of, flatten
+from pellucid.native.layout import NO_MEMORY, Job, address_of
 from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
@@ -265,41 +266,41 @@ class _Call:
         count, best = len(sources), min(config.n_best, config.beam)
         self.longest_source = max(map(len, sources))
         self.longest_limit = max(limit.max_length for limit in limits)
-        self._limit_R = np.array([limit.max_length for limit in limits], np.int64)
-        self._stop = np.zeros(1, np.int32)
-        self._counts_R = np.zeros(count, np.int32)
-        self._lengths_RN = np.zeros((count, best), np.int32)
-        self._finished_RN = np.zeros((count, best), np.int32)
-        self._scores_RN = np.zeros((count, best), np.float64)
-        self._starts_R = np.concatenate([[0], np.cumsum(self._limit_R * best)]).astype(np.int64)
-        self._ids = np.empty(self._starts_R[-1], np.int32)
-        self._logs = np.empty(self._starts_R[-1], np.float32)
-        source_ids, source_starts = flatten(sources)
-        prefix_ids, prefix_starts = flatten([limit.prefix_ids for limit in limits])
-        self._inputs = {
-            "source_ids": source_ids,
-            "source_starts": source_starts,
-            "limits": self._limit_R,
-            "min_lengths": np.array([limit.min_length for limit in limits], np.int64),
-            "prefix_ids": prefix_ids,
-            "prefix_starts": prefix_starts,
-            "never": np.array(sorted(set(search.never)), np.int32),
-            "penalties": length_penalties(config.length_penalty, config.alpha, self.longest_limit),
-        }
-        arrays = {
-            **self._inputs,
-            "stop": self._stop,
-            "counts": self._counts_R,
-            "lengths": self._lengths_RN,
-            "finished": self._finished_RN,
-            "scores": self._scores_RN,
-            "result_starts": self._starts_R,
-            "ids": self._ids,
-            "logs": self._logs,
-        }
+        limit_R = [limit.max_length for limit in limits]
+        starts_R = _starts([best * limit for limit in limit_R])
+        prefixes = [limit.prefix_ids for limit in limits]
+        never = sorted(set(search.never))
+        self._limit_R, self._starts_R = limit_R, starts_R
+        self._scores = np.empty(count * best, np.float64)
+        self._ids = np.empty(starts_R[-1], np.int32)
+        self._logs = np.empty(starts_R[-1], np.float32)
+        penalties = length_penalties(config.length_penalty, config.alpha, self.longest_limit)
+        self._numbers, number_places = _gather(
+            np.int64,
+            source_starts=_starts(map(len, sources)),
+            limits=limit_R,
+            min_lengths=[limit.min_length for limit in limits],
+            prefix_starts=_starts(map(len, prefixes)),
+            result_starts=starts_R,
+        )
+        nothing = [0] * (count * best)
+        self._integers, self._places = _gather(
+            np.int32,
+            stop=[0],
+            counts=nothing[:count],
+            lengths=nothing,
+            finished=nothing,
+            never=never,
+            source_ids=list(chain.from_iterable(sources)),
+            prefix_ids=list(chain.from_iterable(prefixes)),
+        )
+        arrays = (self._numbers, self._integers, penalties, self._scores, self._ids, self._logs)
+        numbers, integers, penalty, score, ids, logs = map(address_of, arrays)
+        of_numbers = {name: numbers + 8 * place for name, place in number_places.items()}
+        of_integers = {name: integers + 4 * place for name, place in self._places.items()}
         self.job = Job(
             num_requests=count,
-            num_never=len(self._inputs["never"]),
+            num_never=len(never),
             start_id=search.start_id,
             eos_id=search.eos_id,
             width=config.beam,
@@ -311,7 +312,12 @@ class _Call:
             top_k=min(config.top_k, 2**31),
             longest_source=self.longest_source,
             longest_limit=self.longest_limit,
-            **{name: address_of(array) for name, array in arrays.items()},
+            penalties=penalty,
+            scores=score,
+            ids=ids,
+            logs=logs,
+            **of_numbers,
+            **of_integers,
         )
 
     def draw(self, uniforms: Sequence[np.ndarray]) -> None:
@@ -350,42 +356,54 @@ class _Call:
             work()
         except BaseException as error:
             interruption = error
-            self._stop[0] = 1
+            self._integers[0] = 1
         while not done.is_set():  # C writes into arrays of this object, so it must end first.
             try:
                 done.wait()
             except BaseException as error:
                 interruption = error
-                self._stop[0] = 1
+                self._integers[0] = 1
         if interruption is not None:
             raise interruption
         return status[0]
 
     def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Read the results."""
-        each = zip(
-            self._counts_R.tolist(),
-            self._starts_R[:-1].tolist(),
-            self._limit_R.tolist(),
-            self._lengths_RN.tolist(),
-            self._finished_RN.tolist(),
-            self._scores_RN.tolist(),
-            strict=True,
-        )
-        return [
-            "overflowed"
-            if count < 0
-            else tuple(
-                self._read(start + rank * limit, lengths_N[rank], finished_N[rank], scores_N[rank])
-                for rank in range(count)
+        count, best = len(self._limit_R), len(self._scores) // len(self._limit_R)
+        counts_R, lengths, finished = (
+            self._integers[at : at + size].tolist()
+            for at, size in (
+                (self._places["counts"], count),
+                (self._places["lengths"], count * best),
+                (self._places["finished"], count * best),
             )
-            for count, start, limit, lengths_N, finished_N, scores_N in each
-        ]
+        )
+        scores = self._scores.tolist()
+        found: list[tuple[Ended, ...] | Literal["overflowed"]] = []
+        for row, (number, limit) in enumerate(zip(counts_R, self._limit_R, strict=True)):
+            ended = []
+            for rank in range(number):
+                place = row * best + rank
+                start = self._starts_R[row] + rank * limit
+                end = start + lengths[place]
+                ids, logs = self._ids[start:end].tolist(), self._logs[start:end].tolist()
+                ended.append(Ended(tuple(ids), tuple(logs), bool(finished[place]), scores[place]))
+            found.append("overflowed" if number < 0 else tuple(ended))
+        return found
 
-    def _read(self, start: int, length: int, is_finished: int, score: float) -> Ended:
-        """Read the hypothesis whose tokens begin at a place of the arrays."""
-        ids, logs = self._ids[start : start + length], self._logs[start : start + length]
-        return Ended(tuple(ids.tolist()), tuple(logs.tolist()), bool(is_finished), score)
+
+def _starts(sizes: Iterable[int]) -> list[int]:
+    """Find where each of some stretches starts, and where the last ends."""
+    return [0, *accumulate(sizes)]
+
+
+def _gather(dtype: Any, **lists: Sequence[int]) -> tuple[np.ndarray, dict[str, int]]:
+    """Put lists of numbers into one array; return it, and the place where each list starts.
+
+    A call has many short lists: one array for all of a type takes a fraction of the time.
+    """
+    array = np.array(list(chain.from_iterable(lists.values())), dtype)
+    return array, dict(zip(lists, _starts(map(len, lists.values())), strict=False))
 
 
 @lru_cache(maxsize=64)

@@ -22,10 +22,8 @@ _TYPES: dict[str, Any] = {
 }
 
 
-def address_of(array: np.ndarray | None) -> int | None:
+def address_of(array: np.ndarray) -> int:
     """Give the address of an array's numbers; it does not keep the array alive."""
-    if array is None:
-        return None
     assert array.flags.c_contiguous
     return int(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 

@@ -172,7 +172,7 @@ class Session:
             self._library.step_session(
                 self._session,
                 ctypes.c_void_p(address_of(newest_A)),
-                ctypes.c_void_p(address_of(is_needed_A)),
+                None if is_needed_A is None else ctypes.c_void_p(address_of(is_needed_A)),
                 ctypes.c_void_p(address_of(self._logits_AV)),
                 ctypes.c_int64(_useful_threads(self._packed, rows, threads)),
             )

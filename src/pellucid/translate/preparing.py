@@ -116,8 +116,11 @@ class Preparer:
             config: the options of the search.
             how: what to do with the lines.
         """
-        layouts = [self._lay_out(text, how) for text in texts]
-        lines = [line.text for layout in layouts for line in layout.lines]
+        layouts, lines = [], []
+        for text in texts:
+            layouts.append(self._lay_out(text, how))
+            for line in layouts[-1].lines:
+                lines.append(line.text)
         encoded = iter(self._tokenizer.encode_sources(lines))
         return [
             self._make(text, layout, [next(encoded) for _ in layout.lines], one, config, how)
