@@ -175,7 +175,7 @@ def test_options_of_links_are_refused_without_them(
 def test_head_that_was_taught_links_is_read(
     bundle: Bundle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.translate.aligning.guided_head", lambda _: (0, 1))
+    monkeypatch.setattr(Bundle, "guided_head", property(lambda _: (0, 1)))
     aligner = Aligner(bundle.model, bundle.tokenizer, bundle=bundle)
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle)
     translator.translate(LINES, align=aligner, max_length=5)

@@ -396,7 +396,7 @@ def test_csv_is_queries_keys_and_values_at_once(tmp_path: Path, header: str) -> 
 def test_toml_and_csv_of_the_guide_are_worked_out(tmp_path: Path) -> None:
     page = Path(__file__).parents[2] / "docs" / "guides" / "attention-by-hand.md"
     blocks = re.findall(r"```toml\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) == 4
     for block in blocks:
         assert attentions(read_example(write(tmp_path, "guide.toml", block)))
     (table,) = re.findall(r"```\n(Pizza,.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)

@@ -113,10 +113,8 @@ def evaluate(
     comparison = None
     if baseline is not None:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
-    if json:
-        sys.stdout.write(_to_json(evaluation, comparison, kept))
-    else:
-        sys.stdout.write(_to_text(evaluation, comparison))
+    said = _to_json(evaluation, comparison, kept) if json else _to_text(evaluation, comparison)
+    sys.stdout.write(said)
     return 2 if errors else 0
 
 
