@@ -1,8 +1,4 @@
-"""The mathematics of attention: stages, masks, positions, variants, similarity, the probe.
-
-Reading order: `stages` (the five stages), `masks` (who may attend to whom), `fast` (the same
-context, faster), `positions`, `probe` (how to look), `variants` and `similarity` (other kinds).
-"""
+"""The mathematics of attention: stages, masks, positions, variants, similarity, the probe."""
 
 from pellucid.attention.fast import attend_fast
 from pellucid.attention.masks import (

@@ -57,7 +57,7 @@ def attend_fast(
     if mask is None:
         return context_BHLE
     # A row that may attend nowhere has context 0. Checking first saves a copy; it is skipped on a
-    # GPU, where it would wait, and in a compiler, whose graph it would break.
+    # GPU, where the processor would wait for it, and in a compiler, whose graph it would break.
     has_key = mask.any(dim=-1, keepdim=True)
     can_check = has_key.device.type == "cpu" and not torch.compiler.is_compiling()
     if can_check and bool(has_key.all()):

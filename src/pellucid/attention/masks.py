@@ -4,7 +4,7 @@ A row that may attend nowhere has weights 0 and context 0. (Softmax of a row of 
 0/0; zero is the only value that lets nothing through and keeps gradients finite.)
 
 Equation 18 of the notes "Transformers" adds a mask B before it scales. For B of 0 and −∞ the order
-does not matter; for a finite B it does.
+does not matter; for a finite B it does. The last three functions below are for lessons on that.
 """
 
 from __future__ import annotations

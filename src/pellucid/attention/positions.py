@@ -97,10 +97,10 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
 def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: int = 5000) -> int:
     r"""Find the offset δ from position i to position j, given only their interleaved encodings.
 
-    Undoing one pair's rotation by the other's gives $\sin(\delta\omega_j)$ and
-    $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair leaves δ open by whole
-    turns; only one integer fits all pairs. The best fit up to ``max_offset`` in either direction
-    is returned. A narrow encoding has few pairs to tell a large range apart, so keep that small.
+    Turning each pair of the second encoding back by the angle of the same pair in the first gives
+    $\sin(\delta\omega_j)$ and $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair
+    leaves δ open by whole turns; only one integer fits all pairs. The best fit up to ``max_offset``
+    in either direction is returned; keep that small for a narrow encoding, which has few pairs.
     ("The offset δ can be determined", say the notes in section 3.2.)
 
     Raises:

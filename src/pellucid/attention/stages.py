@@ -33,7 +33,7 @@ def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
 def scale(scores_BHLM: Tensor, d_key: int) -> Tensor:
     r"""Stage 2: divide by $\sqrt{d_k}$, so that the softmax keeps its gradients: ``scaled_BHLM``.
 
-    A sum of d_k products of independent numbers of variance 1 has variance d_k.
+    A sum of d_k products of independent numbers of mean 0 and variance 1 has variance d_k.
     """
     return scores_BHLM / math.sqrt(d_key)
 
@@ -41,8 +41,9 @@ def scale(scores_BHLM: Tensor, d_key: int) -> Tensor:
 def weigh(masked_BHLM: Tensor) -> Tensor:
     """Stage 4: softmax over the keys: ``weights_BHLM``, each row summing to 1.
 
-    A row of −∞ only gets weights 0 (see `pellucid.attention.masks`).
+    A row that is all −∞ gets weights 0 (see `pellucid.attention.masks`).
     """
+    # First scores of 0, so that neither the softmax nor its gradient is 0/0; then weights of 0.
     is_empty_BHL1 = (masked_BHLM == -math.inf).all(dim=-1, keepdim=True)
     weights_BHLM = torch.softmax(masked_BHLM.masked_fill(is_empty_BHL1, 0.0), dim=-1)
     return weights_BHLM.masked_fill(is_empty_BHL1, 0.0)
@@ -77,7 +78,7 @@ def attend(
         use_scale: False leaves the scores unscaled.
 
     Raises:
-        InputError: the shapes do not fit together, or the mask does not hold truth values.
+        InputError: shapes or numbers cannot be used, or the mask does not hold truth values.
     """
     query, key, value = as_floats(query=query, key=key, value=value)
     mask = None if mask is None else as_tensor(mask, "mask").to(query.device)

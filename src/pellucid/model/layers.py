@@ -29,8 +29,8 @@ class MultiHeadAttention(nn.Module):
     $$h_i = A(XW_i^q, XW_i^k, XW_i^v), \quad M = \text{Concat}(h_1, …, h_h) W^O$$
 
     Queries and keys share a width, values have another, and $W^O$ is $h d_v × d$. Rows $i d_k$ to
-    $(i + 1) d_k$ of a projection's weight belong to head i. Projecting is separate from `forward`,
-    so that a cache can keep keys and values.
+    $(i + 1) d_k$ (end excluded; $d_v$ for values) of a projection's weight belong to head i,
+    counted from 0. Projecting is separate from `forward`, so that a cache can keep keys and values.
 
     Source:
         Vaswani et al. 2017, section 3.2.2; notes "Transformers", equations 7 to 9 and 12 to 14.
@@ -213,14 +213,14 @@ class DecoderLayer(nn.Module):
         """Map a layer's input to its output, both ``x_BTD``."""
         add_norm, at_self, at_cross = self.add_norm, site.within("self"), site.within("cross")
         self_norm, cross_norm = self.self_attention_norm, self.cross_attention_norm
-        x_BTD = add_norm(x_BTD, self._to_target, self_norm, at_self, self_mask, cache)
+        x_BTD = add_norm(x_BTD, self._attend_to_target, self_norm, at_self, self_mask, cache)
         x_BTD = add_norm(
-            x_BTD, self._to_source, cross_norm, at_cross, memory_BSD, cross_mask, cache
+            x_BTD, self._attend_to_source, cross_norm, at_cross, memory_BSD, cross_mask, cache
         )
         norm = self.feed_forward_norm
         return add_norm(x_BTD, self.feed_forward, norm, site.within("feed_forward"))
 
-    def _to_target(
+    def _attend_to_target(
         self, x_BTD: Tensor, site: Site, mask: Tensor | None, cache: LayerCache | None
     ) -> Tensor:
         query_BHTK = self.self_attention.project_query(x_BTD)
@@ -229,7 +229,7 @@ class DecoderLayer(nn.Module):
             key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
         return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=mask, site=site)
 
-    def _to_source(
+    def _attend_to_source(
         self,
         x_BTD: Tensor,
         site: Site,

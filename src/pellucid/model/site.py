@@ -14,7 +14,7 @@ from pellucid.model.dropout import Dropout
 
 @dataclass(frozen=True)
 class Site:
-    """A place in the model. Each result computed there is shown and dropped through it.
+    """A place in the model: shows its results to the probe, and applies the dropout of training.
 
     Attributes:
         name: such as ``encoder``, ``decoder.1`` or ``decoder.1.cross``.
@@ -40,12 +40,13 @@ class Site:
         return show(self.probe, self.name, stage, tensor)
 
     def drop(self, tensor: Tensor) -> Tensor:
-        """Apply dropout to a sub-layer's output."""
+        """Apply dropout to a sub-layer's output, or to the input of a stack."""
         return tensor if self.dropout is None else self.dropout(tensor, self.name)
 
-    def drop_activated(self, inner: Tensor) -> Tensor:
+    def drop_activated(self, activated: Tensor) -> Tensor:
         """Apply dropout inside the feed-forward network, after the activation."""
-        return inner if self.dropout is None else self.dropout.on_activated(inner, self.name)
+        dropout = self.dropout
+        return activated if dropout is None else dropout.on_activated(activated, self.name)
 
     def drop_tokens(self, embedding: Tensor) -> Tensor:
         """Apply dropout to whole embeddings."""

@@ -47,13 +47,13 @@ class Stack(nn.Module):
         """
         end = offset + ids_BL.shape[1]
         x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
-        positions_LD = self.position_rows(offset, end, like=x_BLD)
+        positions_LD = self.positions_of(offset, end, like=x_BLD)
         if positions_LD is not None:
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD))
-        # "input" gives this dropout mask a name that no sub-layer has.
+        # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 
-    def position_rows(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
+    def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
         kind = self.config.positions
         if kind == "none":

@@ -1,12 +1,12 @@
 """One training update, written to be read: forward, loss, backward, check, optimizer step.
 
-`compute_loss` compares the model with one batch, `sum_gradients` adds up what the batches of an
-update say, `move_weights` follows the sum, and `make_update` is the three in a row.
+`compute_loss` computes the loss of one batch, `sum_gradients` adds up the gradients of an update's
+batches, `move_weights` clips the sum and takes the optimizer's step; `make_update` does all three.
+The cross-entropy itself stands in `train/fast/loss.py`; tests compare it with PyTorch's.
 
-This is the reference for every faster way in `pellucid.train.fast`: tests hold their gradients to
-these. It is also what runs when none of them applies, as in float32 on PyTorch's operations:
-`pellucid.train.update.step.Updater` takes these steps, and cuts batches if memory runs out. R-Drop
-and guided heads exist only in `pellucid.train.fast`.
+Tests compare every faster way in `pellucid.train.fast` with this file. Where none of them applies,
+as in float32 on PyTorch's operations, `pellucid.train.update.step.Updater` runs these functions,
+and cuts batches if memory runs out. R-Drop and guided heads exist only in `pellucid.train.fast`.
 
 Source:
     Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.
@@ -42,8 +42,8 @@ def compute_loss(
         The mean label-smoothed loss, which has gradients, and the mean loss without smoothing.
     """
     device = model.output_weight.device
-    # P counts the real target positions of all rows: padding has no loss. They are found before
-    # the batch goes to a GPU: counting them there would make the processor wait.
+    # P is the axis of the real target positions: padding has no loss. They are found before the
+    # batch goes to a GPU, where counting them would make the processor wait.
     real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(device)
     batch = to_device(batch, device)
     # Without the look-ahead mask a row also sees the rows after it, so padding must be masked.

@@ -84,7 +84,7 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
     stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
     like = torch.empty(1, config.d_model, dtype=torch.float64)
     with torch.inference_mode():
-        positions_LD = stack.position_rows(0, num_positions, like=like)
+        positions_LD = stack.positions_of(0, num_positions, like=like)
     assert positions_LD is not None
     return positions_LD.double().numpy()
 

@@ -274,7 +274,7 @@ class _StackOnRows:
                 f"model.max_{'source' if part == 'encoder' else 'target'}_length."
             )
         require_ids(sentences.ids_J, len(table_VD))
-        positions_LD = self._stack.position_rows(0, sentences.longest, like=table_VD)
+        positions_LD = self._stack.positions_of(0, sentences.longest, like=table_VD)
         factors_J = dropout.token_factors(rows, part)
         dropout_bytes = run.dropout.pop(f"{part}.input", None)
         x_JD = self._kernels.empty(rows, width)
