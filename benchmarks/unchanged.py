@@ -61,6 +61,7 @@ TRAININGS: dict[str, tuple[str, ...]] = {
         "training.attention_dropout=0.1",
         "training.token_dropout=0.1",
         "tokenizer.model_type='unigram'",
+        "tokenizer.vocabulary_size=1000",
         "training.subword_samples=8",
         "training.max_gradient_norm=1.0",
     ),
