@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from pellucid.text.reading.corpus import describe_drops, reason_to_drop
+from pellucid.text.reading.corpus import reason_to_drop
 
 
 @pytest.mark.parametrize(
@@ -37,11 +35,3 @@ def test_reason_to_drop_pair_gives_reason(
         max_length_ratio=3.0,
     )
     assert found == reason
-
-
-def test_describe_drops_counts_by_reason() -> None:
-    drops = Counter({"length ratio": 1, "source too long": 2})
-    assert describe_drops(drops, 29) == (
-        "Left out 3 of 29 pairs: 2 source too long, 1 length ratio."
-    )
-    assert describe_drops(Counter(), 29) == "All 29 pairs are used."

@@ -16,7 +16,7 @@ def as_tensor(matrix: Any, what: str) -> Tensor:
     """Read a tensor, an array or nested lists.
 
     Raises:
-        InputError: it is none of these.
+        InputError: it cannot be read as one.
     """
     try:
         return torch.as_tensor(matrix)

@@ -1,6 +1,6 @@
 r"""From texts to the requests of a search: characters that the model knows, usual lengths.
 
-White space at the edges of a line is no text: it is cut off, and put around the translation. The
+White space at the edges of a line is not text: it is cut off, and put around the translation. The
 lines of a text with line breaks are translated one by one, and the breaks stay where they are.
 
 Nearly every text is one line of one sentence in known characters; it is made ready in one go.

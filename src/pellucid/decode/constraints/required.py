@@ -62,11 +62,7 @@ class RequiredPhrases:
     """
 
     def __init__(
-        self,
-        requests: Sequence[Request],
-        *,
-        vocabulary_size: int,
-        device: torch.device | str,
+        self, requests: Sequence[Request], *, vocabulary_size: int, device: torch.device | str
     ) -> None:
         """Make the tables.
 

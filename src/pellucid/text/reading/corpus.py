@@ -364,19 +364,3 @@ def reason_to_drop(
     if longer > max_length_ratio * shorter:
         return "length ratio"
     return None
-
-
-def describe_drops(drops: DropCounts, total: int) -> str:
-    """Describe in one sentence which pairs were left out.
-
-    Args:
-        drops: counts by reason.
-        total: the number of pairs read.
-
-    Example:
-        ``"Left out 3 of 29000 pairs: 2 source too long, 1 length ratio."``
-    """
-    if not drops.total():
-        return f"All {total} pairs are used."
-    reasons = ", ".join(f"{count} {reason}" for reason, count in drops.most_common())
-    return f"Left out {drops.total()} of {total} pairs: {reasons}."
