@@ -337,3 +337,10 @@ def test_every_part_of_a_line_that_is_split_begins_with_its_language(
     (whole,) = translator.translate([text], split_long=True)
     assert whole.error is None
     assert asked == [[text], [f">>fra<< {PIZZA}"] * 40]
+
+
+def test_defaults_that_change_between_calls_are_followed() -> None:
+    translator = pellucid.load("demo")
+    before = translator.configure()
+    translator.decoding = translator.configure(beam=3)
+    assert before.beam != translator.configure().beam == 3

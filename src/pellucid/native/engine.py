@@ -356,13 +356,13 @@ class _Call:
             work()
         except BaseException as error:
             interruption = error
-            self._integers[0] = 1
+            self._integers[self._places["stop"]] = 1
         while not done.is_set():  # C writes into arrays of this object, so it must end first.
             try:
                 done.wait()
             except BaseException as error:
                 interruption = error
-                self._integers[0] = 1
+                self._integers[self._places["stop"]] = 1
         if interruption is not None:
             raise interruption
         return status[0]

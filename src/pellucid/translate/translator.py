@@ -76,7 +76,7 @@ class Translator:
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
         self.decoder = make_decoder(self._given, tokenizer)
         self._measured = {} if bundle is None else read_precisions(bundle.manifest)
-        self._plain: DecodingConfig | None = None
+        self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
 
     @property
     def model(self) -> EncoderDecoder:
@@ -95,8 +95,8 @@ class Translator:
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
         """
-        if not options and self._plain is not None:
-            return self._plain
+        if not options and self._plain is not None and self._plain[0] is self.decoding:
+            return self._plain[1]
         defaults = self.decoding.model_dump()
         if options.get("sample"):
             defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
@@ -104,7 +104,7 @@ class Translator:
             defaults["sample"] = False
         found = configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
         if not options:
-            self._plain = found
+            self._plain = self.decoding, found
         return found
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:
@@ -432,7 +432,7 @@ def load(
     )
     if precision is not None and precision != "auto":
         translator.decoding = translator.configure(precision=precision)
-        translator._measured, translator._plain = {}, None
+        translator._measured = {}
     return translator
 
 

@@ -325,9 +325,6 @@ DropReason = Literal[
     "empty source", "empty target", "source too long", "target too long", "length ratio"
 ]
 
-DropCounts = Counter[str]
-"""The number of pairs left out, by reason."""
-
 
 def reason_to_drop(
     source: str,
