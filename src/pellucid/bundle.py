@@ -144,6 +144,11 @@ def resolve_model(name: str | Path) -> Path:
     )
 
 
+def shipped_name(folder: Path) -> str:
+    """Return the name of a packaged model; empty for a folder of somebody's own."""
+    return next((name for name in SHIPPED if resolve_model(name) == folder), "")
+
+
 def load_bundle(folder: Path) -> Bundle:
     """Read a bundle after checking the size and hash of files, the name and shape of tensors.
 

@@ -301,7 +301,7 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         source,
         lessons=lessons,
         without_lessons=reason,
-        name=bundle.folder.name,
+        name=str(bundle.folder),
         remarks=remarks,
     )
     write_text(out / "look.html", page)
@@ -311,7 +311,8 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
        color: #1a1a1a; background: #fff }
 h1, h2 { line-height: 1.2 }
-table { border-collapse: collapse; margin: 1rem 0 }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
+svg { max-width: 100%; height: auto } h1, p, td { overflow-wrap: anywhere }
 th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #ddd }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
 figure { margin: 1rem 0 } figcaption, .note { color: #555; font-size: 14px }

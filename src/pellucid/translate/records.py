@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from pellucid.text.cleaning import Cleaner, character_name
+from pellucid.text.learned import LearnedText
+from pellucid.text.outside import close_words
+from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS
+from pellucid.text.tokenizers.words import without_joiner
+
 if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
     from pellucid.translate.results import Scored, Translation
+    from pellucid.translate.translator import Translator
 
 _TOKENS = ("tokens", "ids", "token_log_probabilities")
 _LINKS = ("words", "alignment")
@@ -37,6 +45,31 @@ def translation_record(
         "hypotheses": hypothesis_records(translation, has_tokens=has_tokens, has_links=has_links),
         # Nothing unusual, nothing to say: most lines have no such key.
         **({"notes": notes} if notes else {}),
+    }
+
+
+def clean_line(bundle: Bundle, text: str) -> str:
+    """Replace or drop the characters of a line that a model has not learned."""
+    learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
+    return Cleaner(learned.characters, bundle.tokenizer).clean(text).text
+
+
+def line_notes(translator: Translator, text: str) -> dict[str, Any]:
+    """Describe what is unusual about a line, as the page words it.
+
+    Returns:
+        ``words`` that the vocabulary lacks with the closest ones, the names of ``changed`` and
+        ``unknown`` characters, and ``isLong``.
+    """
+    notes = translator.examine(text, split=False)
+    tokenizer = translator.tokenizer
+    vocabulary = set(map(without_joiner, tokenizer.vocabulary("source"))) - set(SPECIAL_TOKENS)
+    close = {word: close_words(word, sorted(vocabulary)) for word in notes.unknown_words}
+    return {
+        "words": list(close.items()),
+        "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),
+        "unknown": list(map(character_name, notes.unknown)),
+        "isLong": notes.is_long,
     }
 
 

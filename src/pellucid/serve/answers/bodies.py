@@ -218,7 +218,9 @@ def make_schemas(limits: Limits) -> Schemas:
     score = _body("ScoreRequest", {**pairs, **which, "tokens": _flag("Add each token.")})
     target = {"target_text": (text | None, Field(None, description="Look at this translation."))}
     search_of_look = {name: search[name] for name in SEARCH}
-    look = _body("LookRequest", {**one, **target, **which, **_asked(), **_path(), **search_of_look})
+    clean = {"clean": _flag("Replace or drop characters that the model has not learned.")}
+    looked = {**one, **target, **which, **_asked(), **_path(), **search_of_look, **clean}
+    look = _body("LookRequest", looked)
     changes = {
         "changes": (
             list[Annotated[str, Field(min_length=1, max_length=200)]],

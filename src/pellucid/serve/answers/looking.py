@@ -63,10 +63,14 @@ def look(
     from pellucid.inside.look import describe_model
     from pellucid.inside.pair import make_pair
     from pellucid.inside.replay import replay
+    from pellucid.translate.records import clean_line, line_notes
 
     ask = _ask(body, model)
     text = _one_line(body, model)
     translator = model.translator
+    notes = line_notes(translator, text)
+    if body.clean:
+        text = clean_line(translator.own_bundle, text)
     found = _find_target(model, body, text)
     source_ids = translator.tokenizer.encode_source(text)
     size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
@@ -91,6 +95,7 @@ def look(
     arrays = sorted(trace.arrays.items(), key=lambda named: order.get(named[0], len(order)))
     records |= {"problems": trace.problems, "text": translator.tokenizer.decode_target(found.ids)}
     records["hypotheses"] = found.hypotheses
+    records["notes"] = {**notes, "flags": found.flags}
     records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
     return records, arrays
 
@@ -104,12 +109,14 @@ class _Target:
         logs: their log-probabilities as a search computed them; None if they were given.
         decoding: how it was found.
         hypotheses: what the search found, the best first.
+        flags: reasons to read the best one again.
     """
 
     ids: tuple[int, ...]
     logs: tuple[float, ...] | None
     decoding: dict[str, Any]
     hypotheses: list[dict[str, Any]]
+    flags: tuple[str, ...] = ()
 
 
 def _ask(body: Any, model: ServedModel) -> Ask:
@@ -155,7 +162,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     ]
     decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
     best = found.best
-    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses)
+    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, found.notes.flags)
 
 
 def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:

@@ -56,6 +56,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         has_keys: True if requests need a key.
         lessons: the lessons of a model that runs in the page.
     """
+    from pellucid.bundle import shipped_name
     from pellucid.inside.show.page import carry_model
     from pellucid.page.make import make_page
 
@@ -67,7 +68,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         if has_keys or not _can_carry(bundle):
             services.append(_describe(model))
             continue
-        carried.append(carry_model(bundle, model.name))
+        carried.append(carry_model(bundle, model.name, command=shipped_name(bundle.folder)))
         if not walks:
             walks, without = lessons(bundle)
     page = make_page(
@@ -91,6 +92,7 @@ def _can_carry(bundle: Bundle) -> bool:
 
 
 def _describe(model: ServedModel) -> dict[str, Any]:
+    from pellucid.bundle import shipped_name
     from pellucid.inside.show.page import taught_head
 
     bundle = model.translator.own_bundle
@@ -98,6 +100,7 @@ def _describe(model: ServedModel) -> dict[str, Any]:
     layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
     return {
         "name": model.name,
+        "command": shipped_name(bundle.folder),
         "languages": {"source": model.source, "target": model.target},
         "model_hash": bundle.model_hash,
         "taught_head": taught_head(bundle),
