@@ -312,10 +312,9 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto
        color: #1a1a1a; background: #fff }
 h1, h2 { line-height: 1.2 }
 table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
-svg { max-width: 100%; height: auto } h1, p, td { overflow-wrap: anywhere }
 th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #ddd }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
-figure { margin: 1rem 0 } figcaption, .note { color: #555; font-size: 14px }
+figure { margin: 1rem 0 } svg { max-width: 100% } figcaption, .note { color: #555; font-size: 14px }
 code { background: #f2f2f2; padding: .1rem .3rem }
 @media (prefers-color-scheme: dark) {
   body { color: #eee; background: #181818 } th, td { border-color: #444 }

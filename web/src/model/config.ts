@@ -48,21 +48,12 @@ export interface DecodingConfig {
   max_length_offset: number;
 }
 
-/** What a bundle tells of the text that its model learned from. */
-export interface CarriedText {
-  /** Every character that the model knows. */
-  known: string;
-  /** By the most tokens of a source: the tokens of the longest target. */
-  longest_targets: Record<string, number>;
-  /** Characters that only one line in a thousand exceeds; 0 if unknown. */
-  most_characters: number;
-}
-
 export interface CarriedModel {
   name: string;
   /** The model as a command names it; empty if that is not known. */
   command: string;
-  learned: CarriedText;
+  /** Characters that it knows; by the most tokens of a source the longest target; usual longest line, or 0. */
+  learned: { known: string; longest_targets: Record<string, number>; most_characters: number };
   model_hash: string;
   /** The head of cross-attention that learned word links from given ones, or "". */
   taught_head: string;

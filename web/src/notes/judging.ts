@@ -10,9 +10,7 @@ const UNSURE = -1.2;
 const DOUBTFUL = -1;
 const LONGEST_PERIOD = 24;
 const RUN = 4;
-const FEWEST_TOKENS = 8;
-const FEWEST_WORDS = 3;
-const STUCK = 0.8;
+const [FEWEST_TOKENS, FEWEST_WORDS, STUCK] = [8, 3, 0.8];
 
 export interface Judged {
   source: string;
@@ -67,10 +65,9 @@ export function lengthBound(length: number): number {
 
 /** Tell whether a target says something again and again that its source does not. */
 export function repeats(source: number[], target: number[]): boolean {
-  for (let period = 1; period <= Math.min(LONGEST_PERIOD, target.length >> 1); period++) {
-    const found = copies(target, period);
-    if (found >= (period === 1 ? 4 : period < 5 ? 3 : 2) && found > mostCopies(source)) return true;
-  }
+  const periods = (tokens: number[]) => Array.from({ length: Math.min(LONGEST_PERIOD, tokens.length >> 1) }, (_, i) => i + 1);
+  const usual = Math.max(1, ...periods(source).map((period) => copies(source, period)));
+  if (periods(target).some((period) => copies(target, period) >= Math.max(usual + 1, period === 1 ? 4 : period < 5 ? 3 : 2))) return true;
   return mostAlike(target) >= Math.max(3, 1 + mostAlike(source));
 }
 
@@ -82,11 +79,6 @@ function copies(tokens: number[], period: number): number {
     longest = Math.max(longest, run);
   }
   return 1 + Math.floor(longest / period);
-}
-
-function mostCopies(tokens: number[]): number {
-  const periods = Array.from({ length: Math.min(LONGEST_PERIOD, tokens.length >> 1) }, (_, i) => i + 1);
-  return Math.max(1, ...periods.map((period) => copies(tokens, period)));
 }
 
 /** Count the most frequent sequence of four tokens. */

@@ -32,24 +32,12 @@ export class PageModel implements Source {
     this.cleaner = new Cleaner(carried.learned.known, this.tokenizer);
   }
 
-  get name() {
-    return this.carried.name;
-  }
-  get command() {
-    return this.carried.command;
-  }
-  get languages() {
-    return this.carried.languages;
-  }
-  get hash() {
-    return this.carried.model_hash;
-  }
-  get taught() {
-    return parseHead(this.carried.taught_head);
-  }
-  get model() {
-    return { carried: this.carried, transformer: this.transformer };
-  }
+  get name() { return this.carried.name; }
+  get command() { return this.carried.command; }
+  get languages() { return this.carried.languages; }
+  get hash() { return this.carried.model_hash; }
+  get taught() { return parseHead(this.carried.taught_head); }
+  get model() { return { carried: this.carried, transformer: this.transformer }; }
   get about() {
     const { num_encoder_layers: above, num_decoder_layers: below, num_heads } = this.carried.model;
     return `${above} + ${below} layers, ${num_heads} heads, computed in this page`;

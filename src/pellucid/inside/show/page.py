@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, shipped_name
 from pellucid.errors import InputError
 from pellucid.inside.measures import MEASURES, measure
 from pellucid.inside.measures.agreement import on_words
@@ -165,7 +165,8 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
     Args:
         bundle: the model.
         name: its name for the reader; that of its folder unless given.
-        command: its name as the command line takes it; the page writes MODEL unless given.
+        command: its name as the command line takes it; that of a packaged model unless given,
+            and for other models MODEL.
     """
     config = bundle.config.model_dump(mode="json")
     tensors, parts, start = {}, [], 0
@@ -177,7 +178,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
     learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return {
         "name": name or bundle.folder.name,
-        "command": command,
+        "command": command or shipped_name(bundle.folder),
         "learned": {
             "known": "".join(sorted(Cleaner(learned.characters, bundle.tokenizer).known)),
             "longest_targets": dict(learned.longest_targets or {}),

@@ -218,9 +218,7 @@ def make_schemas(limits: Limits) -> Schemas:
     score = _body("ScoreRequest", {**pairs, **which, "tokens": _flag("Add each token.")})
     target = {"target_text": (text | None, Field(None, description="Look at this translation."))}
     search_of_look = {name: search[name] for name in SEARCH}
-    clean = {"clean": _flag("Replace or drop characters that the model has not learned.")}
-    looked = {**one, **target, **which, **_asked(), **_path(), **search_of_look, **clean}
-    look = _body("LookRequest", looked)
+    look = _body("LookRequest", {**one, **target, **which, **_asked(), **_path(), **search_of_look})
     changes = {
         "changes": (
             list[Annotated[str, Field(min_length=1, max_length=200)]],
@@ -332,6 +330,7 @@ def _asked() -> dict[str, Any]:
         "heads": (numbers | None, Field(None, description="Heads, from 0.")),
         "stages": (names | None, Field(None, description="Stages; weights by default.")),
         "everything": _flag("Every array, so that nothing is missing from token to token."),
+        "clean": _flag("Replace or drop characters that the model has not learned."),
     }
 
 

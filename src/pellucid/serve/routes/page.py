@@ -56,7 +56,6 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         has_keys: True if requests need a key.
         lessons: the lessons of a model that runs in the page.
     """
-    from pellucid.bundle import shipped_name
     from pellucid.inside.show.page import carry_model
     from pellucid.page.make import make_page
 
@@ -68,7 +67,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         if has_keys or not _can_carry(bundle):
             services.append(_describe(model))
             continue
-        carried.append(carry_model(bundle, model.name, command=shipped_name(bundle.folder)))
+        carried.append(carry_model(bundle, model.name))
         if not walks:
             walks, without = lessons(bundle)
     page = make_page(

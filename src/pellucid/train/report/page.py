@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.files import write_bytes, write_text
-from pellucid.text.learned import read_characters, read_text_counts
 from pellucid.train.console.summary import describe_seconds
 from pellucid.train.report.figures import (
     CurvePanel,
@@ -196,8 +195,8 @@ def _facts(history: RunHistory) -> str:
         "languages": _directions(history),
         "training text": _files(history, "train"),
         "validation text": _files(history, "validation"),
+        # The counts of the text are packed, for the model and not for a reader.
         **{key: _words(value) for key, value in _entries(manifest, "data") if key != "text"},
-        **_learned(manifest),
     }
     parts = {f"{part} parameters": f"{size:,}" for part, size in history.parameters.items() if size}
     model = parts | {key: _words(_setting(history, "model", key)) for key in SETTINGS["model"]}
@@ -225,19 +224,6 @@ def _facts(history: RunHistory) -> str:
     if not tables:
         return ""
     return f'<section>\n<h2>Facts</h2>\n<div class="facts">\n{tables}</div>\n</section>'
-
-
-def _learned(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """Sum up the counts of the training text in words; the manifest holds them packed."""
-    rows = {}
-    for side, counts in read_text_counts(manifest).items():
-        if side in ("source", "target") and isinstance(counts, dict):
-            lengths = ", ".join(
-                f"{what} {_words(number)}" for what, number in _entries(counts, "length")
-            )
-            known = f"{len(read_characters(counts)):,} different characters"
-            rows[f"{side} lines"] = f"{known}; characters in a line: {lengths or 'unknown'}"
-    return rows
 
 
 def _command(history: RunHistory) -> str:
