@@ -16,6 +16,7 @@ from pellucid.by_hand.questions import (
 )
 from pellucid.by_hand.sheet import Example, Step, write_number
 from pellucid.cli.attend.forms import Form
+from pellucid.errors import whole_number
 
 
 def is_terminal() -> bool:
@@ -87,8 +88,8 @@ def _choose(number: int, count: int) -> int | None:
             return number + 1
         if answer.lower() in ("b", "back"):
             return max(number - 1, 1)
-        if answer.isdecimal() and 1 <= int(answer) <= count:
-            return int(answer)
+        if 1 <= (whole_number(answer) or 0) <= count:
+            return whole_number(answer)
         prompt = f"There are pages 1 to {count} ({_KEYS}) "
 
 

@@ -10,7 +10,7 @@ from typing import cast
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.errors import InputError
+from pellucid.errors import InputError, whole_number
 from pellucid.inside.ask import AttentionKind, Part, check_number
 
 _NUMBER = r"(\d+|\*)"
@@ -162,7 +162,14 @@ def all_heads(model: ModelConfig) -> Iterator[Place]:
 
 
 def _number(text: str | None) -> int | None:
-    return None if text is None or text == "*" else int(text)
+    if text is None or text == "*":
+        return None
+    if (number := whole_number(text)) is None:
+        raise InputError(
+            f"A layer, head or position must have at most 18 digits, but has {len(text):,} "
+            f"({text[:18]}…). Write a smaller number, or * for all."
+        )
+    return number
 
 
 def _show(number: int | None) -> str:

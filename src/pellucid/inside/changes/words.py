@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from pellucid.errors import InputError, suggestion
+from pellucid.errors import InputError, suggestion, whole_number
 from pellucid.inside.changes.change import Change, cut_source_word, parse_change
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -50,8 +50,9 @@ def parse_changes(
 def _find(wanted: str, words: Sequence[str], text: str) -> int:
     """Return the number of a word that is given by its letters or by its number."""
     places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
-    if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
-        return int(wanted)
+    number = whole_number(wanted)
+    if not places and number is not None and number < len(words):
+        return number
     if len(places) == 1:
         return places[0]
     if places:

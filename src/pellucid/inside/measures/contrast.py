@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from pellucid.errors import InputError, suggestion
+from pellucid.errors import InputError, suggestion, whole_number
 from pellucid.inside.measures.maps import OWN, Map
 from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import Pair, problem_of
@@ -197,8 +197,9 @@ def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarra
 def _find(wanted: str, words: Sequence[str]) -> int:
     """Return the number of a word that is given by its letters or by its number."""
     places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
-    if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
-        return int(wanted)
+    number = whole_number(wanted)
+    if not places and number is not None and number < len(words):
+        return number
     if len(places) == 1:
         return places[0]
     bare = [word.strip(_MARKS) or word for word in words]
