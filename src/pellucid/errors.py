@@ -81,15 +81,6 @@ def not_together(first: str, second: str, why: str = "") -> InputError:
     return InputError(f"{first} cannot be combined with {second}{reason}. Leave one of them out.")
 
 
-def whole_number(text: str) -> int | None:
-    """Read a whole number in digits; None if the text is none, or is larger than 64 bits hold.
-
-    Python itself fails at 4,300 digits, and takes those of other scripts.
-    """
-    digits = text.lstrip("0") or "0"
-    return int(digits) if text.isascii() and text.isdigit() and len(digits) < 19 else None
-
-
 def suggestion(name: str, known: Iterable[str]) -> str:
     """Word a hint about a name that does not exist.
 

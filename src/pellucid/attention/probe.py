@@ -59,26 +59,22 @@ def fitted(replacement: Any, result: Tensor, site: str, stage: str) -> Tensor:
     """
     is_tensor = isinstance(replacement, Tensor)
     is_dense = is_tensor and replacement.layout == torch.strided and not replacement.is_meta
-    if not is_dense or not replacement.is_floating_point():
-        kind = type(replacement).__name__
+    if not is_dense or not replacement.is_floating_point() or replacement.shape != result.shape:
+        found = type(replacement).__name__
         if is_tensor:
-            kind = f"{replacement.dtype}, {replacement.layout} on {replacement.device}"
+            found = f"{replacement.layout}, {replacement.dtype}, {tuple(replacement.shape)}"
         raise InputError(
-            "A probe's replacement must be a dense tensor of floating-point numbers, but is "
-            f"{kind} ({site}.{stage}). Return None to leave the result as it is."
+            "A probe's replacement must be a dense tensor of floating-point numbers of the shape "
+            f"{tuple(result.shape)}, but is {found} ({site}.{stage}). Return None to leave the "
+            "result as it is."
         )
-    if replacement.shape != result.shape:
-        raise InputError(
-            f"A probe's replacement must have the shape {tuple(result.shape)}, but has "
-            f"{tuple(replacement.shape)} ({site}.{stage}). Return None to leave it as it is."
-        )
-    found: Tensor = replacement.to(result)
-    is_allowed = found.isfinite()
+    fit: Tensor = replacement.to(result)
+    is_allowed = fit.isfinite()
     if stage in _MAY_FORBID:
-        is_allowed |= found.isneginf()
+        is_allowed |= fit.isneginf()
     if not is_allowed.all():
         raise InputError(
             f"A probe's replacement must hold finite numbers, but does not ({site}.{stage}). "
             "Only scores and logits may be −∞."
         )
-    return found
+    return fit

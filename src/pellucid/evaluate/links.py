@@ -13,7 +13,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from pellucid.errors import DataError, InputError, suggestion, whole_number
+from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluate.statistics import check_resampling, draw_samples
 
 Link = tuple[int, int]
@@ -23,7 +23,7 @@ Symmetrization = Literal[
 ]
 SYMMETRIZATIONS: tuple[Symmetrization, ...] = get_args(Symmetrization)
 
-_LINK = re.compile(r"([0-9]+)([-p])([0-9]+)")
+_LINK = re.compile(r"([0-9]{1,18})([-p])([0-9]{1,18})")
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
@@ -75,13 +75,12 @@ def parse_links(line: str, place: str, sizes: tuple[int, int] | None = None) -> 
     sure, possible = set(), set()
     for word in line.split():
         match = _LINK.fullmatch(word)
-        first, second = (whole_number(match[side]) for side in (1, 3)) if match else (None, None)
-        if match is None or first is None or second is None:
+        if match is None:
             raise DataError(
                 f"A link must be written i-j (sure) or ipj (possible) with numbers from 0, but is "
                 f"{word!r} ({place}). Separate links by spaces."
             )
-        link = (first, second)
+        link = (int(match[1]), int(match[3]))
         if sizes is not None:
             _check_words(link, sizes, place)
         possible.add(link)

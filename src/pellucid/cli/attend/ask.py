@@ -16,7 +16,6 @@ from pellucid.by_hand.questions import (
 )
 from pellucid.by_hand.sheet import Example, Step, write_number
 from pellucid.cli.attend.forms import Form
-from pellucid.errors import whole_number
 
 
 def is_terminal() -> bool:
@@ -88,8 +87,8 @@ def _choose(number: int, count: int) -> int | None:
             return number + 1
         if answer.lower() in ("b", "back"):
             return max(number - 1, 1)
-        if 1 <= (whole_number(answer) or 0) <= count:
-            return whole_number(answer)
+        if answer.isdecimal() and len(answer) < 19 and 1 <= int(answer) <= count:
+            return int(answer)
         prompt = f"There are pages 1 to {count} ({_KEYS}) "
 
 

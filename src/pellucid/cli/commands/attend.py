@@ -8,7 +8,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.options import Json, described
-from pellucid.errors import InputError, suggestion, whole_number
+from pellucid.errors import InputError, suggestion
 
 NAMES = (
     "toy-four",
@@ -101,8 +101,8 @@ def _read_page(page: str | None) -> int | None:
     """Read the number of a page; None means all of them."""
     if page is None or page == "all":
         return None
-    if (number := whole_number(page)) is not None:
-        return number
+    if page.isdecimal() and len(page) < 19:
+        return int(page)
     raise InputError(
         f"--page must be a number from 1 or the word all, but is {page!r}. Leave it out to read "
         "page by page."

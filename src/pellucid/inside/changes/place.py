@@ -10,10 +10,10 @@ from typing import cast
 from torch import Tensor
 
 from pellucid.config import ModelConfig
-from pellucid.errors import InputError, whole_number
+from pellucid.errors import InputError
 from pellucid.inside.ask import AttentionKind, Part, check_number
 
-_NUMBER = r"(\d+|\*)"
+_NUMBER = r"(\d{1,18}|\*)"  # Python reads no number of more than 4,300 digits.
 _PLACE = re.compile(
     rf"(encoder|decoder)\.{_NUMBER}\.(self|cross)\.{_NUMBER}(?::{_NUMBER}>{_NUMBER})?", re.ASCII
 )
@@ -162,14 +162,7 @@ def all_heads(model: ModelConfig) -> Iterator[Place]:
 
 
 def _number(text: str | None) -> int | None:
-    if text is None or text == "*":
-        return None
-    if (number := whole_number(text)) is None:
-        raise InputError(
-            f"A layer, head or position must have at most 18 digits, but has {len(text):,} "
-            f"({text[:18]}…). Write a smaller number, or * for all."
-        )
-    return number
+    return None if text is None or text == "*" else int(text)
 
 
 def _show(number: int | None) -> str:
