@@ -62,7 +62,8 @@ def fitted(replacement: Any, result: Tensor, site: str, stage: str) -> Tensor:
     if not is_dense or not replacement.is_floating_point() or replacement.shape != result.shape:
         found = type(replacement).__name__
         if is_tensor:
-            found = f"{replacement.layout}, {replacement.dtype}, {tuple(replacement.shape)}"
+            shape, device = tuple(replacement.shape), replacement.device
+            found = f"{shape} of {replacement.dtype}, {replacement.layout}, on {device}"
         raise InputError(
             "A probe's replacement must be a dense tensor of floating-point numbers of the shape "
             f"{tuple(result.shape)}, but is {found} ({site}.{stage}). Return None to leave the "

@@ -20,12 +20,13 @@ from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
+from pellucid.shapes import Brief
 from pellucid.text.token_words import mark_unknown
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair(Brief):
     """A source and the target to look at, as ids, with the model that reads them.
 
     Attributes:

@@ -139,7 +139,7 @@ def side_of(panel: MapPanel, length: float, least: float, count: int = 1) -> flo
         count: the number of maps.
     """
     side = max(length / max(panel.cells_LM.shape), least)
-    return min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH)
+    return float(min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH))
 
 
 def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
@@ -177,13 +177,14 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
 
 def _dots_of_cell(panel: MapPanel, count: int) -> float:
     """Return the most dots that the side of a cell may have."""
-    return math.sqrt(MOST_DOTS / count) / max(panel.cells_LM.shape)
+    return float(math.sqrt(MOST_DOTS / count) / max(panel.cells_LM.shape))
 
 
 def _hidden(panel: MapPanel) -> np.ndarray:
     """Return True for each cell without a color."""
-    infinite_LM = ~np.isfinite(panel.cells_LM)
-    return infinite_LM if panel.forbidden_LM is None else panel.forbidden_LM | infinite_LM
+    forbidden_LM = False if panel.forbidden_LM is None else panel.forbidden_LM
+    hidden_LM: np.ndarray = ~np.isfinite(panel.cells_LM) | forbidden_LM
+    return hidden_LM
 
 
 def room_of(panel: MapPanel, sizes: PanelSizes) -> tuple[float, float, float]:
