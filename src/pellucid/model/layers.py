@@ -79,9 +79,9 @@ class MultiHeadAttention(nn.Module):
         """Attend with every head, concatenate, and project: ``output_BLD``."""
         drop = site.drop_weights
         if site.is_watched:
-            query_BHLK = site.show("query", query_BHLK)
-            key_BHMK = site.show("key", key_BHMK)
-            value_BHME = site.show("value", value_BHME)
+            query_BHLK = site.show("query", query_BHLK, is_shared=True)
+            key_BHMK = site.show("key", key_BHMK, is_shared=True)
+            value_BHME = site.show("value", value_BHME, is_shared=True)
             scores_BHLM = scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
             if self.use_scale:
                 scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])

@@ -224,7 +224,7 @@ class DecoderLayer(nn.Module):
         """
         cross = site.within("cross")
         key_BHMK, value_BHME = (
-            cross.show(stage, array)
+            cross.show(stage, array, is_shared=True)
             for stage, array in zip(("key", "value"), key_value, strict=True)
         )
         rows, steps, contexts = Rows(cross), [], []

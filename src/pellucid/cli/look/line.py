@@ -81,7 +81,7 @@ def look_at_line(
     )
     traces = replay_line(translator, line, how, options)
     if is_compared(options):
-        return look_at_difference(translator, traces[0], line, files, options)
+        return look_at_difference(translator, traces[0], line, files, options, threads)
     exit_code = report_problems(traces)
     if not files:
         _show(translator, traces, line, ask, options)

@@ -32,10 +32,11 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Part
 from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
+from pellucid.shapes import Brief
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions(Brief):
     r"""Every term of one attention's output.
 
     Attributes:
@@ -52,8 +53,8 @@ class Contributions:
     largest_difference: float
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attention(Brief):
     """One attention of one run, ready to be taken apart, in double precision.
 
     Attributes:

@@ -89,6 +89,7 @@ def look(
         model=describe_model(bundle),
         decoding=found.decoding,
         changes=_probe(body, translator.tokenizer, text, source_ids),
+        decoded_under_changes=found.logs is not None,
     )
     records = {name: getattr(trace, name) for name in RECORDS}
     order = {wanted.name: place for place, wanted in enumerate(ask.arrays(pair.model.config))}
