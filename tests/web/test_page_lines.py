@@ -98,10 +98,10 @@ def test_word_is_called_unknown_only_when_it_is_finished(browser: Browser, demo_
         type_keys(reader, typed)
         assert "<unk>" not in reader.target + remarks(reader), typed
     type_keys(reader, "The kitten ")
-    assert "kitten (close: " in remarks(reader)
+    assert '"kitten" (close: ' in remarks(reader)
     type_keys(reader, "The zebr")
     assert "zebr" not in remarks(reader)
-    reader.wait("document.body.textContent.includes('zebr (nothing close)')")
+    reader.wait("document.body.textContent.includes('\"zebr\" (nothing close)')")
     reader.type("The cake is good.")
     assert not remarks(reader)
 
@@ -115,9 +115,13 @@ def test_notes_of_the_command_stand_below_the_line(
     assert "This translation looks wrong: it repeats itself" in remarks(reader)
     reader.type("The 😀 zyzzyva pizza\u00a0is good.")
     said = remarks(reader)
-    assert "zyzzyva (nothing close)" in said
+    assert '"zyzzyva" (nothing close)' in said
     assert "has not learned these spaces, marks or invisible characters: U+00A0." in said
     assert "has never seen these characters: 😀 U+1F600." in said
+    reader.type("THE PIZZA IS GOOD.")
+    assert "text in capitals is unlike" in remarks(reader)
+    reader.type('The "pizza" is good.')
+    assert 'known with a space before it: "pizza"' in remarks(reader)
     # A recording is judged by its tokens.
     trace = make_trace(("a", "c", "</s>"), ("a", *["b"] * 9))
     trace = replace(trace, predicted_ids=(4, *[5] * 9))

@@ -17,6 +17,7 @@ from pellucid.text.outside import close_words
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS
 from pellucid.text.tokenizers.words import without_joiner
 from pellucid.translate.judging import repeats
+from pellucid.translate.records import line_notes
 
 LINES = (
     "The pizza is good.",
@@ -42,6 +43,10 @@ LINES = (
     "A\u180eB",
     "THE PIZZA IS GOOD.",
     'The "pizza" is good.',
+    '"The pizza" and zebra(pizza)',
+    "THE DOG ATE THE SOUP AND the cat",
+    " ".join(f"zebra{number}" for number in range(12)),
+    "Café\u2019s L\u0130ON stra\u00dfe ''x''",
     "(The cat)",
     "the dog",
     "Kitten zebra dogs.",
@@ -79,7 +84,7 @@ def write_notes(model: str, file: Path) -> Path:
                 # The package puts direction marks around its translation again.
                 "text": found.text.strip().strip("\u200e\u200f"),
                 "flags": notes.flags,
-                "words": notes.unknown_words,
+                "words": line_notes(translator, line)["words"],
                 "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),
                 "unknown": list(map(character_name, notes.unknown)),
             }
@@ -95,7 +100,19 @@ def write_notes(model: str, file: Path) -> Path:
         )
     known = set(map(without_joiner, translator.tokenizer.vocabulary("source")))
     vocabulary = sorted(known - set(SPECIAL_TOKENS))
-    words = ("kitten", "Pizza", "PIZZA", "dogs", "oevn", "éclair", "x", "hungrier", "The", "gaod")
+    words = (
+        "kitten",
+        "Pizza",
+        "PIZZA",
+        "dogs",
+        "oevn",
+        "éclair",
+        "x",
+        "hungrier",
+        "The",
+        "gaod",
+        "OVEN",
+    )
     close = {word: close_words(word, vocabulary) for word in words}
     fixture = {
         "model": carry_model(translator.own_bundle),

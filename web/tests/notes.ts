@@ -9,7 +9,7 @@ import { plainQuestion, PageModel } from "../src/trace/page_model";
 interface Fixture {
   model: CarriedModel;
   /** What Python finds: the translation, flags, words outside the vocabulary, and points of characters. */
-  lines: { line: string; text: string; flags: string[]; words: string[]; changed: string[]; unknown: string[] }[];
+  lines: { line: string; text: string; flags: string[]; words: string; changed: string[]; unknown: string[] }[];
   sequences: { source: number[]; target: number[]; repeats: boolean; bound: number }[];
   vocabulary: string[];
   close: Record<string, string[]>;
@@ -27,7 +27,7 @@ function compareNotes(path: string) {
     const { trace, notes } = page.answer(plainQuestion(line));
     say("text", line, trace.records.text, text);
     say("flags", line, notes.flags, flags);
-    say("words", line, notes.words.map(([word]) => word), words);
+    say("words", line, notes.words, words);
     say("changed", line, points(notes.changed), points(changed));
     say("unknown", line, points(notes.unknown), points(unknown));
   }

@@ -6,14 +6,15 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.text.cleaning import Cleaner, character_name
 from pellucid.text.learned import LearnedText
-from pellucid.text.outside import close_words
-from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS
-from pellucid.text.tokenizers.words import without_joiner
+from pellucid.text.outside import say_unknown_words
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.translate.results import Scored, Translation
     from pellucid.translate.translator import Translator
+
+MOST_WORDS = 10
+"""Words outside a vocabulary that are named."""
 
 _TOKENS = ("tokens", "ids", "token_log_probabilities")
 _LINKS = ("words", "alignment")
@@ -58,15 +59,12 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
     """Describe what is unusual about a line, as the page words it.
 
     Returns:
-        ``words`` that the vocabulary lacks with the closest ones, the names of ``changed`` and
-        ``unknown`` characters, and ``isLong``.
+        ``words`` that the vocabulary lacks as one phrase, the names of ``changed`` and ``unknown``
+        characters, and ``isLong``.
     """
     notes = translator.examine(text, split=False)
-    tokenizer = translator.tokenizer
-    vocabulary = set(map(without_joiner, tokenizer.vocabulary("source"))) - set(SPECIAL_TOKENS)
-    close = {word: close_words(word, sorted(vocabulary)) for word in notes.unknown_words}
     return {
-        "words": list(close.items()),
+        "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
         "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),
         "unknown": list(map(character_name, notes.unknown)),
         "isLong": notes.is_long,

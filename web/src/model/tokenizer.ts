@@ -75,7 +75,7 @@ export interface Encoded {
 export class WordTokenizer {
   private readonly ids: Map<string, number>;
   private readonly textless: Set<number>;
-  /** The words and signs of the source, as a reader sees them. */
+  /** The words and signs of the source, without joiners. */
   readonly words: string[];
 
   constructor(
@@ -84,7 +84,7 @@ export class WordTokenizer {
     readonly target: string[],
   ) {
     this.ids = new Map(source.map((token, id) => [token, id]));
-    this.words = [...new Set(source.filter((token) => !SPECIAL.has(token)).map(plain))];
+    this.words = [...new Set(source.filter((token) => !SPECIAL.has(token)).map((token) => token.replace(/^\uffed(?=.)/su, "")))];
     this.textless = new Set([config.pad_id, config.bos_id ?? -1, config.eos_id]);
   }
 

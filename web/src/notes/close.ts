@@ -1,12 +1,45 @@
-/** Words of a vocabulary that are most like a word: the rules of `pellucid.text.outside`. */
+/** Words outside a vocabulary, and those that are most like them: the rules of `pellucid.text.outside`. */
+
+import { JOINER, trim, type WordTokenizer } from "../model/tokenizer";
 
 const MOST_CLOSE = 3;
+const MOST_WORDS = 10;
+const SHOUTED = "; text in capitals is unlike the text that the model learned from: use small letters";
 /** Letters at the beginning that two words of one stem share at least. */
 const STEM = 4;
+
+/** List the words of a line that a vocabulary lacks; a known word joined to a sign comes with the sign. */
+export function unknownWords(tokens: string[], tokenizer: WordTokenizer): string[] {
+  const found = tokens.flatMap((token, i) => {
+    if (tokenizer.has(token)) return [];
+    const word = bare(token);
+    return [trim(i && tokenizer.has(word) ? bare(tokens[i - 1]) + word : word)];
+  });
+  return [...new Set(found.filter(Boolean))];
+}
+
+/** Word what the vocabulary lacks: `"kitten" (close: "bitten"), "zebra" (nothing close)`. */
+export function sayUnknownWords(words: string[], tokenizer: WordTokenizer): string {
+  const said = words.slice(0, MOST_WORDS).map((word) => `${quote(word)} (${sayClose(word, tokenizer)})`);
+  if (words.length > MOST_WORDS) said.push(`and ${words.length - MOST_WORDS} more`);
+  const shouted = words.filter((word) => word.length > 1 && isShouted(word));
+  const folded = shouted.filter((word) => tokenizer.has(word.toLowerCase()) || tokenizer.has(capitalized(word)));
+  return said.join(", ") + (folded.length > 1 && 2 * folded.length >= words.length ? SHOUTED : "");
+}
+
+function sayClose(word: string, tokenizer: WordTokenizer): string {
+  if (tokenizer.has(JOINER + word)) return "known without the space before it";
+  const letters = word.replace(/^[^\p{L}\p{N}]+/u, "");
+  if (tokenizer.has(letters)) return `known with a space before it: "${letters}"`;
+  // To a sign every other sign is close, which helps nobody.
+  const close = letters ? closeWords(word, tokenizer.words) : [];
+  return close.length ? `close: ${close.map((other) => `"${other}"`).join(", ")}` : "nothing close";
+}
 
 /** Find three words at most, the closest first: other capitals, the same stem, one or two letters. */
 export function closeWords(word: string, vocabulary: Iterable<string>): string[] {
   const lowered = word.toLowerCase();
+  const beginsUpper = isUpper(word) && ([...word].length === 1 || !isShouted(word));
   const scores = new Map<string, [score: number, other: string]>();
   for (const other of vocabulary) {
     const near = other.toLowerCase();
@@ -14,7 +47,7 @@ export function closeWords(word: string, vocabulary: Iterable<string>): string[]
     let score = near === lowered ? 0 : hasStemOf(lowered, near) ? 1 + Math.abs(near.length - lowered.length) / 10 : NaN;
     if (Number.isNaN(score)) score = 1.5 + distance(lowered, near, word.length < 5 ? 1 : 2);
     // Of two spellings that differ in capitals, the one written like the word is closer.
-    score += 0.05 * Number(isUpper(other) !== isUpper(word));
+    score += 0.05 * Number(isUpper(other) !== beginsUpper);
     const known = scores.get(near);
     if (score < Infinity && (!known || compare([score, other], known) < 0)) scores.set(near, [score, other]);
   }
@@ -23,6 +56,10 @@ export function closeWords(word: string, vocabulary: Iterable<string>): string[]
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text);
 const isUpper = (text: string) => /^\p{Lu}/u.test(text);
+const isShouted = (text: string) => text !== text.toLowerCase() && text === text.toUpperCase();
+const capitalized = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1).toLowerCase();
+const bare = (token: string) => (token.length > 1 && token.startsWith(JOINER) ? token.slice(1) : token);
+const quote = (word: string) => (word.includes('"') ? `'${word}'` : `"${word}"`);
 const compare = (a: [number, string], b: [number, string]) => a[0] - b[0] || (a[1] < b[1] ? -1 : 1);
 
 /** Tell whether two words begin alike and differ only in a short ending. */

@@ -3,8 +3,8 @@
 export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "invented" | "unsure";
 
 export interface Notes {
-  /** Words outside a vocabulary of whole words, each with the closest ones that it has. */
-  words: [word: string, close: string[]][];
+  /** The words outside a vocabulary of whole words and what is close to each, in one phrase. */
+  words: string;
   /** Names of characters that training never had and that were replaced or left out. */
   changed: string[];
   /** Names of those that remain. */
@@ -14,7 +14,7 @@ export interface Notes {
   flags: Flag[];
 }
 
-export const NO_NOTES: Notes = { words: [], changed: [], unknown: [], isLong: false, flags: [] };
+export const NO_NOTES: Notes = { words: "", changed: [], unknown: [], isLong: false, flags: [] };
 
 const FLAGS: Record<Flag, string> = {
   repeats: "it repeats itself",
@@ -32,9 +32,10 @@ function list(names: string[]): string {
   return names.slice(0, MOST_CHARACTERS).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Say everything but the words, a sentence each. */
-export function sayNotes({ changed, unknown, isLong, flags }: Notes): string[] {
+/** Say each in a sentence. */
+export function sayNotes({ words, changed, unknown, isLong, flags }: Notes): string[] {
   const said = [];
+  if (words) said.push(`The model does not know these words, and reads <unk> instead: ${words}.`);
   if (changed.length) said.push(`The model has not learned these spaces, marks or invisible characters: ${list(changed)}. They were replaced by known ones or left out.`);
   if (unknown.length) said.push(`The model has never seen these characters: ${list(unknown)}. Check how they are translated.`);
   if (isLong) said.push("This line is far longer than the lines that the model learned from. Read the end of its translation.");

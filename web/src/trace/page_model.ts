@@ -4,11 +4,11 @@ import type { Change } from "../model/changes";
 import { unpackWeights, type CarriedModel } from "../model/config";
 import { decode, GREEDY } from "../model/decode";
 import { logSumExp, row, type Tensor } from "../model/tensor";
-import { plain, trim, WordTokenizer } from "../model/tokenizer";
+import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
 import { characterName, Cleaner } from "../notes/cleaning";
-import { closeWords } from "../notes/close";
+import { sayUnknownWords, unknownWords } from "../notes/close";
 import { isStuck, judge } from "../notes/judging";
 import type { Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
@@ -24,7 +24,6 @@ export class PageModel implements Source {
   readonly transformer: Transformer;
   readonly tokenizer: WordTokenizer;
   private readonly cleaner: Cleaner;
-  private readonly close = new Map<string, string[]>();
 
   constructor(readonly carried: CarriedModel) {
     this.transformer = new Transformer(carried.model, unpackWeights(carried));
@@ -94,7 +93,7 @@ export class PageModel implements Source {
     };
     const trace = new Trace(records, arrays);
     const notes: Notes = {
-      words: this.unknownWords(encoded.words).map((word) => [word, this.closeTo(word)]),
+      words: target ? "" : sayUnknownWords(unknownWords(encoded.words, this.tokenizer), this.tokenizer),
       changed: Array.from(cleaned.changed, characterName),
       unknown: Array.from(cleaned.unknown, characterName),
       isLong: learned.most_characters > 0 && [...text].length > 1.5 * learned.most_characters,
@@ -107,16 +106,6 @@ export class PageModel implements Source {
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
     }
     return { text, trace, ...found, notes, milliseconds: performance.now() - started };
-  }
-
-  /** The words of a line that the vocabulary lacks, each once. */
-  private unknownWords(words: string[]): string[] {
-    return [...new Set(words.filter((word) => !this.tokenizer.has(word) && trim(word.slice(-1))).map(plain))];
-  }
-
-  private closeTo(word: string): string[] {
-    if (!this.close.has(word)) this.close.set(word, closeWords(word, this.tokenizer.words));
-    return this.close.get(word)!;
   }
 
   async measure(name: string, trace: Trace, layer: number): Promise<Measured> {
