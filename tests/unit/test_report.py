@@ -139,7 +139,7 @@ def test_report_of_whole_run_says_everything(run: Path) -> None:
     assert "pellucid train 'first run/recipe.toml' --out 'first run-again'" in words
     assert "here it was $WORDS" in words
     # Packed counts are for the model.
-    assert "oAAAA" not in page.words
+    assert "oAAAA" not in words
 
 
 def test_report_of_a_run_from_a_model_names_it_in_the_command(run: Path) -> None:

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from pellucid.text.cleaning import Cleaner, character_name
-from pellucid.text.learned import LearnedText
-from pellucid.text.outside import say_unknown_words
-
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.translate.results import Scored, Translation
@@ -51,6 +47,9 @@ def translation_record(
 
 def clean_line(bundle: Bundle, text: str) -> str:
     """Replace or drop the characters of a line that a model has not learned."""
+    from pellucid.text.cleaning import Cleaner
+    from pellucid.text.learned import LearnedText
+
     learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return Cleaner(learned.characters, bundle.tokenizer).clean(text).text
 
@@ -62,6 +61,9 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
         ``words`` that the vocabulary lacks as one phrase, the names of ``changed`` and ``unknown``
         characters, and ``isLong``.
     """
+    from pellucid.text.cleaning import character_name
+    from pellucid.text.outside import say_unknown_words
+
     notes = translator.examine(text, split=False)
     return {
         "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
