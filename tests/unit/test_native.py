@@ -312,9 +312,9 @@ def test_weights_that_are_not_finite_stay_with_pytorch() -> None:
     ("options", "fields", "reason"),
     [
         ({"strict": True}, {}, "strict"),
-        ({"beam": 4, "diverse_groups": 2}, {}, "diverse"),
-        ({"no_repeat_ngram": 2}, {}, "repetitions"),
-        ({"repetition_penalty": 1.5}, {}, "penalty"),
+        ({"beam": 4, "diverse_groups": 2}, {}, "diverse_groups"),
+        ({"no_repeat_ngram": 2}, {}, "no_repeat_ngram"),
+        ({"repetition_penalty": 1.5}, {}, "repetition_penalty"),
         ({}, {"required": ((5, 6),)}, "required"),
         ({}, {"forbidden": ((5, 6),)}, "forbidden"),
     ],

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import Part, arrays_of
@@ -189,7 +189,8 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     depth = getattr(model.config, f"num_{part}_layers")
     if model.config.is_recurrent:
         return [f"{part}.input", *(f"{part}.{layer}.recurrent.state" for layer in range(depth))]
-    last = "norm" if model.config.norm == "post" else "residual"
+    place = known_option(model.config, "norm", ("post", "pre", "none"))
+    last = "norm" if place == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
 
 

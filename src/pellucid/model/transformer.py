@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.attention.positions import position_rows
 from pellucid.attention.probe import Probe
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.errors import InputError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
@@ -56,11 +56,11 @@ class Stack(nn.Module):
 
     def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
-        kind = self.config.positions
-        if kind == "none":
+        if self.config.positions == "none":
             return None
-        if kind == "learned":
+        if self.config.positions == "learned":
             return self.positions.weight[start:end]
+        kind = known_option(self.config, "positions", ("sinusoidal", "sinusoidal_halves"))
         halves = kind == "sinusoidal_halves"
         return position_rows(start, end, like=like, halves=halves, max_length=self.max_length)
 
@@ -152,7 +152,8 @@ class Transformer(EncoderDecoder):
         """Combine look-ahead mask and padding; None if every row may see everything."""
         length = x_BTD.shape[1]
         mask = None if is_token_BT is None else padding_mask(is_token_BT)
-        if not self.config.look_ahead_mask or length == 1:  # The newest row may see all before it.
+        is_hidden = known_option(self.config, "look_ahead_mask", (True, False))
+        if not is_hidden or length == 1:  # The newest row may see all before it.
             return mask
         look_ahead_11LM = causal_mask(length, offset + length, device=x_BTD.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM

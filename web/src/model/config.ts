@@ -28,6 +28,28 @@ export interface ModelConfig {
   projections: "qkv" | "qk" | "none";
 }
 
+/** The values of a model's options that the page computes. Other fields must be numbers. */
+const COMPUTES: Record<string, readonly unknown[]> = {
+  architecture: ["transformer"],
+  norm: ["post", "pre", "none"],
+  activation: ["relu", "gelu", "swish"],
+  positions: ["sinusoidal", "sinusoidal_halves", "learned", "none"],
+  embedding_scale: ["sqrt", "none"],
+  projection_bias: [false, true],
+  tied_embeddings: ["all", "decoder", "none"],
+  residual: [true, false],
+  scale_scores: [true, false],
+  look_ahead_mask: [true, false],
+  projections: ["qkv", "qk", "none"],
+};
+
+/** Refuse a model with an option, or a value of one, that the page does not compute. */
+export function requireComputed(config: ModelConfig): void {
+  for (const [name, value] of Object.entries(config))
+    if (!(COMPUTES[name]?.includes(value) ?? typeof value === "number"))
+      throw new Error(`The page cannot run a model whose ${name} is ${String(value)}. Use the command line.`);
+}
+
 export interface TokenizerConfig {
   kind: string;
   normalization: "nfc" | "nfkc" | "none";

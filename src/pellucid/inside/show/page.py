@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.bundle import Bundle, shipped_name
+from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.errors import InputError
 from pellucid.inside.measures import MEASURES, measure
 from pellucid.inside.measures.agreement import on_words
@@ -137,23 +138,39 @@ MOST_BYTES = 64 * 2**20
 """The most bytes of numbers in a page that browsers open well."""
 
 
+_TOKENIZER = {
+    *("kind", "sharing", "normalization", "lowercase", "drop_punctuation"),
+    *("pad_id", "unk_id", "bos_id", "eos_id", "target_start_id"),
+}
+_DECODING = {
+    *("beam", "n_best", "length_penalty", "alpha", "diversity", "precision", "strict"),
+    *("max_length_ratio", "max_length_offset", "temperature", "top_k", "top_p", "epsilon", "seed"),
+}
+"""The settings that a page obeys, or that change nothing there; others must have their default."""
+
+
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
-    config = bundle.config
+    config, recorded = bundle.config, "The page shows a recorded sentence: it "
     if config.model.is_recurrent:
-        return (
-            "The page shows a recorded sentence: it runs Transformers itself, and this model is "
-            "recurrent."
-        )
+        return f"{recorded}runs Transformers itself, and this model is recurrent."
     if config.tokenizer.kind != "words":
         return (
-            "The page shows a recorded sentence: it runs models of whole words itself, and this "
-            "model cuts words into pieces."
+            f"{recorded}runs models of whole words itself, and this model cuts words into pieces."
         )
+    found = [
+        ("model", config.model, find_unlisted(config.model, AS_FIRST_BUILT)),
+        ("tokenizer", config.tokenizer, config.tokenizer.find_set(_TOKENIZER)),
+        ("decoding", config.decoding, config.decoding.find_set(_DECODING)),
+    ]
+    for section, values, name in found:
+        if name is not None:
+            value = getattr(values, name)
+            return f"{recorded}cannot run a model whose {section}.{name} is {value}."
     size = sum(4 * weight.numel() for weight in bundle.exact_model.state_dict().values())
     if size > MODEL_LIMIT:
         return (
-            f"The page shows a recorded sentence: it runs models of at most "
+            f"{recorded}runs models of at most "
             f"{MODEL_LIMIT // 2**20} MiB itself, and this one has {size / 2**20:.0f} MiB."
         )
     return ""
