@@ -7,7 +7,6 @@ package trains and decodes, and checks them against the real shapes.
 
 from __future__ import annotations
 
-import reprlib
 import textwrap
 from dataclasses import fields
 from typing import Any
@@ -55,34 +54,21 @@ def axes_of(name: str) -> str | None:
 
 
 class Brief:
-    """A dataclass with a short ``repr``: of arrays type and shape, of long collections the length.
+    """A dataclass with a short ``repr``: of arrays type and shape, of long tuples the length.
 
     The dataclass must be made with ``repr=False``, or it writes all that it holds.
     """
 
     def __repr__(self) -> str:
-        """Write the class and its fields, about two lines."""
+        """Write the class and its fields, in about two lines."""
         named: Any = self
-        written = (f"{one.name}={_SHORT.repr(getattr(self, one.name))}" for one in fields(named))
+        written = (f"{one.name}={_in_short(getattr(self, one.name))}" for one in fields(named))
         return f"{type(self).__name__}({', '.join(written)})"
 
 
-class _Short(reprlib.Repr):
-    """Writes values in few letters."""
-
-    def repr_ndarray(self, array: Any, level: int) -> str:
-        return f"{array.dtype} {tuple(array.shape)}"
-
-    repr_Tensor = repr_ndarray
-
-    def repr_float(self, number: float, level: int) -> str:
-        return f"{number:.4g}"
-
-    def repr_tuple(self, values: tuple[Any, ...], level: int) -> str:
-        return f"<{len(values)} items>" if len(values) > 3 else super().repr_tuple(values, level)
-
-    def repr_instance(self, value: Any, level: int) -> str:
-        return textwrap.shorten(str(value), 60, placeholder=" ...")
-
-
-_SHORT = _Short()
+def _in_short(value: Any) -> str:
+    if getattr(value, "ndim", 0):
+        return f"{value.dtype} {tuple(value.shape)}"
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"<{len(value)} items>"
+    return textwrap.shorten(str(value), 60, placeholder=" ...")

@@ -20,9 +20,8 @@ def as_tensor(matrix: Any, what: str, device: torch.device | None = None) -> Ten
     """
     try:
         tensor = torch.as_tensor(matrix, device=device)
-        if tensor.is_complex():
+        if torch.promote_types(tensor.dtype, torch.float16).is_complex:  # fails for odd types
             raise TypeError("complex numbers cannot be ordered")
-        torch.promote_types(tensor.dtype, torch.float16)  # fails for types that do not mix
         return tensor
     except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(
@@ -32,10 +31,7 @@ def as_tensor(matrix: Any, what: str, device: torch.device | None = None) -> Ten
 
 
 def as_floats(**matrices: Any) -> list[Tensor]:
-    """Convert all to the widest floating type among them; whole numbers count as float32.
-
-    They are moved to the device of the first one that is a tensor.
-    """
+    """Convert all to the widest floating type, or else float32, on the device of a tensor."""
     device = next((one.device for one in matrices.values() if isinstance(one, Tensor)), None)
     tensors = [as_tensor(matrix, what, device) for what, matrix in matrices.items()]
     types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]

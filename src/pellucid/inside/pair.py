@@ -200,9 +200,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
     Raises:
         InputError: it has no method ``see``, or a site does not exist.
     """
-    if probe is None:
-        return
-    if not callable(getattr(probe, "see", None)):
+    if probe is not None and not callable(getattr(probe, "see", None)):
         raise InputError(
             "A probe must have a method see(site, stage, tensor), but is a "
             f"{type(probe).__name__}. Wrap changes: Changes(parse_change('cut decoder.0.cross.0'))."

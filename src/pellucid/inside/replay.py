@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention import stages
-from pellucid.attention.probe import Probe, fitted
+from pellucid.attention.probe import Probe
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import (
@@ -29,6 +29,7 @@ from pellucid.inside.pair import (
     recurrent_attention_at,
 )
 from pellucid.inside.traces import Trace
+from pellucid.machine.replacement import fitted
 from pellucid.model import EncoderDecoder
 
 Keep = Callable[[str, np.ndarray], None]
@@ -119,9 +120,8 @@ def replay(
 
 
 _REPLACED_NOTHING = (
-    "The probe replaced nothing: the trace is that of the unchanged model. Compare the sites and "
-    "stages in its method see with the names of a trace's arrays, such as encoder.0.self.weights, "
-    "and return the changed tensor."
+    "The probe replaced nothing: the trace is that of the unchanged model. Compare its sites and "
+    "stages with the names of a trace's arrays, and return the changed tensor."
 )
 
 

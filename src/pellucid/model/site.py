@@ -36,17 +36,9 @@ class Site:
         return self.probe is not None and is_watched(self.probe, self.name)
 
     def show(self, stage: str, tensor: Tensor, *, is_shared: bool = False) -> Tensor:
-        """Hand a result to the probe, if any; return the result or the probe's replacement.
-
-        Args:
-            stage: its name.
-            tensor: the result.
-            is_shared: True if a table, a cache or a residual connection holds the same numbers:
-                the probe gets a copy, so that changing it in place reaches nothing else.
-        """
-        if is_shared and self.probe is not None:
-            tensor = tensor.clone()
-        return show(self.probe, self.name, stage, tensor)
+        """Hand a result to the probe, or a copy of one that something else shares; return it."""
+        is_copied = is_shared and self.probe is not None
+        return show(self.probe, self.name, stage, tensor.clone() if is_copied else tensor)
 
     def drop(self, tensor: Tensor) -> Tensor:
         """Apply dropout to a sub-layer's output, or to the input of a stack."""

@@ -49,8 +49,7 @@ class Stack(nn.Module):
         x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
         positions_LD = self.positions_of(offset, end, like=x_BLD)
         if positions_LD is not None:
-            positions_BLD = positions_LD.expand_as(x_BLD)
-            x_BLD = x_BLD + site.show("positions", positions_BLD, is_shared=True)
+            x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD), is_shared=True)
         # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 

@@ -68,17 +68,15 @@ class TraceData:
 
     def __repr__(self) -> str:
         """Name the model and the pair, and count the arrays, in about two lines."""
-        size = sum(array.nbytes for array in self.arrays.values()) / 2**20
+        model = f"{self.model.get('name')} {str(self.model.get('model_hash'))[:8]}"
         source, target = (
             textwrap.shorten(" ".join(tokens), 50, placeholder=" …")
             for tokens in (self.source_tokens, self.predicted_tokens)
         )
-        names = list(self.arrays)
-        name, model_hash = (str(self.model.get(key, ""))[:20] for key in ("name", "model_hash"))
-        return (
-            f"{type(self).__name__}({name} {model_hash[:8]}, {source!r} → {target!r}, "
-            f"{len(names)} arrays, {' … '.join([*names[:1], *names[1:][-1:]])}, {size:.1f} MiB)"
-        )
+        ends = " … ".join([*self.arrays][:: max(1, len(self.arrays) - 1)])
+        size = sum(array.nbytes for array in self.arrays.values()) / 2**20
+        held = f"{len(self.arrays)} arrays, {ends}, {size:.1f} MiB"
+        return f"{type(self).__name__}({model}, {source!r} → {target!r}, {held})"
 
     def get(self, name: str) -> np.ndarray:
         """Get one array by its name.

@@ -36,6 +36,8 @@ MOST_DOTS = 12_000_000
 _DOTS_OF_WORD = 4
 """The fewest dots of a cell whose row and column have words."""
 
+_NO_WORDS = "Too many words to write: they are in the trace's file."
+_OF_BLOCKS = "More cells than dots: each dot shows the number farthest from 0 among its cells."
 READS_PREDICTS = ("reads", "predicts")
 FAINT = "#6b6b6b"
 _SINE = 0.87  # of 60 degrees, the angle of the columns' words
@@ -53,7 +55,7 @@ class MapPanel:
         forbidden_LM: True for each cell that the mask forbids; it has no number.
         limit: the end of the signed scale; None for weights from 0 to 1.
         title: written above the panel.
-        block: the rows and columns that each cell stands for, see `reduced`.
+        notes: sentences about what it leaves out, see `reduced`.
     """
 
     cells_LM: np.ndarray
@@ -63,7 +65,7 @@ class MapPanel:
     forbidden_LM: np.ndarray | None = None
     limit: float | None = None
     title: str = ""
-    block: tuple[int, int] = (1, 1)
+    notes: tuple[str, ...] = ()
 
     @property
     def scale(self) -> tuple[Colormap, Normalize]:
@@ -71,15 +73,6 @@ class MapPanel:
         if self.limit is None:
             return ONE_WAY, Normalize(0, 1)
         return SIGNED, Normalize(-self.limit, self.limit)
-
-    @property
-    def notes(self) -> list[str]:
-        """Sentences about what the panel leaves out."""
-        found = [] if self.rows else ["Too many words to write: they are in the trace's file."]
-        if max(self.block) > 1:
-            block = " × ".join(map(str, self.block))
-            found.append(f"Each dot shows the number farthest from 0 in a block of {block} cells.")
-        return found
 
     @property
     def texts(self) -> list[str]:
@@ -153,8 +146,9 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
         count: the number of maps in the figure.
     """
     dots = _dots_of_cell(panel, count)
-    if dots < _DOTS_OF_WORD:
-        panel = replace(panel, rows=(), columns=(), predicted=None)
+    if dots >= _DOTS_OF_WORD:
+        return panel
+    panel = replace(panel, rows=(), columns=(), predicted=None, notes=(_NO_WORDS,))
     if dots >= 1:
         return panel
     shape = panel.cells_LM.shape
@@ -171,7 +165,7 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
         panel,
         cells_LM=np.where(-low_LM > high_LM, low_LM, high_LM),
         forbidden_LM=reduce(np.logical_and, hidden_LM),
-        block=(math.ceil(shape[0] / sizes[0]), math.ceil(shape[1] / sizes[1])),
+        notes=(_NO_WORDS, _OF_BLOCKS),
     )
 
 
