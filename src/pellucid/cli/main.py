@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from pellucid.cli.ending import end_output, prepare_output, report
 from pellucid.cli.stopping import Stopping
+from pellucid.machine.hardware import limit_threads
 from pellucid.machine.waiting import bound_spinning
 
 
@@ -39,6 +40,7 @@ def run(arguments: Sequence[str]) -> int:
     try:
         prepare_output()
         bound_spinning()
+        limit_threads()
         # Imported late, so that Ctrl-C while Python loads the library ends without a traceback.
         from pellucid.cli.app import dispatch
 

@@ -11,7 +11,7 @@ import typer
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Json, To, described
+from pellucid.cli.options import Json, Threads, To, described
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def evaluate(
     tokenize: str | None = None,
     no_normalize: bool = False,
     json: Json = False,
+    threads: Threads = None,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
@@ -71,6 +72,8 @@ def evaluate(
     files = _choose_given(model, source=source, hypothesis=hypothesis)
     if to is not None and model is None:
         raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
+    if threads is not None and model is None:
+        warn("--threads has no effect without MODEL, which translates.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
@@ -81,6 +84,7 @@ def evaluate(
     from pellucid.evaluate.corpus import compare, evaluate_corpus
     from pellucid.evaluate.form import AS_IT_IS, NFC, Form
     from pellucid.evaluate.statistics import Scoring
+    from pellucid.machine.hardware import use_threads
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {
@@ -91,6 +95,7 @@ def evaluate(
     }
     errors: list[str] = []
     if model is not None:
+        use_threads(threads)
         columns["--hypothesis"], errors, codes = translate_all(model, columns["--source"], to=to)
         if codes:
             warn(codes)
