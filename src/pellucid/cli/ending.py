@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
+import locale
 import os
 import signal
 import sys
@@ -17,6 +19,7 @@ from pellucid.errors import (
     make_printable,
     shorten,
 )
+from pellucid.terminal.text import TerminalOutput, replace_letters
 
 
 class _Closed(io.TextIOBase):
@@ -31,6 +34,9 @@ class _Closed(io.TextIOBase):
 def prepare_output() -> None:
     r"""Make standard output UTF-8 with ``\n`` line ends, whatever the locale says.
 
+    A terminal gets its own encoding, and readable letters in the place of those that it lacks. What
+    a model or a file holds must not steer it: control characters are shown.
+
     If standard output is closed, writing to it is an error. If standard error is closed, what is
     written to it is lost.
     """
@@ -40,7 +46,13 @@ def prepare_output() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        codecs.register_error("letters", replace_letters)
+        sys.stdout.reconfigure(encoding="utf-8", errors="letters", newline="\n")
+        if sys.stdout.isatty():
+            with contextlib.suppress(LookupError):
+                asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+                sys.stdout.reconfigure(encoding=asked or locale.getencoding(), errors="letters")
+            sys.stdout = TerminalOutput(sys.stdout)  # type: ignore[assignment]
 
 
 def _occupy_standard_descriptors() -> None:

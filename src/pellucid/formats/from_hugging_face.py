@@ -44,8 +44,8 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """Read a MarianMT model with its tokenizer.
 
     Args:
-        folder: contains ``config.json``, ``model.safetensors`` or its parts and index, ``source.spm``, ``target.spm``,
-            ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
+        folder: contains ``config.json``, ``model.safetensors`` or its parts and their index,
+            ``source.spm``, ``target.spm``, ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
             ``generation_config.json``.
 
     Raises:
