@@ -45,8 +45,8 @@ def import_hugging_face(folder: Path) -> ImportedModel:
 
     Args:
         folder: contains ``config.json``, ``model.safetensors`` or its parts and their index,
-            ``source.spm``, ``target.spm``, ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
-            ``generation_config.json``.
+            ``source.spm``, ``target.spm``, ``vocab.json``, and perhaps ``target_vocab.json``,
+            ``tokenizer_config.json`` and ``generation_config.json``.
 
     Raises:
         BundleError: the folder is damaged, incomplete, or of another architecture.
