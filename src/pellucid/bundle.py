@@ -18,6 +18,7 @@ from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import (
+    expand_home,
     hash_bytes,
     hash_file,
     new_folder,
@@ -138,7 +139,7 @@ def resolve_model(name: str | Path) -> Path:
     """
     if name in SHIPPED:
         return Path(str(files("pellucid") / "models" / str(name)))
-    folder = Path(name).expanduser()
+    folder = Path(expand_home(name))
     with reading(folder):
         for candidate in (folder, folder / "bundle"):
             if (candidate / MANIFEST).is_file() or read_kind(candidate) == "ours":
@@ -149,15 +150,12 @@ def resolve_model(name: str | Path) -> Path:
         raise BundleError(
             f"MODEL must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
         )
-    hint = "use the word demo for the small model that comes with pellucid."
+    hub = ""
     if re.fullmatch(r"https?:.*|[\w.-]+/[\w.-]+", str(name)):
-        hint = (
-            "if that is a model of the Hugging Face hub, download its folder and run: "
-            "pellucid convert FOLDER --out NAME."
-        )
+        hub = " Download a model of the Hugging Face hub first: pellucid convert FOLDER reads it."
     raise InputFileNotFoundError(
-        f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. "
-        f"Check the name, or {hint}"
+        f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. Check the "
+        f"name, or use the word demo for the small model that comes with pellucid.{hub}"
     )
 
 

@@ -1,14 +1,12 @@
 """What is given in the place of a model: other programs' models, their parts, text, and runs.
 
-``foreign.toml`` has the kinds. Only names and the beginnings of files are looked at, and nothing in
-them is unpickled or run.
+``foreign.toml`` has the kinds. Only names and the ends of files are looked at, and nothing in them
+is unpickled or run.
 """
 
 from __future__ import annotations
 
 import re
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from importlib.resources import files
@@ -18,8 +16,8 @@ from shlex import quote
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.files import reading
 
-_BEGINNING = 1 << 20
-"""Bytes of a file that are looked at."""
+_END = 1 << 20
+"""Bytes of a file that are looked at, from its beginning and from its end."""
 
 
 def identify(path: Path) -> tuple[str, str]:
@@ -54,7 +52,7 @@ def read_kind(folder: Path) -> str:
     """Read the kind of model that a folder's config.json names; ``ours``, or empty if none."""
     with suppress(OSError, ValueError):
         if (folder / "config.json").is_file():
-            values = read_json_text(_read_beginning(folder / "config.json"))
+            values = read_json_text(_read_ends(folder / "config.json"))
             if isinstance(values, dict):
                 is_ours = {"model", "tokenizer"} <= values.keys()
                 return "ours" if is_ours else str(values.get("model_type") or "")
@@ -68,21 +66,14 @@ def _describe(path: Path) -> Iterator[str]:
         names = sorted(f"\n/{one.name}/" if one.is_dir() else f"\n/{one.name}" for one in shown)
         yield "".join(["folder", *names, "\n" if names else ""])
         yield f"kind {kind}\n" if (kind := read_kind(path)) else ""
-    elif not path.is_file():
-        yield f"file /{path.name}\n"
-    elif not zipfile.is_zipfile(path):
-        yield f"file /{path.name}\n{_read_beginning(path).decode('latin-1')}"
     else:
-        yield f"zip /{path.name}\n"
-        damaged = (OSError, ValueError, RuntimeError, EOFError, zipfile.BadZipFile, zlib.error)
-        with suppress(*damaged), zipfile.ZipFile(path) as archive:
-            for name in archive.namelist():
-                yield f"/{name}\n"
-                if name.endswith("data.pkl"):
-                    with archive.open(name) as stream:
-                        yield stream.read(_BEGINNING).decode("latin-1")
+        yield f"file /{path.name}\n"
+        yield _read_ends(path).decode("latin-1") if path.is_file() else ""
 
 
-def _read_beginning(path: Path) -> bytes:
+def _read_ends(path: Path) -> bytes:
+    """Read a file's beginning and its end, where a zip archive lists its files."""
     with path.open("rb") as stream:
-        return stream.read(_BEGINNING)
+        beginning = stream.read(_END)
+        stream.seek(max(_END, path.stat().st_size - _END))
+        return beginning + stream.read()

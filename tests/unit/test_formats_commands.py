@@ -172,7 +172,7 @@ BROKEN: dict[str, tuple[Change, str]] = {
     "pickles alone": (only_pickled_shards, "can run hidden code"),
     "no map of shards": (change_index(lambda _: [1]), "weight_map must name"),
     "an empty map of shards": (change_index(dict.clear), "weight_map must name"),
-    "a shard is missing": (lose_shard, f"must contain {NAMES[1]}"),
+    "a shard is missing": (lose_shard, "No such file"),
     "a shard outside": (
         change_index(lambda places: places.update({QUERY: f"../model/{NAMES[0]}"})),
         "weight_map must name",

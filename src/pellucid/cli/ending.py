@@ -11,6 +11,8 @@ import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 from pellucid.errors import (
     OutputError,
@@ -52,7 +54,7 @@ def prepare_output() -> None:
             with contextlib.suppress(LookupError):
                 asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
                 sys.stdout.reconfigure(encoding=asked or locale.getencoding(), errors="letters")
-            sys.stdout = TerminalOutput(sys.stdout)  # type: ignore[assignment]
+            sys.stdout = TerminalOutput(sys.stdout)
 
 
 def _occupy_standard_descriptors() -> None:
@@ -62,6 +64,25 @@ def _occupy_standard_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+@contextlib.contextmanager
+def drawing_folder() -> Iterator[None]:
+    """Give Matplotlib a temporary folder for its lists of fonts if the user has none to write in.
+
+    Otherwise it would make one itself, say so, and leave it behind.
+    """
+    home = Path(os.path.expanduser(os.environ.get("XDG_CONFIG_HOME") or "~/.config"))  # noqa: PTH111
+    nearest = next(one for one in (home, *home.parents, Path()) if os.path.lexists(one))
+    with contextlib.ExitStack() as stack:
+        if "MPLCONFIGDIR" not in os.environ and not os.access(nearest, os.W_OK):
+            from tempfile import TemporaryDirectory
+
+            with contextlib.suppress(OSError):  # No folder can be written.
+                folder = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
+                os.environ["MPLCONFIGDIR"] = folder
+                stack.callback(os.environ.pop, "MPLCONFIGDIR")
+        yield
 
 
 def note(line: str) -> None:

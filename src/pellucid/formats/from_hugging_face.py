@@ -28,6 +28,7 @@ from pellucid.model.unowned import rows_of_zeros, silence_logits
 
 WEIGHTS = "model.safetensors"
 INDEX = f"{WEIGHTS}.index.json"
+SUFFIX = ".safetensors"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 SIDES = {
     "embedding.weight": "source",
@@ -116,20 +117,16 @@ def _read_tensors(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
 def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Read weights that an index spreads over files of the same folder, each tensor once."""
     index = folder / INDEX
-    places = read_json(index).get("weight_map")
-    names = set(places.values()) if isinstance(places, dict) and _are_names(places) else set()
-    if not isinstance(places, dict) or not names:
+    found = read_json(index).get("weight_map")
+    places = found if isinstance(found, dict) else {}
+    names = sorted(set(map(str, places.values())))
+    if not names or any(Path(one).name != one or not one.endswith(SUFFIX) for one in names):
         raise BundleError(
-            f"weight_map must name a .safetensors file of the folder for each tensor, but does not "
+            f"weight_map must name a {SUFFIX} file of the folder for each tensor, but does not "
             f"({index}). Take the file from where the model comes from."
         )
     tensors: dict[str, Tensor] = {}
-    for name in sorted(names):
-        if not (folder / name).is_file():
-            raise BundleError(
-                f"The folder must contain {name}, which {INDEX} names, but does not ({folder}). "
-                "Copy the whole folder."
-            )
+    for name in names:
         shard = read_tensors(folder / name)
         if wrong := sorted({one for one, place in places.items() if place == name} ^ shard.keys()):
             raise BundleError(
@@ -137,14 +134,7 @@ def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
                 f"in one of the two ({folder}). The files belong to different models."
             )
         tensors |= shard
-    return tensors, (INDEX, *sorted(names))
-
-
-def _are_names(places: Mapping[str, Any]) -> bool:
-    return all(
-        isinstance(name, str) and Path(name).name == name and name.endswith(".safetensors")
-        for name in places.values()
-    )
+    return tensors, (INDEX, *names)
 
 
 def _find_tables(

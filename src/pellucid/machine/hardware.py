@@ -69,24 +69,10 @@ def use_threads(threads: int | None) -> None:
     """
     if "torch" in sys.modules:
         set_threads(threads)
-    else:
-        plan_threads(threads)
-
-
-def plan_threads(threads: int | None) -> int:
-    """Choose the number of threads for code that needs no PyTorch.
-
-    None keeps the number that was planned before, if any.
-
-    Returns:
-        The number of threads that will be used.
-
-    Raises:
-        ConfigurationError: fewer than one, or more than a thousand.
-    """
-    if threads is not None or not _planned:
-        _planned[:] = [default_threads() if threads is None else _bound_threads(threads)]
-    return _planned[0]
+    elif threads is not None:
+        _planned[:] = [_bound_threads(threads)]
+    elif not _planned:
+        _planned[:] = [default_threads()]
 
 
 def limit_threads() -> None:
@@ -95,7 +81,8 @@ def limit_threads() -> None:
     Works only before PyTorch is imported, because libgomp reads the environment when it loads.
     """
     if "torch" not in sys.modules:
-        os.environ["OMP_NUM_THREADS"] = str(plan_threads(None))
+        use_threads(None)
+        os.environ["OMP_NUM_THREADS"] = str(threads_in_use())
 
 
 def default_threads(root: Path = Path("/")) -> int:
@@ -122,15 +109,6 @@ def _bound_threads(threads: int) -> int:
             f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
         )
     return min(threads, num_processors())
-
-
-def hand_over_threads() -> None:
-    """Set the planned number of threads in PyTorch, which was just imported.
-
-    Errors are those of `set_threads`.
-    """
-    if planned := _planned[:1]:
-        set_threads(planned[0])
 
 
 def threads_in_use() -> int:

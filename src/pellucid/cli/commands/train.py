@@ -226,6 +226,6 @@ def find_recipe(name: str) -> tuple[Path, Path]:
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve a data folder from the command line against the current folder, not the recipe's."""
     data = dict(values["data"])
-    if not str(data["folder"]).startswith("$"):
+    if not str(data["folder"]).startswith(("$", "~/")):
         data["folder"] = str(Path.cwd() / str(data["folder"]))
     return {**values, "data": data}
