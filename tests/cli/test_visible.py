@@ -187,7 +187,7 @@ def test_terminal_shows_what_a_vocabulary_would_make_it_do(tmp_path: Path) -> No
     for arguments in (("translate", "--json"), ("inspect", "--vocabulary", "--json")):
         code, shown = on_terminal(arguments[0], str(folder), *arguments[1:], env=env, stdin=line)
         assert code == 0
-        assert is_harmless(shown.decode().replace("\r\n", "\n"))
+        assert not set("\x1b\x07\x9b\u202e") & set(shown.decode())
 
 
 def test_terminal_without_a_letter_gets_a_readable_one() -> None:

@@ -340,12 +340,12 @@ TWICE = (
 @pytest.mark.parametrize(
     "data",
     [
-        header(b"[" * 200_000), header(b'{"a":' * 100_000), header(b'{"__metadata__":' + b"[" * 999),
+        header(b"[" * 200_000), header(b'{"a":' * 100_000), header(b'{"a":' + b"[" * 999),
         header([]), header(3), header("x"), header(None), header({}, length=2**63),
-        header({}, length=10**9), b"", b"123", header(b"\xff"), header(b'{"a": NaN}'), header(TWICE),
+        header({}, length=10**9), b"", b"123", header(b"\xff"), header(TWICE),
         header(entry(shape=[10**30])), header(entry(shape=[-1, -1])), header(entry(shape={})),
         header(entry(data_offsets=[10**30, 10**30 + 4])), header(entry(data_offsets=[-4, 0])),
-        header(entry(data_offsets="ab")), header(entry(data_offsets=[0])), header(entry(dtype=None)),
+        header(entry(data_offsets="ab")), header(entry(data_offsets=[0])), header(entry(dtype=3)),
         header(entry(dtype=[])), header(entry(dtype="X")), header({**entry(), "b": entry()["a"]}),
         header(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,4]}}'),
     ],
