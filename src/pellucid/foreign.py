@@ -72,7 +72,7 @@ def _describe(path: Path) -> Iterator[str]:
 
 
 def _read_ends(path: Path) -> bytes:
-    """Read a file's beginning and its end, where a zip archive lists its files."""
+    """Read a file's beginning and its end, which lists the files of a zip archive."""
     with path.open("rb") as stream:
         beginning = stream.read(_END)
         stream.seek(max(_END, path.stat().st_size - _END))

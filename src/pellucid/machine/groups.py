@@ -53,7 +53,7 @@ def find_quota(root: Path) -> int | None:
 
 def _quota_of(group: Path) -> int | None:
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
-        with suppress(OSError, ValueError):  # "max" is no limit, as is -1.
+        with suppress(OSError, ValueError):  # "max" and -1 mean unlimited.
             quota, period = map(int, " ".join((group / name).read_text() for name in names).split())
             if quota > 0 and period > 0:
                 return -(-quota // period)

@@ -119,7 +119,7 @@ def replace_letters(error: UnicodeError) -> tuple[str, int]:
     """Replace what an encoding lacks, one letter for one: as an error handler of `codecs`.
 
     A letter loses its accents, a sign becomes a similar one, and others a question mark. Half of
-    a surrogate pair, which is no letter, becomes an escape.
+    a surrogate pair becomes an escape.
     """
     if not isinstance(error, UnicodeEncodeError):
         raise error
