@@ -70,10 +70,7 @@ def evaluate(
     interval and the signature that says how it was computed.
     """
     files = _choose_given(model, source=source, hypothesis=hypothesis)
-    if to is not None and model is None:
-        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
-    if threads is not None and model is None:
-        warn("--threads has no effect without MODEL, which translates.")
+    _prepare_model(model, to, threads)
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
@@ -84,7 +81,6 @@ def evaluate(
     from pellucid.evaluate.corpus import compare, evaluate_corpus
     from pellucid.evaluate.form import AS_IT_IS, NFC, Form
     from pellucid.evaluate.statistics import Scoring
-    from pellucid.machine.hardware import use_threads
 
     _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
     how: dict[str, Any] = {
@@ -95,7 +91,6 @@ def evaluate(
     }
     errors: list[str] = []
     if model is not None:
-        use_threads(threads)
         columns["--hypothesis"], errors, codes = translate_all(model, columns["--source"], to=to)
         if codes:
             warn(codes)
@@ -121,6 +116,17 @@ def evaluate(
     said = _to_json(evaluation, comparison, kept) if json else _to_text(evaluation, comparison)
     sys.stdout.write(said)
     return 2 if errors else 0
+
+
+def _prepare_model(model: str | None, to: str | None, threads: int | None) -> None:
+    """Set the threads of the model, or refuse the options that need one."""
+    from pellucid.machine.hardware import use_threads
+
+    if to is not None and model is None:
+        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
+    if threads is not None and model is None:
+        warn("--threads has no effect without MODEL, which translates.")
+    use_threads(threads)
 
 
 def _choose_given(
