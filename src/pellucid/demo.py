@@ -29,6 +29,7 @@ from pellucid.inside.show.terminal import draw_row
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.machine.hardware import describe_machine
+from pellucid.terminal.text import styled_output
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.words import JOINER
 from pellucid.train.loop import train
@@ -197,7 +198,7 @@ def _show_pronoun(findings: _Findings) -> None:
     row = row_of_piece(trace, findings.examples[index].pronouns[0].target)
     if row is None:
         return
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(file=styled_output(), highlight=False, markup=False, emoji=False)
     source = findings.translations[index].source
     console.print(f"\nCross-attention weights, in percent, for: {source}")
     for line in draw_row(trace, row):

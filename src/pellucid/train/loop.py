@@ -17,6 +17,7 @@ from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
     leave_lasting_objects,
+    set_threads,
     some_threads,
 )
 from pellucid.machine.precision import METRIC, read_precisions
@@ -119,6 +120,7 @@ def train(
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
         SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
     """
+    set_threads(None)
     check_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
     if recipe.training.tensorboard:

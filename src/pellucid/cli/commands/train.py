@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Changes, described
+from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def train(
     model: str | None = None,
     worst: int | None = None,
     json: bool = False,
+    threads: Threads = None,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe; the same command again resumes.
@@ -56,6 +57,9 @@ def train(
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
+    from pellucid.machine.hardware import use_threads
+
+    use_threads(threads)
     path, folder = find_recipe(recipe)
     values = recipe_values(path, changes or ())
     if check:
@@ -222,6 +226,6 @@ def find_recipe(name: str) -> tuple[Path, Path]:
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve a data folder from the command line against the current folder, not the recipe's."""
     data = dict(values["data"])
-    if not str(data["folder"]).startswith("$"):
+    if not str(data["folder"]).startswith(("$", "~/")):
         data["folder"] = str(Path.cwd() / str(data["folder"]))
     return {**values, "data": data}
