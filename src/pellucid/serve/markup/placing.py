@@ -1,53 +1,33 @@
 """The tags of a segment, put into its translation by the links between words.
 
-Every character of the translation gets the elements that its source word is in. Where the order of
-words has changed, an element is closed and opened again. No tag is lost: an element whose words
-have no translation is put, without text, after the translation of the word before it.
+Every character of the translation gets the elements that its source word is in. What is equal stays
+equal: where a word, its signs or the gap between two words are the same in both texts, borders are
+kept letter by letter. Where the order of words has changed, an element is closed and opened again.
+No tag is lost: an element whose words have no translation is put, without text, after the
+translation of the word before it. Everything is linear in the length of the texts.
 """
 
 from __future__ import annotations
 
-import html
-import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from itertools import pairwise
 
-from pellucid.serve.markup.reading import Element, Segment
+from pellucid.serve.markup.segments import Segment
+from pellucid.serve.markup.words import (
+    Atom,
+    cut_atoms,
+    find_copies,
+    find_letters,
+    find_text,
+    find_words,
+    fold,
+)
+from pellucid.serve.markup.writing import Chain, Places, Writer, common
 
-_ID = re.compile(r"""\sid\s*=\s*(?:"[^"]*"|'[^']*'|[^\s>]+)""", re.IGNORECASE)
-
-Chain = tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class _Word:
-    """A word in a text.
-
-    Attributes:
-        start: the place of its first character.
-        first: the place of its first letter or digit; ``start`` if it has none.
-        last: the place after its last letter or digit; ``end`` if it has none.
-        end: the place after its last character.
-    """
-
-    start: int
-    first: int
-    last: int
-    end: int
-
-
-def place_tags_around(segment: Segment, translation: str) -> str:
-    """Put the tags back that stand around the whole text, if no others are in it.
-
-    Args:
-        segment: does not need links.
-        translation: of its text.
-    """
-    every = tuple(range(len(segment.elements)))
-    chains = [every] * len(translation)
-    return _Output(segment, translation, chains, [], []).write()
+_MANY = 1000
+"""Letters of a word that decide which elements it is in."""
 
 
 def place_tags(
@@ -62,158 +42,262 @@ def place_tags(
     Args:
         segment: the text and its tags.
         translation: of the text.
-        source_words: the words of the text that links count, in order.
+        source_words: the words of the text that links count, in order; none if all tags stand
+            around the text.
         target_words: those of the translation.
         links: pairs of a source word and a target word.
 
     Returns:
         The translation as HTML.
     """
-    sources = _find_words(segment.text, source_words)
-    targets = _find_words(translation, target_words)
-    if sources is None or targets is None:
-        sources, targets, links = [], [], ()
-    chains_of_source = _chains_of_text(segment, sources)
-    linked = _choose_links(links, len(targets), chains_of_source, sources)
-    chains = _chains_of_translation(
-        translation, sources, targets, linked, chains_of_source, segment
-    )
-    chains = _keep_one_copy(segment, chains)
-    ends = _ends_of_sources(linked, targets, len(sources))
-    return _Output(segment, translation, chains, ends, sources).write()
-
-
-def _find_words(text: str, words: Sequence[str]) -> list[_Word] | None:
-    """Find the words of a text in it; None if one is missing."""
-    found, place = [], 0
-    for word in words:
-        start = text.find(word, place)
-        if start < 0:
-            return None
-        place = start + len(word)
-        letters = [start + k for k, character in enumerate(word) if character.isalnum()]
-        first, last = (letters[0], letters[-1] + 1) if letters else (start, place)
-        found.append(_Word(start, first, last, place))
-    return found
-
-
-def _chains_of_text(segment: Segment, words: Sequence[_Word]) -> list[Chain]:
-    """Find the elements around each character of a segment's text.
-
-    An element that holds less than half of every word that it touches gets the whole words.
-    """
-    chains: list[list[int]] = [[] for _ in segment.text]
-    starts = [word.start for word in words]
-    for number, one in enumerate(segment.elements):
-        start, end = one.start, one.end
-        place = max(0, bisect_right(starts, start) - 1)
-        own = []
-        while place < len(words) and words[place].start < end:
-            if words[place].end > start:
-                own.append(words[place])
-            place += 1
-        if own and not any(
-            _overlap(word, start, end) * 2 >= word.last - word.first for word in own
-        ):
-            start, end = min(start, own[0].first), max(end, own[-1].last)
-        for character in range(start, end):
-            chains[character].append(number)
-    known: dict[Chain, Chain] = {}
-    for chain in map(tuple, chains):
-        if chain not in known:
-            known[chain] = _in_order(segment.elements, chain)
-    return [known[tuple(chain)] for chain in chains]
-
-
-def _overlap(word: _Word, start: int, end: int) -> int:
-    return min(word.last, end) - max(word.first, start)
-
-
-def _in_order(elements: Sequence[Element], chain: Sequence[int]) -> Chain:
-    """Add the parents of each element, which come before it."""
-    whole = {number for one in chain for number in (*elements[one].parents, one)}
-    return tuple(sorted(whole, key=lambda number: (len(elements[number].parents), number)))
-
-
-def _chain_of_word(chains: Sequence[Chain], word: _Word) -> Chain:
-    """Return the elements that most of a word's letters are in."""
-    counts = Counter(chains[word.first : word.last])
-    return max(counts, key=lambda chain: (counts[chain], len(chain)), default=())
-
-
-def _choose_links(
-    links: Sequence[tuple[int, int]],
-    num_targets: int,
-    chains: Sequence[Chain],
-    sources: Sequence[_Word],
-) -> list[int | None]:
-    """Choose one source word for each target word: of several, one in the most common elements."""
-    by_target: list[list[int]] = [[] for _ in range(num_targets)]
+    text = segment.text
+    sources, targets = find_words(text, source_words), find_words(translation, target_words)
+    by_source: list[list[int]] = [[] for _ in sources]
+    by_target: list[list[int]] = [[] for _ in targets]
     for source, target in links:
+        by_source[source].append(target)
         by_target[target].append(source)
-    chosen: list[int | None] = []
-    for candidates in by_target:
-        counts = Counter(_chain_of_word(chains, sources[one]) for one in candidates)
-        best = max(
-            candidates,
-            key=lambda one: (counts[_chain_of_word(chains, sources[one])], -one),
-            default=None,
-        )
-        chosen.append(best)
-    return chosen
+    copies = find_copies(segment, translation, sources, targets, by_source)
+    own = [(*find_text(text, one), n) for n, one in enumerate(segment.elements) if one.is_copy]
+    source_atoms = cut_atoms(text, sources, own)
+    found = sorted((start, end, number) for number, (start, end) in copies.items())
+    target_atoms = cut_atoms(translation, targets, found)
+    chains = _Chains(segment, source_atoms)
+    chosen = [
+        _choose(candidates, targets[number], sources, chains, translation)
+        for number, candidates in enumerate(by_target)
+    ]
+    partners = _pair(text, translation, source_atoms, target_atoms, chosen)
+    of_characters, reached = _Placing(chains, translation, target_atoms, partners).place()
+    places = Places(text, translation, source_atoms, target_atoms, partners, reached)
+    return Writer(segment, translation, of_characters, places, set(copies)).write()
 
 
-def _common(first: Chain, second: Chain) -> Chain:
-    """Return the elements that two places share, from the outermost on."""
-    shared = 0
-    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
-        shared += 1
-    return first[:shared]
+class _Chains:
+    """The elements around the characters and the atoms of a segment's text.
+
+    Args:
+        segment: the segment.
+        atoms: of its text.
+    """
+
+    def __init__(self, segment: Segment, atoms: Sequence[Atom]) -> None:
+        self.text = segment.text
+        self.folded = fold(segment.text)
+        self.atoms = atoms
+        self.elements = segment.elements
+        self.chains: list[Chain] = [()] * len(segment.text)
+        for number, one in enumerate(segment.elements):  # Children come after their parents.
+            self.chains[one.start : one.end] = [(*one.parents, number)] * (one.end - one.start)
+        inner = self.chains[atoms[0].end : atoms[-1].start]
+        self.around = inner[0] if inner else ()
+        for chain, character in zip(inner, self.text[atoms[0].end :], strict=False):
+            if chain is not self.around and character != " ":
+                self.around = common(self.around, chain)
+        self._small = self._find_small()
+
+    def _find_small(self) -> dict[int, Chain]:
+        """Find for atoms the element that holds less than half of each atom that it touches.
+
+        It gets the whole atom if this is translated by another word.
+        """
+        found: dict[int, tuple[int, Chain]] = {}
+        starts = [atom.start for atom in self.atoms]
+        for number, one in enumerate(self.elements):
+            first = max(0, bisect_right(starts, one.start) - 1)
+            stop = bisect_right(starts, one.end - 1)
+            if one.is_copy or one.name in ("sup", "sub") or stop - first > 2:
+                continue
+            sizes = {}
+            for place in range(first, stop):
+                start, end = self.atoms[place].start, self.atoms[place].end
+                held = min(end, one.end) - max(start, one.start)
+                sizes[place] = (held, 2 * held < end - start)
+            if all(is_small for _, is_small in sizes.values()):
+                for place, (held, _) in sizes.items():
+                    if held > found.get(place, (0, ()))[0]:
+                        found[place] = (held, (*one.parents, number))
+        return {place: chain for place, (_, chain) in found.items()}
+
+    def main(self, place: int, start: int, end: int) -> Chain:
+        """Return the elements that most letters of a part of an atom are in."""
+        if start >= end:
+            start, end = self.atoms[place].start, self.atoms[place].end
+        stop = min(end, start + _MANY)
+        letters = [k for k in range(start, stop) if self.text[k].isalnum()] or range(start, stop)
+        counts = Counter(map(self.chains.__getitem__, letters))
+        chain = max(counts, key=lambda one: (counts[one], len(one)), default=self.around)
+        small = self._small.get(place, ())
+        return small if small[:-1] == chain and small else chain
+
+    def is_border(self, place: int) -> bool:
+        """Tell whether elements or letters begin or end between two characters."""
+        one, other = self.text[place - 1], self.text[place]
+        return self.chains[place - 1] != self.chains[place] or one.isalnum() != other.isalnum()
 
 
-def _chains_of_translation(
+def _choose(
+    candidates: Sequence[int],
+    target: tuple[int, int],
+    sources: Sequence[tuple[int, int]],
+    chains: _Chains,
     translation: str,
-    sources: Sequence[_Word],
-    targets: Sequence[_Word],
-    linked: Sequence[int | None],
-    chains_of_source: Sequence[Chain],
-    segment: Segment,
-) -> list[Chain]:
-    """Find the elements around each character of the translation."""
-    inner = [
-        chain
-        for chain, character in zip(chains_of_source, segment.text, strict=True)
-        if character != " "
-    ]
-    around = inner[0] if inner else tuple(range(len(segment.elements)))
-    for chain in inner:
-        around = _common(around, chain)
-    of_words: list[Chain | None] = [
-        None if one is None else _chain_of_word(chains_of_source, sources[one]) for one in linked
-    ]
-    _fill_gaps(of_words, around)
-    chains: list[Chain] = [around] * len(translation)
-    for number, word in enumerate(targets):
-        chain = of_words[number] or ()
-        before = of_words[number - 1] if number else around
-        after = of_words[number + 1] if number + 1 < len(targets) else around
-        gap = targets[number - 1].end if number else 0
-        chains[gap : word.start] = [_common(before or (), chain)] * (word.start - gap)
-        chains[word.first : word.last] = [chain] * (word.last - word.first)
-        one = linked[number]
-        head, tail = _edges(sources[one], chains_of_source) if one is not None else (None, None)
-        opened = head if head is not None else _common(before or (), chain)
-        closed = tail if tail is not None else _common(chain, after or ())
-        chains[word.start : word.first] = [opened] * (word.first - word.start)
-        chains[word.last : word.end] = [closed] * (word.end - word.last)
-    return chains
+) -> int | None:
+    """Choose a source word for a target word: an equal one, or one in the most common elements."""
+    if len(candidates) < 2:
+        return candidates[0] if candidates else None
+    text = translation[slice(*target)]
+    own: list[Chain] = []
+    for one in candidates:
+        start, end = sources[one]
+        if end - start == len(text) and chains.text.startswith(text, start):
+            return one
+        own.append(chains.chains[(start + end) // 2] if start < end else ())
+    counts = Counter(own)
+    return max(zip(candidates, own, strict=True), key=lambda one: (counts[one[1]], -one[0]))[0]
 
 
-def _edges(word: _Word, chains: Sequence[Chain]) -> tuple[Chain | None, Chain | None]:
-    """Return the elements around the signs before and after a source word, if it has any."""
-    head = chains[word.start] if word.start < word.first else None
-    tail = chains[word.end - 1] if word.last < word.end else None
-    return head, tail
+def _pair(
+    text: str,
+    translation: str,
+    sources: Sequence[Atom],
+    targets: Sequence[Atom],
+    chosen: Sequence[int | None],
+) -> list[int | None]:
+    """Find for each atom of a translation the atom of the text that it translates."""
+    partners: list[int | None] = [None] * len(targets)
+    partners[0], partners[-1] = 0, len(sources) - 1
+    of_copies = {atom.copy: place for place, atom in enumerate(sources) if atom.copy is not None}
+    of_words: dict[int, list[int]] = {}
+    for place, atom in enumerate(sources):
+        of_words.setdefault(atom.word, []).append(place)
+    groups: dict[int, list[int]] = {}
+    for place, atom in enumerate(targets[1:-1], start=1):
+        if atom.copy is not None:
+            partners[place] = of_copies[atom.copy]
+        elif (word := chosen[atom.word]) is not None:
+            groups.setdefault(word, []).append(place)
+    for word, places in groups.items():
+        own = of_words.get(word, [])
+        equal = {text[sources[one].start : sources[one].end]: one for one in reversed(own)}
+        for number, place in enumerate(places if own else ()):
+            one = own[number * len(own) // len(places)]
+            wanted = translation[targets[place].start : targets[place].end]
+            is_equal = len(own) == len(places) and text.startswith(wanted, sources[one].start)
+            partners[place] = one if is_equal else equal.get(wanted, one)
+    return partners
+
+
+class _Placing:
+    """Finds the elements around each character of a translation.
+
+    Args:
+        source: the elements around those of the text.
+        translation: the translation.
+        targets: its atoms.
+        partners: for each the number of the text's atom that it translates.
+    """
+
+    def __init__(
+        self,
+        source: _Chains,
+        translation: str,
+        targets: Sequence[Atom],
+        partners: Sequence[int | None],
+    ) -> None:
+        self._source = source
+        self._translation = translation
+        self._folded = fold(translation)
+        self._targets = targets
+        self._partners = partners
+        self._chains: list[Chain] = [source.around] * len(translation)
+        self._reached: dict[int, int] = {}
+
+    def place(self) -> tuple[list[Chain], dict[int, int]]:
+        """Return the elements, and for equal characters of the text their places."""
+        own = [None if one is None else self._source.main(one, 0, 0) for one in self._partners]
+        own[0] = own[-1] = around = self._source.around
+        _fill_gaps(own, around)
+        filled = [one or () for one in own]
+        for number, target in enumerate(self._targets):
+            before, after = filled[max(0, number - 1)], filled[min(number + 1, len(filled) - 1)]
+            partner = self._partners[number]
+            if partner is None:
+                first, last = find_letters(self._translation, target.start, target.end)
+                self._set(target.start, first, common(before, filled[number]))
+                self._set(first, last, filled[number])
+                self._set(last, target.end, common(filled[number], after))
+            else:
+                self._place_atom(partner, target, before, after)
+        for number, (one, other) in enumerate(pairwise(self._targets)):
+            self._place_gap(
+                number, one.end, other.start, common(filled[number], filled[number + 1])
+            )
+        return self._chains, self._reached
+
+    def _set(self, start: int, end: int, chain: Chain) -> None:
+        self._chains[start:end] = [chain] * (end - start)
+
+    def _keep(self, source: int, target: int, count: int) -> None:
+        """Keep the elements of equal characters letter by letter."""
+        self._chains[target : target + count] = self._source.chains[source : source + count]
+        for place in range(count):
+            self._reached.setdefault(source + place, target + place)
+
+    def _place_gap(self, number: int, start: int, end: int, chain: Chain) -> None:
+        """Find the elements of what stands between two atoms."""
+        one, other = self._partners[number : number + 2]
+        if one is not None and other == one + 1:
+            first, last = self._source.atoms[one].end, self._source.atoms[other].start
+            if self._source.text[first:last] == self._translation[start:end]:
+                self._keep(first, start, end - start)
+                return
+        self._set(start, end, chain)
+
+    def _place_atom(self, partner: int, target: Atom, before: Chain, after: Chain) -> None:
+        """Find the elements of an atom from those of its partner."""
+        atom, text, chains = self._source.atoms[partner], self._source.text, self._source.chains
+        start, end = target.start, target.end
+        if atom.copy is not None:
+            self._set(start, end, chains[atom.start])
+            self._reached |= {atom.start: start, atom.end - 1: end - 1}
+            return
+        head, tail = self._count_equal(atom, target)
+        self._keep(atom.start, start, head)
+        self._keep(atom.end - tail, end - tail, tail)
+        source, stop = atom.start + head, atom.end - tail
+        before = self._chains[start + head - 1] if head else before
+        after = self._chains[end - tail] if tail else after
+        start, end = start + head, end - tail
+        if start == end:
+            return
+        if atom.word < 0:
+            self._set(start, end, self._source.around)
+            return
+        main = self._source.main(partner, source, stop)
+        first, last = find_letters(self._translation, start, end)
+        letters = find_letters(text, source, min(stop, source + _MANY))
+        has_head, has_tail = source < letters[0], letters[1] < stop
+        self._set(start, first, chains[source] if has_head else common(before, main))
+        self._set(first, last, main)
+        self._set(last, end, chains[stop - 1] if has_tail else common(main, after))
+
+    def _count_equal(self, atom: Atom, target: Atom) -> tuple[int, int]:
+        """Count the first and last characters that two atoms share, up to a border."""
+        one, other = self._source.folded, self._folded
+        length, most = atom.end - atom.start, min(atom.end - atom.start, target.end - target.start)
+        head = tail = 0
+        while head < most and one[atom.start + head] == other[target.start + head]:
+            head += 1
+        if head == length == target.end - target.start:
+            return head, 0
+        while tail < most - head and one[atom.end - 1 - tail] == other[target.end - 1 - tail]:
+            tail += 1
+        while head and (head == length or not self._source.is_border(atom.start + head)):
+            head -= 1
+        while tail and (tail == length or not self._source.is_border(atom.end - tail)):
+            tail -= 1
+        return head, tail
 
 
 def _fill_gaps(of_words: list[Chain | None], around: Chain) -> None:
@@ -227,139 +311,6 @@ def _fill_gaps(of_words: list[Chain | None], around: Chain) -> None:
     for place in reversed(range(len(of_words))):
         chain = of_words[place]
         if chain is None:
-            of_words[place] = _common(before[place], following)
+            of_words[place] = common(before[place], following)
         else:
             following = chain
-
-
-def _keep_one_copy(segment: Segment, chains: list[Chain]) -> list[Chain]:
-    """Leave a copied element only around its longest run of characters."""
-    runs: dict[int, list[tuple[int, int]]] = {}
-    for place, chain in enumerate(chains):
-        for number in chain:
-            if segment.elements[number].is_copy:
-                own = runs.setdefault(number, [])
-                if own and own[-1][1] == place:
-                    own[-1] = (own[-1][0], place + 1)
-                else:
-                    own.append((place, place + 1))
-    for number, own in runs.items():
-        longest = max(own, key=lambda run: run[1] - run[0])
-        for start, end in own:
-            if (start, end) != longest:
-                for place in range(start, end):
-                    chains[place] = tuple(one for one in chains[place] if one != number)
-    return chains
-
-
-def _ends_of_sources(
-    linked: Sequence[int | None], targets: Sequence[_Word], num_sources: int
-) -> list[int]:
-    """Return for each source word the place after its translation; 0 if it has none."""
-    ends = [0] * num_sources
-    for number, one in enumerate(linked):
-        if one is not None:
-            ends[one] = max(ends[one], targets[number].end)
-    return ends
-
-
-class _Output:
-    """Writes characters with their elements, and tags without text between them."""
-
-    def __init__(
-        self,
-        segment: Segment,
-        translation: str,
-        chains: Sequence[Chain],
-        ends: Sequence[int],
-        sources: Sequence[_Word],
-    ) -> None:
-        self._segment = segment
-        self._translation = translation
-        self._chains = chains
-        self._ends = ends
-        self._source_ends = [word.end for word in sources]
-        self._parts: list[str] = []
-        self._opened: Chain = ()
-        self._written: set[int] = set()
-
-    def write(self) -> str:
-        """Return the translation as HTML."""
-        points = self._find_points()
-        place = 0
-        number = 0
-        while place <= len(self._translation):
-            while number < len(points) and points[number][0] <= place:
-                self._write_point(points[number][2], points[number][3])
-                number += 1
-            if place == len(self._translation):
-                break
-            end = place + 1
-            limit = points[number][0] if number < len(points) else len(self._translation)
-            while end < limit and self._chains[end] == self._chains[place]:
-                end += 1
-            self._write_run(place, end)
-            place = end
-        self._go_to(())
-        return "".join(self._parts)
-
-    def _find_points(self) -> list[tuple[int, int, Chain, str]]:
-        """Find where tags without text go: place, order in the source, elements, text."""
-        used = {number for chain in self._chains for number in chain}
-        found = [
-            (self._target_of(point.place), point.place, point.parents, point.raw)
-            for point in self._segment.points
-        ]
-        held = {number for _, _, parents, _ in found for number in parents}
-        held |= used | {number for one in self._segment.elements for number in one.parents}
-        for number, one in enumerate(self._segment.elements):
-            if number not in held:
-                raw = one.opening + one.closing
-                found.append((self._target_of(one.start), one.start, one.parents, raw))
-                self._written.add(number)
-        return sorted(found, key=lambda point: point[:2])
-
-    def _target_of(self, place: int) -> int:
-        """Find the place in the translation that belongs to one in the text."""
-        text = self._segment.text
-        if not text[place:].strip():
-            return len(self._translation)
-        if not text[:place].strip():
-            return 0
-        number = bisect_right(self._source_ends, place) - 1
-        while number >= 0 and not self._ends[number]:
-            number -= 1
-        found = self._ends[number] if number >= 0 else 0
-        # A space before the tag stays before it.
-        is_after_space = text[place - 1] == " " and self._translation[found : found + 1] == " "
-        return found + is_after_space
-
-    def _write_run(self, start: int, end: int) -> None:
-        chain = self._chains[start]
-        copied = next((one for one in chain if self._segment.elements[one].is_copy), None)
-        if copied is None:
-            self._go_to(chain)
-            self._parts.append(html.escape(self._translation[start:end], quote=False))
-        elif copied not in self._written:
-            self._go_to(self._segment.elements[copied].parents)
-            self._parts.append(self._segment.elements[copied].opening)
-            self._written.add(copied)
-
-    def _write_point(self, chain: Chain, raw: str) -> None:
-        # Stay inside elements that are open, if these are the point's own or it has none.
-        shared = _common(self._opened, chain)
-        if len(shared) < len(chain) or len(shared) < len(self._opened):
-            self._go_to(chain)
-        self._parts.append(raw)
-
-    def _go_to(self, chain: Chain) -> None:
-        """Close and open elements until exactly these are open."""
-        elements = self._segment.elements
-        shared = len(_common(self._opened, chain))
-        for number in reversed(self._opened[shared:]):
-            self._parts.append(elements[number].closing)
-        for number in chain[shared:]:
-            tag = elements[number].opening
-            self._parts.append(_ID.sub("", tag) if number in self._written else tag)
-            self._written.add(number)
-        self._opened = chain

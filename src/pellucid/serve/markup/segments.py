@@ -1,0 +1,295 @@
+"""A sentence of a document: its text, and the tags in it."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias, Union
+
+from pellucid.serve.markup.lexing import Token
+
+MOST_DEPTH = 64
+"""Inline elements inside each other; deeper start tags are taken for tags without text."""
+
+REFERENCE = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
+_SPECIAL = re.compile(rf"[ \t\n\r\f]+|{REFERENCE.pattern}|[<>&]")
+
+Piece: TypeAlias = Union[str, "Segment"]
+"""A part of a document: copied, or translated."""
+
+
+@dataclass(frozen=True)
+class Element:
+    """An inline element, or a part of the text that is copied.
+
+    Attributes:
+        start: the place of its first character in the text.
+        end: the place after its last one.
+        opening: its start tag; for a copy everything.
+        closing: its end tag.
+        is_copy: True if its text is not translated.
+        parents: the numbers of the elements around it, the outermost first.
+        name: the name of its tag.
+    """
+
+    start: int
+    end: int
+    opening: tuple[Piece, ...]
+    closing: str
+    is_copy: bool
+    parents: tuple[int, ...]
+    name: str
+
+
+@dataclass(frozen=True)
+class Point:
+    """A part without text: an image, a comment, a button, or a tag without its partner.
+
+    Attributes:
+        place: the number of characters before it.
+        raw: as it is written.
+        parents: as for `Element`.
+        is_half: True for a tag without its partner, which must not pass another one.
+    """
+
+    place: int
+    raw: tuple[Piece, ...]
+    parents: tuple[int, ...]
+    is_half: bool = False
+
+
+@dataclass
+class Segment:
+    """A run of text between two block tags, or an attribute, which is translated as a whole.
+
+    Attributes:
+        text: what a reader sees, without tags.
+        pieces: the same part of the document, as it is written.
+        elements: the inline elements; parents come before their children.
+        points: the parts without text, in order.
+        spellings: for places in the text, how the document writes this character.
+        quote: the sign around an attribute's value; ``=`` if there is none, empty for other text.
+        written: the translation with its tags; None before there is one.
+    """
+
+    text: str = ""
+    pieces: list[Piece] = field(default_factory=list)
+    elements: list[Element] = field(default_factory=list)
+    points: list[Point] = field(default_factory=list)
+    spellings: dict[int, str] = field(default_factory=dict)
+    quote: str = ""
+    written: str | None = None
+
+    @property
+    def raw(self) -> str:
+        """This part of the document, with translations where parts of it have them."""
+        return spell(self.pieces)
+
+    @property
+    def is_blank(self) -> bool:
+        """True if nothing needs to be translated: no letter is outside of copies."""
+        rest, place = [], 0
+        for one in self.elements:
+            if one.is_copy:
+                rest.append(self.text[place : one.start])
+                place = one.end
+        return not any(map(str.isalpha, "".join((*rest, self.text[place:]))))
+
+    @property
+    def needs_links(self) -> bool:
+        """True if a tag is inside the text, so that its place in the translation must be found."""
+        first = len(self.text) - len(self.text.lstrip())
+        last = len(self.text.rstrip())
+        return any(
+            one.is_copy or one.start > first or one.end < last for one in self.elements
+        ) or any(first < point.place < last for point in self.points)
+
+
+def spell(pieces: Iterable[Piece]) -> str:
+    """Join parts of a document."""
+    return "".join(
+        one if isinstance(one, str) else one.raw if one.written is None else one.written
+        for one in pieces
+    )
+
+
+def find_segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
+    """Find all segments in parts of a document; those inside the tags of others come first."""
+    for piece in pieces:
+        if isinstance(piece, Segment):
+            for one in piece.elements:
+                yield from find_segments(one.opening)
+            for point in piece.points:
+                yield from find_segments(point.raw)
+            yield piece
+
+
+@dataclass(frozen=True)
+class _Opened:
+    """A start tag: its element's number, its place in the text, the points before it."""
+
+    number: int
+    name: str
+    pieces: list[Piece]
+    start: int
+    num_points: int
+    parents: tuple[int, ...]
+
+    def as_point(self) -> Point:
+        """Return a start tag without an end tag, which counts as a tag without text."""
+        return Point(self.start, tuple(self.pieces), self.parents, is_half=True)
+
+
+class Maker:
+    """Collects the parts of one segment after another."""
+
+    def __init__(self, quote: str = "") -> None:
+        self._quote = quote
+        self._start()
+
+    def _start(self) -> None:
+        self._made = Segment(quote=self._quote)
+        self._texts: list[str] = []
+        self._length = 0
+        self._opened: list[_Opened] = []
+        self._too_deep: list[str] = []
+        self._num_elements = 0
+        self._elements: dict[int, Element] = {}
+        self._has_new_space = False
+        self.last = ""
+        self.has_letters = False
+
+    def write(self, raw: str) -> None:
+        """Add text; spaces next to each other are one."""
+        self._made.pieces.append(raw)
+        place = 0
+        while match := _SPECIAL.search(raw, place):
+            self._write(raw[place : match.start()])
+            form, place = match[0], match.end()
+            text = html.unescape(form)
+            if form[0] == "&" and len(text) > 1:  # A name may end before the letters after it.
+                ends = range(2, len(form))
+                stop = next((k for k in ends if len(html.unescape(form[:k])) == 1), len(form))
+                stop = 1 if text == form else stop
+                place += stop - len(form)
+                form, text = form[:stop], html.unescape(form[:stop])
+            if not text:
+                self._add_point([form])
+            elif text[0] in " \t\n\r\f":
+                self._write_space(form)
+            else:
+                if len(text) == 1:
+                    self._made.spellings[self._length] = form
+                self._write(text)
+        self._write(raw[place:])
+
+    def _write(self, text: str) -> None:
+        if text:
+            self._texts.append(text)
+            self._length += len(text)
+            self.last = text[-1]
+            self.has_letters = self.has_letters or any(map(str.isalpha, text))
+            self._has_new_space = False
+
+    def _write_space(self, form: str) -> None:
+        if self._has_new_space:
+            spellings, place = self._made.spellings, self._length - 1
+            spellings[place] = spellings.get(place, " ") + form
+        elif self.last == " ":
+            self._add_point([form])
+        else:
+            if form != " ":
+                self._made.spellings[self._length] = form
+            self._write(" ")
+            self._has_new_space = True
+
+    def add_copy(self, pieces: list[Piece], text: str, name: str) -> None:
+        """Add an element that is copied."""
+        text = text[1:] if self.last == " " and text.startswith(" ") else text
+        if not text.strip():
+            self.add_point(pieces)
+            return
+        self._made.pieces += pieces
+        start = self._length
+        self._write(text)
+        self._elements[self._num_elements] = Element(
+            start, self._length, tuple(pieces), "", True, self._parents(), name
+        )
+        self._num_elements += 1
+
+    def add_point(self, pieces: list[Piece], *, is_half: bool = False) -> None:
+        """Add a part without text."""
+        self._made.pieces += pieces
+        self._add_point(pieces, is_half=is_half)
+
+    def _add_point(self, pieces: list[Piece], *, is_half: bool = False) -> None:
+        self._has_new_space = False
+        self._made.points.append(Point(self._length, tuple(pieces), self._parents(), is_half))
+
+    def add_tag(self, token: Token, pieces: list[Piece]) -> None:
+        """Add an inline tag, a comment, or a part without text that begins with this tag."""
+        if token.kind == "start":
+            self._open(token, pieces)
+        elif token.kind == "end":
+            self._close(token)
+        else:
+            self.add_point(pieces)
+
+    def _open(self, token: Token, pieces: list[Piece]) -> None:
+        if len(self._opened) == MOST_DEPTH:
+            self._too_deep.append(token.name)
+            self.add_point(pieces, is_half=True)
+            return
+        self._made.pieces += pieces
+        self._has_new_space = False
+        num_points = len(self._made.points)
+        self._opened.append(
+            _Opened(
+                self._num_elements, token.name, pieces, self._length, num_points, self._parents()
+            )
+        )
+        self._num_elements += 1
+
+    def _close(self, token: Token) -> None:
+        is_deep = self._too_deep[-1:] == [token.name]
+        if is_deep or all(one.name != token.name for one in self._opened):
+            self._too_deep = self._too_deep[: -1 if is_deep else None]
+            self.add_point([token.raw], is_half=True)
+            return
+        self._made.pieces.append(token.raw)
+        self._has_new_space = False
+        points = self._made.points
+        while (one := self._opened.pop()).name != token.name:
+            points.insert(one.num_points, one.as_point())
+        if self._length > one.start:
+            self._elements[one.number] = Element(
+                one.start, self._length, tuple(one.pieces), token.raw, False, one.parents, one.name
+            )
+            return
+        inner = [piece for point in points[one.num_points :] for piece in point.raw]
+        whole = (*one.pieces, *inner, token.raw)
+        points[one.num_points :] = [Point(one.start, whole, one.parents)]
+
+    def take(self) -> Segment:
+        """End the segment and return it."""
+        segment = self._made
+        while self._opened:
+            one = self._opened.pop()
+            segment.points.insert(one.num_points, one.as_point())
+        segment.text = "".join(self._texts)
+        order = {number: place for place, number in enumerate(sorted(self._elements))}
+
+        def renumber(parents: tuple[int, ...]) -> tuple[int, ...]:
+            return tuple(order[number] for number in parents if number in order)
+
+        for number in order:
+            one_made = self._elements[number]
+            segment.elements.append(replace(one_made, parents=renumber(one_made.parents)))
+        segment.points = [replace(one, parents=renumber(one.parents)) for one in segment.points]
+        self._start()
+        return segment
+
+    def _parents(self) -> tuple[int, ...]:
+        return tuple(one.number for one in self._opened)
