@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Literal
 
 from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
@@ -158,13 +159,17 @@ class _Frame:
         for number, (token, pieces) in enumerate(self.tags):
             if number == cut:
                 self._take()
-            self.maker.add_tag(token, pieces)
+            if token.kind == "end" and token.name == "a" and self.maker.link_start < 0:
+                self._take()  # Of a link around breaks: what follows must not move into it.
+                self.pieces += pieces
+            else:
+                self.maker.add_tag(token, pieces)
         self.tags.clear()
 
     def _find_cut(self, following: str) -> int | None:
         """Find the start tag that begins a segment: it touches the element before it."""
         last = self.maker.last
-        if not following.strip() or not last.strip():
+        if not following.strip() or not last.strip() or self.maker.link_start > 0:
             return None
         closed, opened = "", list[tuple[str, int]]()
         for number, (token, _) in enumerate(self.tags):
@@ -215,6 +220,7 @@ class _Reader:
         self._pairs = match_tags(tokens)
         self._frames = [_Frame(-1, "block", False, Token("other", ""))]
         self._num_pre = 0
+        self._breaks = list(accumulate(one.name in _BLOCKS for one in tokens))
 
     def read(self) -> list[Piece]:
         """Return the document as parts."""
@@ -251,8 +257,10 @@ class _Reader:
             self._enter(role, token, place, is_copied=role != "box")
             return
         has_labels = token.kind in ("start", "void")
-        pieces = _read_tag(token, self._languages) if has_labels else [token.raw]
-        if token.name in _BLOCKS or (_is_box(token.name) and token.kind != "void"):
+        pieces: list[Piece] = _read_tag(token, self._languages) if has_labels else [token.raw]
+        has_breaks = self._num_pre or (stop and self._breaks[stop] > self._breaks[place])
+        is_around = token.name == "a" and token.kind == "start" and has_breaks
+        if token.name in _BLOCKS or is_around or (_is_box(token.name) and token.kind != "void"):
             frame.end(pieces)
             if token.name == "pre":
                 self._num_pre = max(0, self._num_pre + (1 if token.kind == "start" else -1))

@@ -272,6 +272,11 @@ class Maker:
         whole = (*one.pieces, *inner, token.raw)
         points[one.num_points :] = [Point(one.start, whole, one.parents)]
 
+    @property
+    def link_start(self) -> int:
+        """The place of a link that is open; -1 if none is."""
+        return next((one.start for one in self._opened if one.name == "a"), -1)
+
     def take(self) -> Segment:
         """End the segment and return it."""
         segment = self._made

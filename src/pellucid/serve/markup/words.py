@@ -1,9 +1,10 @@
-"""The words of a text and of its translation, and where copied parts are in them."""
+"""The words of a text and of its translation, with the copied parts in them, by their links."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -11,11 +12,13 @@ from pellucid.serve.markup.segments import Element, Segment
 from pellucid.text.letters import is_word_letter
 
 Span = tuple[int, int]
+Chain = tuple[int, ...]
+"""The numbers of the elements around a character, the outermost first."""
 
 _PARTS = re.compile("[^\u00a0\u2007\u202f]+")
-_SIGN = re.compile(r"<[^<>\s]{1,20}>")
+_LETTERS = re.compile(r"<[^<>\s]{1,20}>|[^\W_]")
 _LONG = 256
-"""Characters of a word, and links of a word, that are looked at: more would take quadratic time."""
+"""Characters and links of a word that are looked at: more would take quadratic time."""
 
 _MOST_TEXTS = 64
 """Different copied texts that are sought in a whole translation."""
@@ -43,85 +46,15 @@ def find_words(text: str, words: Iterable[str]) -> list[Span]:
     found, place = [], 0
     for word in words:
         start = text.find(word, place, place + len(word) + _LONG)
-        place = place if start < 0 else start + len(word)
-        found.append((place if start < 0 else start, place))
+        found.append((max(start, place), place if start < 0 else start + len(word)))
+        place = found[-1][1]
     return found
 
 
 def find_letters(text: str, start: int, end: int) -> Span:
     """Find the letters and digits of a word between its signs; ``<unk>`` counts as letters."""
-    first, last = start, end
-    while first < end and not (text[first].isalnum() or _SIGN.match(text, first, end)):
-        first += 1
-    while last > first and not text[last - 1].isalnum():
-        if text[last - 1] == ">" and _SIGN.fullmatch(
-            text, max(first, text.rfind("<", first, last)), last
-        ):
-            break
-        last -= 1
-    return first, last
-
-
-def cut_atoms(
-    text: str, words: Sequence[Span], copies: Sequence[tuple[int, int, int]]
-) -> list[Atom]:
-    """Cut a text into atoms, in order; the first and the last are the spaces around it.
-
-    Args:
-        text: the text.
-        words: its words.
-        copies: the starts, ends and numbers of its copies, in order.
-    """
-    atoms = [Atom(0, len(text) - len(text.lstrip()))]
-    number = 0
-    for word, (start, end) in enumerate(words):
-        while number < len(copies) and copies[number][0] < end:
-            first, last, copy = copies[number]
-            atoms += _cut(text, start, first, word)
-            atoms.append(Atom(first, last, copy=copy))
-            start, number = max(start, last), number + 1
-        start = max(start, atoms[-1].end)
-        atoms += _cut(text, start, end, word)
-    atoms += [Atom(first, last, copy=copy) for first, last, copy in copies[number:]]
-    return [*atoms, Atom(max(len(text.rstrip()), atoms[-1].end), len(text))]
-
-
-def _cut(text: str, start: int, end: int, word: int) -> Iterator[Atom]:
-    if start < end:
-        for match in _PARTS.finditer(text, start, end):
-            yield Atom(match.start(), match.end(), word)
-
-
-def find_copies(
-    segment: Segment,
-    translation: str,
-    sources: Sequence[Span],
-    targets: Sequence[Span],
-    by_source: Sequence[Sequence[int]],
-) -> dict[int, Span]:
-    """Find where copied elements go: their text, or words in its place.
-
-    A copy's text is sought among the words that are linked to it, then in the whole translation.
-    Where it is not there, the words that are linked to it give way.
-
-    Args:
-        segment: the text and its copies.
-        translation: of the text.
-        sources: words of the text.
-        targets: words of the translation.
-        by_source: for each word of the text those of the translation that are linked to it.
-    """
-    finder = _Finder(segment.text, translation, sources, targets, by_source)
-    numbers = [number for number, one in enumerate(segment.elements) if one.is_copy]
-    spans = {number: find_text(segment.text, segment.elements[number]) for number in numbers}
-    in_words, everywhere = finder.seek_linked, finder.seek_everywhere
-    for turn, seek in enumerate((in_words, everywhere, in_words, finder.seek_replaced)):
-        if turn == 2:
-            finder.fold()
-        for number in numbers:
-            if number not in finder.found:
-                seek(number, *spans[number])
-    return finder.found
+    found = [match.span() for match in _LETTERS.finditer(text, start, end)]
+    return (found[0][0], found[-1][1]) if found else (end, end)
 
 
 def fold(text: str) -> str:
@@ -131,92 +64,134 @@ def fold(text: str) -> str:
     return lower if len(lower) == len(text) else "".join(same)
 
 
-def find_text(text: str, element: Element) -> Span:
-    """Find the text of an element without the spaces at its ends."""
-    own = text[element.start : element.end]
-    return element.end - len(own.lstrip()), element.start + len(own.rstrip())
+def _cut(text: str, words: Sequence[Span], copies: Iterable[tuple[int, int, int]]) -> list[Atom]:
+    """Cut a text into atoms, in order; the first and the last are the spaces around it."""
+    atoms = [Atom(0, len(text) - len(text.lstrip()))]
+    rest = sorted(copies, reverse=True)
+
+    def add(start: int, end: int, word: int) -> None:
+        parts = _PARTS.finditer(text, start, max(start, end))
+        atoms.extend(Atom(part.start(), part.end(), word) for part in parts)
+
+    for word, (start, end) in enumerate(words):
+        while rest and rest[-1][0] < end:
+            first, last, copy = rest.pop()
+            add(max(start, atoms[-1].end), first, word)
+            atoms.append(Atom(first, last, copy=copy))
+        add(max(start, atoms[-1].end), end, word)
+    atoms += [Atom(first, last, copy=copy) for first, last, copy in reversed(rest)]
+    return [*atoms, Atom(max(len(text.rstrip()), atoms[-1].end), len(text))]
 
 
-class _Finder:
+class Alignment:
+    """A segment, its translation, and which atom of one belongs to which of the other.
+
+    A copy's text is sought among the words that are linked to it, then in the whole translation.
+    If it is not there, the words that are linked to it give way.
+
+    Args:
+        segment: the text and its tags.
+        translation: of the text.
+        source_words: words of the text.
+        target_words: words of the translation.
+        links: pairs of a source word and a target word.
+
+    Attributes:
+        chains: the elements around each character of the text.
+        copies: where copied elements are in the translation.
+        sources: atoms of the text.
+        targets: atoms of the translation.
+        partners: for each atom of the translation that of the text.
+    """
+
     def __init__(
         self,
-        text: str,
+        segment: Segment,
         translation: str,
-        sources: Sequence[Span],
-        targets: Sequence[Span],
-        by_source: Sequence[Sequence[int]],
+        source_words: Iterable[str],
+        target_words: Iterable[str],
+        links: Iterable[tuple[int, int]],
     ) -> None:
-        self.found: dict[int, Span] = {}
-        self._text = text
-        self._translation = translation
-        self._sources = sources
-        self._targets = targets
-        self._by_source = by_source
-        self._starts = [start for start, _ in sources]
+        self.segment, self.text, self.translation = segment, segment.text, translation
+        self.folded, self.folded_translation = fold(segment.text), fold(translation)
+        self._sources = find_words(segment.text, source_words)
+        self._targets = find_words(translation, target_words)
+        self._starts = [start for start, _ in self._sources]
+        self._by_source: list[list[int]] = [[] for _ in self._sources]
+        self._by_target: list[list[int]] = [[] for _ in self._targets]
+        for source, target in links:
+            self._by_source[source].append(target)
+            self._by_target[target].append(source)
+        self.chains: list[Chain] = [()] * len(segment.text)
+        for number, one in enumerate(segment.elements):  # Children come after their parents.
+            self.chains[one.start : one.end] = [(*one.parents, number)] * (one.end - one.start)
         self._taken = bytearray(len(translation))
-        self._everywhere: dict[str, Iterator[int]] = {}
+        self._everywhere: dict[str, Iterator[Span]] = {}
+        own = {n: self._span(one) for n, one in enumerate(segment.elements) if one.is_copy}
+        self.copies = self._find_copies(own)
+        self.sources = _cut(self.text, self._sources, ((*span, n) for n, span in own.items()))
+        found = ((*span, number) for number, span in self.copies.items())
+        self.targets = _cut(translation, self._targets, found)
+        self.partners = self._pair()
 
-    def fold(self) -> None:
-        """Ignore capitals from now on."""
-        self._text, self._translation = fold(self._text), fold(self._translation)
+    def _span(self, element: Element) -> Span:
+        own = self.text[element.start : element.end]
+        return element.end - len(own.lstrip()), element.start + len(own.rstrip())
 
-    def seek_linked(self, number: int, start: int, end: int) -> None:
+    def _find_copies(self, spans: dict[int, Span]) -> dict[int, Span]:
+        copies: dict[int, Span] = {}
+        for seek in (self._seek_in_words, self._seek_everywhere, self._seek_instead):
+            for number, span in spans.items():
+                if number in copies:
+                    continue
+                found = next((one for one in seek(*span) if self._is_free(one, span)), None)
+                if found is not None:
+                    copies[number] = found
+                    self._taken[slice(*found)] = b"\1" * (found[1] - found[0])
+        return copies
+
+    def _seek_in_words(self, start: int, end: int) -> Iterator[Span]:
         """Seek a copy's text in the words that are linked to it, first at the same place."""
-        own = self._text[start:end]
-        word = max(0, bisect_right(self._starts, start) - 1)
-        linked = self._linked(start, end)
-        for target in linked:
-            first, last = self._targets[target]
-            from_end = last - (self._sources[word][1] - start)
-            for place in (first + start - self._sources[word][0], from_end):
-                is_there = place >= 0 and self._translation.startswith(own, place)
-                if is_there and self._take(number, place, start, end):
-                    return
-        for target in linked:
-            first, last = self._targets[target]
-            stop = min(last, first + _LONG) + len(own) - 1
-            place = self._translation.find(own, first, stop)
-            while place >= 0:
-                if self._take(number, place, start, end):
-                    return
-                place = self._translation.find(own, place + 1, stop)
+        own, length = self.folded[start:end], end - start
+        word = bisect_right(self._starts, start) - 1
+        linked = [self._targets[one] for one in self._linked(start, start + 1)]
+        for first, last in linked:
+            from_start, from_end = start - self._sources[word][0], start - self._sources[word][1]
+            for place in (first + from_start, max(0, last + from_end)):
+                if self.folded_translation.startswith(own, place):
+                    yield place, place + length
+        for first, last in linked:
+            yield from self._find(own, first, min(last, first + _LONG) + length - 1)
 
-    def seek_everywhere(self, number: int, start: int, end: int) -> None:
-        """Seek a copy's text in the whole translation: the first place that is free."""
-        own = self._text[start:end]
+    def _seek_everywhere(self, start: int, end: int) -> Iterator[Span]:
+        """Seek a copy's text in the whole translation, the first place that is free."""
+        own = self.folded[start:end]
         if own not in self._everywhere and len(self._everywhere) < _MOST_TEXTS:
-            places = (match.start() for match in re.finditer(re.escape(own), self._translation))
-            self._everywhere[own] = places
-        for place in self._everywhere.get(own, ()):
-            if self._take(number, place, start, end):
-                return
+            self._everywhere[own] = self._find(own, 0, len(self.translation))
+        yield from self._everywhere.get(own, ())  # Shared by all copies of this text.
 
-    def seek_replaced(self, number: int, start: int, end: int) -> None:
+    def _find(self, own: str, start: int, end: int) -> Iterator[Span]:
+        found = re.compile(re.escape(own)).finditer(self.folded_translation, start, end)
+        return map(re.Match.span, found)
+
+    def _seek_instead(self, start: int, end: int) -> Iterator[Span]:
         """Seek words that stand for a copy: the longest run of those that are linked to it."""
-        runs: list[list[int]] = []
+        runs: list[Span] = []
+        last = -2
         for target in self._linked(start, end):
-            if any(self._taken[slice(*self._targets[target])]):
-                continue
-            if runs and runs[-1][-1] == target - 1:
-                runs[-1].append(target)
-            else:
-                runs.append([target])
-        if not runs:
-            return
-        run = max(runs, key=len)
-        first, last = self._targets[run[0]][0], self._targets[run[-1]][1]
-        word, other = (bisect_right(self._starts, place) - 1 for place in (start, end - 1))
-        before = self._text[max(self._sources[word][0], start - _LONG) : start]
-        after = self._text[end : min(self._sources[other][1], end + _LONG)]
-        own = self._translation[first:last]
-        if own.startswith(before) and own.endswith(after) and len(own) > len(before + after):
-            first, last = first + len(before), last - len(after)
-        elif any(map(str.isalnum, before + after)):
-            return
-        else:
-            first, last = find_letters(self._translation, first, last)
-        if first < last:
-            self._mark(number, first, last)
+            span = self._targets[target]
+            runs.append((runs.pop()[0], span[1]) if target == last + 1 else span)
+            last = target
+        if runs:
+            first, last = max(runs, key=lambda run: run[1] - run[0])
+            word, other = (bisect_right(self._starts, place) - 1 for place in (start, end - 1))
+            before = self.text[max(self._sources[word][0], start - _LONG) : start]
+            after = self.text[end : min(self._sources[other][1], end + _LONG)]
+            own = self.translation[first:last]
+            if own.startswith(before) and own.endswith(after):
+                yield first + len(before), last - len(after)
+            elif not any(map(str.isalnum, before + after)):
+                yield find_letters(self.translation, first, last)
 
     def _linked(self, start: int, end: int) -> list[int]:
         """List the words that are linked to those of a copy."""
@@ -224,20 +199,47 @@ class _Finder:
         words = range(first, bisect_right(self._starts, end - 1))
         return sorted({one for word in words for one in self._by_source[word][:_LONG]})
 
-    def _take(self, number: int, place: int, start: int, end: int) -> bool:
-        """Give a copy some characters, unless they are taken or only a part of a word."""
-        stop = place + end - start
-        text, translation = self._text, self._translation
-        if any(self._taken[place:stop]):
-            return False
-        for inner, outer, source in ((place, place - 1, start - 1), (stop - 1, stop, end)):
-            was_joined = 0 <= source < len(text) and is_word_letter(text[source])
-            around = [translation[k] for k in (inner, outer) if 0 <= k < len(translation)]
+    def _is_free(self, span: Span, own: Span) -> bool:
+        """Tell whether a copy may take some characters: not those of others or half a word's."""
+        start, end = span
+        for inner, outer, source in ((start, start - 1, own[0] - 1), (end - 1, end, own[1])):
+            was_joined = 0 <= source < len(self.text) and is_word_letter(self.text[source])
+            around = [self.translation[k] for k in (inner, outer) if 0 <= k < len(self.translation)]
             if len(around) == 2 and all(map(is_word_letter, around)) and not was_joined:
                 return False
-        self._mark(number, place, stop)
-        return True
+        return start < end and not any(self._taken[start:end])
 
-    def _mark(self, number: int, start: int, end: int) -> None:
-        self._taken[start:end] = b"\1" * (end - start)
-        self.found[number] = (start, end)
+    def _choose(self, target: int) -> int | None:
+        """Choose a source word: an equal one, or one in the most common elements."""
+        candidates = self._by_target[target]
+        if len(candidates) < 2:
+            return candidates[0] if candidates else None
+        text = self.translation[slice(*self._targets[target])]
+        equal = (one for one in candidates if self.text[slice(*self._sources[one])] == text)
+        middles = [sum(self._sources[one]) // 2 for one in candidates]
+        around = [tuple(self.chains[place : place + 1]) for place in middles]
+        counts = Counter(around)
+        best = max(range(len(candidates)), key=lambda k: (counts[around[k]], -candidates[k]))
+        return next(equal, candidates[best])
+
+    def _pair(self) -> list[int | None]:
+        """Find for each atom of the translation the atom of the text that it translates."""
+        partners: list[int | None] = [0, *[None] * (len(self.targets) - 2), len(self.sources) - 1]
+        of_words: dict[tuple[int, int | None], list[int]] = {}
+        for place, atom in enumerate(self.sources):
+            of_words.setdefault((atom.word, atom.copy), []).append(place)
+        groups: dict[tuple[int, int | None], list[int]] = {}
+        for place, atom in enumerate(self.targets[1:-1], start=1):
+            word = -1 if atom.copy is not None else self._choose(atom.word)
+            if word is not None:
+                groups.setdefault((word, atom.copy), []).append(place)
+        for key, places in groups.items():
+            own = of_words.get(key, [])
+            equal = {self.folded[self.sources[k].start : self.sources[k].end]: k for k in own}
+            for number, place in enumerate(places if own else ()):
+                one = own[number * len(own) // len(places)]
+                if len(own) != len(places):
+                    atom = self.targets[place]
+                    one = equal.get(self.folded_translation[atom.start : atom.end], one)
+                partners[place] = one
+        return partners

@@ -5,14 +5,12 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain as join
 
 from pellucid.serve.markup.lexing import Token
-from pellucid.serve.markup.segments import REFERENCE, Segment, spell
-from pellucid.serve.markup.words import Atom, find_letters
-
-Chain = tuple[int, ...]
+from pellucid.serve.markup.segments import REFERENCE, spell
+from pellucid.serve.markup.words import Alignment, Chain, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
 
@@ -27,101 +25,69 @@ def common(first: Chain, second: Chain) -> Chain:
     return first[:shared]
 
 
-class Places:
-    """Finds the place in a translation that belongs to one in the text.
-
-    Args:
-        text: the text.
-        translation: its translation.
-        sources: atoms of the text.
-        targets: atoms of the translation.
-        partners: for each atom of the translation that of the text, or None.
-        reached: for characters of the text that are equal in the translation their places there.
-    """
-
-    def __init__(
-        self,
-        text: str,
-        translation: str,
-        sources: Sequence[Atom],
-        targets: Sequence[Atom],
-        partners: Sequence[int | None],
-        reached: dict[int, int],
-    ) -> None:
-        self._text = text
-        self._translation = translation
-        self._starts = [atom.start for atom in sources]
-        self._reached = reached
-        self._first, self._last = sources[0].end, sources[-1].start
-        self._edges = (targets[0].end, targets[-1].start)
-        self._begin: dict[int, int] = {}
-        self._ends: list[tuple[int, int]] = [(self._edges[0],) * 2] * len(sources)
-        for atom, one in zip(targets[1:-1], partners[1:-1], strict=True):
-            if one is not None:
-                self._begin.setdefault(sources[one].start, atom.start)
-                last = find_letters(translation, atom.start, atom.end)[1]
-                self._ends[one] = max(self._ends[one], (atom.end, last))
-        has_target = {one for one in partners if one is not None}
-        for number in range(1, len(sources)):
-            if number not in has_target:
-                self._ends[number] = self._ends[number - 1]
-
-    def find(self, place: int) -> int:
-        """Find a place; one between equal characters stays between them."""
-        if place in (self._first, self._last):
-            return self._edges[place != self._first]
-        before, after = self._reached.get(place - 1), self._reached.get(place)
-        is_after_space = self._text[place - 1 : place] == " "
-        joins_next = is_after_space and self._text[place : place + 1] not in ("", " ")
-        if after is not None and (before is None or joins_next):
-            return after
-        if before is not None:
-            return before + 1
-        if not self._first < place < self._last:
-            return 0 if place < self._first else len(self._translation)
-        if joins_next and place in self._begin:
-            return self._begin[place]
-        number = bisect_right(self._starts, place - 1) - 1
-        end, letters_end = self._ends[number]
-        found = letters_end if self._text[place - 1].isalnum() else end
-        # A space before the tag stays before it.
-        return found + (is_after_space and self._translation[found : found + 1] == " ")
-
-
 class Writer:
     """Writes characters with their elements, and parts without text between them.
 
     Args:
-        segment: the text and its tags.
-        translation: of the text.
-        chains: the elements around each of its characters.
-        places: finds where parts without text go.
-        copies: the numbers of copied elements that are in the translation.
+        found: the segment, its translation and their atoms.
+        chains: the elements around each character of the translation.
+        reached: for characters of the text that are equal in the translation their places there.
     """
 
     def __init__(
-        self,
-        segment: Segment,
-        translation: str,
-        chains: Sequence[Chain],
-        places: Places,
-        copies: set[int],
+        self, found: Alignment, chains: Sequence[Chain], reached: Mapping[int, int]
     ) -> None:
-        self._segment = segment
-        self._translation = translation
+        self._found, self._segment, self._translation = found, found.segment, found.translation
         self._chains = chains
-        self._places = places
-        self._copies = copies
+        self._reached = reached
         self._parts: list[str] = []
         self._opened: Chain = ()
         self._written: set[int] = set()
         self._last = ""
         self._escapes = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-        if segment.quote:
-            self._escapes |= {"'": "&#39;"} if segment.quote == "'" else {'"': "&quot;"}
+        if self._segment.quote:
+            self._escapes |= {"'": "&#39;"} if self._segment.quote == "'" else {'"': "&quot;"}
         self._final, self._forms = self._find_forms()
-        special = {*self._escapes, *self._forms}
-        self._special = re.compile("[" + re.escape("".join(special)) + "]")
+        special = "".join({*self._escapes, *self._forms})
+        self._special = re.compile(f"[{re.escape(special)}]")
+        self._starts = [atom.start for atom in found.sources]
+        self._begins, self._ends = self._find_ends()
+
+    def _find_ends(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
+        """Find where translations begin, and where they and their letters end.
+
+        An atom without a translation ends where that of the atom before it ends.
+        """
+        found, begins, ends = self._found, dict[int, int](), dict[int, tuple[int, int]]()
+        for atom, one in zip(found.targets, found.partners, strict=True):
+            if one is not None:
+                begins.setdefault(found.sources[one].start, atom.start)
+                last = find_letters(found.translation, atom.start, atom.end)[1]
+                ends[one] = max(ends.get(one, (0, 0)), (atom.end, last))
+        filled = [ends[0]]
+        for number in range(1, len(found.sources)):
+            filled.append(ends.get(number, filled[-1]))
+        return begins, filled
+
+    def _find_place(self, place: int) -> int:
+        """Find the place in the translation that belongs to one in the text."""
+        sources, targets, text = self._found.sources, self._found.targets, self._found.text
+        if place in (sources[0].end, sources[-1].start):
+            return targets[0].end if place == sources[0].end else targets[-1].start
+        before, after = self._reached.get(place - 1), self._reached.get(place)
+        is_after_space = text[place - 1 : place] == " "
+        joins_next = is_after_space and text[place : place + 1] not in ("", " ")
+        if after is not None and (before is None or joins_next):
+            return after
+        if before is not None:
+            return before + 1
+        if joins_next and place in self._begins:
+            return self._begins[place]
+        number = bisect_right(self._starts, max(0, place - 1)) - 1
+        end, letters_end = self._ends[number]
+        target = letters_end if text[place - 1].isalnum() else end
+        # A space before the tag stays before it.
+        return target + (is_after_space and self._translation[target : target + 1] == " ")
 
     def _find_forms(self) -> tuple[str | None, dict[str, Iterator[str]]]:
         """Find how the document writes a last space, and the other characters in turn."""
@@ -163,8 +129,8 @@ class Writer:
         return self._quote("".join(self._parts))
 
     def _quote(self, written: str) -> str:
-        is_whole = self._segment.quote != "=" or _BARE.fullmatch(written) or not written
-        return written if is_whole else f'"{written}"'
+        needs_quotes = self._segment.quote == "=" and not _BARE.fullmatch(written)
+        return f'"{written}"' if needs_quotes else written
 
     def _find_points(self) -> list[tuple[int, int, Chain, str, bool]]:
         """Find where parts without text go.
@@ -178,18 +144,18 @@ class Writer:
         found = []
         least = 0
         for point in self._segment.points:
-            target = self._places.find(point.place)
+            target = self._find_place(point.place)
             if point.is_half:
                 target = least = max(least, target)
             found.append((target, point.place, point.parents, spell(point.raw), False))
         held = {number for one in found for number in one[2]}
         held |= used | {number for one in elements for number in one.parents}
         for number, one in enumerate(elements):
-            is_lost_copy = one.is_copy and number not in self._copies
+            is_lost_copy = one.is_copy and number not in self._found.copies
             if number not in held or is_lost_copy:
                 raw = spell(one.opening) + one.closing
                 where = one.end if is_lost_copy else one.start
-                found.append((self._places.find(one.start), where, one.parents, raw, is_lost_copy))
+                found.append((self._find_place(one.start), where, one.parents, raw, is_lost_copy))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
 
