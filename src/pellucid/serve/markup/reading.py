@@ -11,6 +11,7 @@ from typing import Literal
 
 from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
 from pellucid.serve.markup.segments import Maker, Piece, Segment
+from pellucid.text.languages import short_code
 from pellucid.text.letters import is_unspaced
 
 # All other elements are inline, as in browsers, also those that HTML does not know.
@@ -42,7 +43,7 @@ _DESCRIPTION_NAMES = (
 )
 _DESCRIPTIONS = frozenset(_DESCRIPTION_NAMES.split())
 _BUTTON_TYPES = frozenset(("submit", "reset", "button"))
-_HAS_LABEL = re.compile(r"alt|title|placeholder|aria-label|value|content|label|lang", re.IGNORECASE)
+_HAS_LABEL = re.compile(r"alt|title|placeholder|aria-label|value|content|lang", re.IGNORECASE)
 _BREAKS = frozenset(".:;!?)]…»”")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
@@ -100,15 +101,12 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     if not _HAS_LABEL.search(token.raw) or _is_translated(token) is False:
         return [token.raw]
     found = token.attributes()
-    values = {
-        name: _value(found[name]).lower() for name in ("type", "name", "property") if name in found
-    }
+    names = ("type", "name", "property")
+    values = [_value(found[name]).lower() if name in found else "" for name in names]
     shown = set(_LABELS)
-    if token.name == "input" and values.get("type") in ("submit", "reset", "button"):
+    if token.name == "input" and values[0] in ("submit", "reset", "button"):
         shown.add("value")
-    if token.name in ("option", "optgroup", "track"):
-        shown.add("label")
-    if {values.get("name"), values.get("property")} & _DESCRIPTIONS and token.name == "meta":
+    if token.name == "meta" and _DESCRIPTIONS.intersection(values[1:]):
         shown.add("content")
     pieces: list[Piece] = []
     place = 0
@@ -117,9 +115,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
         quote = raw[0] if raw[:1] in ("'", '"') and raw[-1:] == raw[0] and len(raw) > 1 else ""
         start, end = match.start(2) + len(quote), match.end(2) - len(quote)
         if token.name == "html" and name in ("lang", "xml:lang"):
-            language = _value(match).partition("-")[0].lower()
-            if all(languages) and language == languages[0].partition("-")[0].lower():
-                pieces += [token.raw[place:start], languages[1]]
+            if all(languages) and short_code(_value(match)) == short_code(languages[0]):
+                pieces += [token.raw[place:start], short_code(languages[1])]
                 place = end
         elif name in shown and raw:
             maker = Maker(quote or "=")
@@ -135,10 +132,8 @@ class _Frame:
 
     Attributes:
         stop: the place of its last token.
-        role: the part it plays where it stands.
-        is_copied: True if its text is not translated.
-        first: its first tag.
-        start: the place of this.
+        role: the part it plays where it stands; only a box is translated.
+        start: the place of its first token.
         pieces: what was read.
         maker: the segment that is being read.
         tags: the tags since its last text, with what they begin.
@@ -146,8 +141,6 @@ class _Frame:
 
     stop: int
     role: Role
-    is_copied: bool
-    first: Token
     start: int = 0
     pieces: list[Piece] = field(default_factory=list)
     maker: Maker = field(default_factory=Maker)
@@ -171,10 +164,9 @@ class _Frame:
         last = self.maker.last
         if not following.strip() or not last.strip() or self.maker.link_start > 0:
             return None
-        closed, opened = "", list[tuple[str, int]]()
+        closed, opened, is_raised = "", list[tuple[str, int]](), False
         for number, (token, _) in enumerate(self.tags):
-            if token.name in _RAISED:
-                return None
+            is_raised = is_raised or token.name in _RAISED
             if token.kind == "start":
                 opened.append((token.name, number))
             elif token.kind == "end" and opened and opened[-1][0] == token.name:
@@ -184,9 +176,9 @@ class _Frame:
         if not closed or not opened:
             return None
         name, number = opened[0]
-        is_unspaced_word = is_unspaced(last) and is_unspaced(following)
-        touches = following.isalnum() and (last.isalnum() or last in _BREAKS)
-        return number if closed == name == "a" or (touches and not is_unspaced_word) else None
+        touches = following.isalnum() and (last.isalnum() or last in _BREAKS) and not is_raised
+        is_within = is_unspaced(last) and is_unspaced(following)
+        return number if closed == name == "a" or (touches and not is_within) else None
 
     def add_text(self, raw: str) -> None:
         """Add text."""
@@ -218,7 +210,7 @@ class _Reader:
         self._tokens = tokens
         self._languages = languages
         self._pairs = match_tags(tokens)
-        self._frames = [_Frame(-1, "block", False, Token("other", ""))]
+        self._frames = [_Frame(-1, "box")]
         self._num_pre = 0
         self._breaks = list(accumulate(one.name in _BLOCKS for one in tokens))
 
@@ -226,7 +218,7 @@ class _Reader:
         """Return the document as parts."""
         for place, token in enumerate(self._tokens):
             frame = self._frames[-1]
-            if frame.is_copied:
+            if frame.role != "box":
                 self._copy(frame, token, place)
             elif place != frame.stop:
                 self._read(frame, token, place)
@@ -238,7 +230,7 @@ class _Reader:
     def _copy(self, frame: _Frame, token: Token, place: int) -> None:
         """Read a token of a part that is not translated."""
         if self._stop(frame, place) is not None and _is_translated(token):
-            self._enter("box", token, place, is_copied=False)
+            self._enter("box", place)
         else:
             frame.pieces.append(token.raw)
 
@@ -250,11 +242,10 @@ class _Reader:
                     frame.end(["\n"])
                 frame.add_text(line)
             return
-        role = (
-            None if (stop := self._stop(frame, place)) is None else self._role(frame, place, stop)
-        )
+        stop = self._stop(frame, place)
+        role = None if stop is None else self._role(frame, place, stop)
         if role is not None:
-            self._enter(role, token, place, is_copied=role != "box")
+            self._enter(role, place)
             return
         has_labels = token.kind in ("start", "void")
         pieces: list[Piece] = _read_tag(token, self._languages) if has_labels else [token.raw]
@@ -295,24 +286,23 @@ class _Reader:
         is_raised = self._tokens[place].name in _RAISED or text.startswith("[")
         return is_raised and bool(text) and not any(map(str.isalpha, text))
 
-    def _enter(self, role: Role, token: Token, place: int, *, is_copied: bool) -> None:
-        frame = _Frame(self._pairs[place], role, is_copied, token, place)
-        frame.pieces += _read_tag(token, self._languages)
-        self._frames.append(frame)
+    def _enter(self, role: Role, place: int) -> None:
+        pieces = _read_tag(self._tokens[place], self._languages)
+        self._frames.append(_Frame(self._pairs[place], role, place, pieces))
 
     def _leave(self, token: Token) -> None:
         """End a part, and put it where it stands."""
         frame = self._frames.pop()
-        outer = self._frames[-1]
-        if not frame.is_copied:
+        outer, name = self._frames[-1], self._tokens[frame.start].name
+        if frame.role == "box":
             frame.end([token.raw])
-        if outer.is_copied:
+        if outer.role != "box":
             outer.pieces += frame.pieces
         elif frame.role == "block":
             outer.end(frame.pieces)
         elif frame.role == "copy":
             text = _text_of(self._tokens[frame.start : frame.stop + 1])
             outer.add_tags(text.strip()[:1])
-            outer.maker.add_copy(frame.pieces, text, frame.first.name)
+            outer.maker.add_copy(frame.pieces, text, name)
         else:
-            outer.tags.append((Token("void", "", frame.first.name), frame.pieces))
+            outer.tags.append((Token("void", "", name), frame.pieces))

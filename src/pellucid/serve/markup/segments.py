@@ -126,22 +126,6 @@ def find_segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
             yield piece
 
 
-@dataclass(frozen=True)
-class _Opened:
-    """A start tag: its element's number, its place in the text, the points before it."""
-
-    number: int
-    name: str
-    pieces: list[Piece]
-    start: int
-    num_points: int
-    parents: tuple[int, ...]
-
-    def as_point(self) -> Point:
-        """Return a start tag without an end tag, which counts as a tag without text."""
-        return Point(self.start, tuple(self.pieces), self.parents, is_half=True)
-
-
 class Maker:
     """Collects the parts of one segment after another."""
 
@@ -153,11 +137,11 @@ class Maker:
         self._made = Segment(quote=self._quote)
         self._texts: list[str] = []
         self._length = 0
-        self._opened: list[_Opened] = []
-        self._too_deep: list[str] = []
+        # The number of each open element, its name, its start tag, and the points before it.
+        self._opened: list[tuple[int, str, Point, int]] = []
         self._num_elements = 0
         self._elements: dict[int, Element] = {}
-        self._has_new_space = False
+        self._space = -1
         self.last = ""
         self.has_letters = False
 
@@ -169,14 +153,12 @@ class Maker:
             self._write(raw[place : match.start()])
             form, place = match[0], match.end()
             text = html.unescape(form)
-            if form[0] == "&" and len(text) > 1:  # A name may end before the letters after it.
-                ends = range(2, len(form))
-                stop = next((k for k in ends if len(html.unescape(form[:k])) == 1), len(form))
-                stop = 1 if text == form else stop
-                place += stop - len(form)
-                form, text = form[:stop], html.unescape(form[:stop])
+            if text == form and form[0] == "&":  # No name follows the sign.
+                form = text = "&"
+                place = match.start() + 1
             if not text:
                 self._add_point([form])
+                self._space = -1
             elif text[0] in " \t\n\r\f":
                 self._write_space(form)
             else:
@@ -191,19 +173,17 @@ class Maker:
             self._length += len(text)
             self.last = text[-1]
             self.has_letters = self.has_letters or any(map(str.isalpha, text))
-            self._has_new_space = False
 
     def _write_space(self, form: str) -> None:
-        if self._has_new_space:
-            spellings, place = self._made.spellings, self._length - 1
-            spellings[place] = spellings.get(place, " ") + form
-        elif self.last == " ":
-            self._add_point([form])
-        else:
-            if form != " ":
-                self._made.spellings[self._length] = form
+        spellings, place = self._made.spellings, self._length - 1
+        if self.last != " ":
             self._write(" ")
-            self._has_new_space = True
+            self._space = len(self._made.pieces)
+            spellings[place + 1] = form
+        elif self._space == len(self._made.pieces):  # No tag is between.
+            spellings[place] += form
+        else:
+            self._add_point([form])
 
     def add_copy(self, pieces: list[Piece], text: str, name: str) -> None:
         """Add an element that is copied."""
@@ -225,76 +205,58 @@ class Maker:
         self._add_point(pieces, is_half=is_half)
 
     def _add_point(self, pieces: list[Piece], *, is_half: bool = False) -> None:
-        self._has_new_space = False
         self._made.points.append(Point(self._length, tuple(pieces), self._parents(), is_half))
 
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:
         """Add an inline tag, a comment, or a part without text that begins with this tag."""
-        if token.kind == "start":
-            self._open(token, pieces)
-        elif token.kind == "end":
+        is_open = any(name == token.name for _, name, _, _ in self._opened)
+        if token.kind == "start" and len(self._opened) < MOST_DEPTH:
+            self._made.pieces += pieces
+            half = Point(self._length, tuple(pieces), self._parents(), is_half=True)
+            self._opened.append((self._num_elements, token.name, half, len(self._made.points)))
+            self._num_elements += 1
+        elif token.kind == "end" and is_open:
+            self._made.pieces += pieces
             self._close(token)
         else:
-            self.add_point(pieces)
-
-    def _open(self, token: Token, pieces: list[Piece]) -> None:
-        if len(self._opened) == MOST_DEPTH:
-            self._too_deep.append(token.name)
-            self.add_point(pieces, is_half=True)
-            return
-        self._made.pieces += pieces
-        self._has_new_space = False
-        num_points = len(self._made.points)
-        self._opened.append(
-            _Opened(
-                self._num_elements, token.name, pieces, self._length, num_points, self._parents()
-            )
-        )
-        self._num_elements += 1
+            self.add_point(pieces, is_half=token.kind in ("start", "end"))
 
     def _close(self, token: Token) -> None:
-        is_deep = self._too_deep[-1:] == [token.name]
-        if is_deep or all(one.name != token.name for one in self._opened):
-            self._too_deep = self._too_deep[: -1 if is_deep else None]
-            self.add_point([token.raw], is_half=True)
-            return
-        self._made.pieces.append(token.raw)
-        self._has_new_space = False
         points = self._made.points
-        while (one := self._opened.pop()).name != token.name:
-            points.insert(one.num_points, one.as_point())
-        if self._length > one.start:
-            self._elements[one.number] = Element(
-                one.start, self._length, tuple(one.pieces), token.raw, False, one.parents, one.name
+        number, name, half, count = self._opened.pop()
+        while name != token.name:  # A start tag without an end tag is a point.
+            points.insert(count, half)
+            number, name, half, count = self._opened.pop()
+        if self._length > half.place:
+            self._elements[number] = Element(
+                half.place, self._length, half.raw, token.raw, False, half.parents, name
             )
-            return
-        inner = [piece for point in points[one.num_points :] for piece in point.raw]
-        whole = (*one.pieces, *inner, token.raw)
-        points[one.num_points :] = [Point(one.start, whole, one.parents)]
+        else:
+            inner = [piece for point in points[count:] for piece in point.raw]
+            whole = (*half.raw, *inner, token.raw)
+            points[count:] = [Point(half.place, whole, half.parents)]
 
     @property
     def link_start(self) -> int:
         """The place of a link that is open; -1 if none is."""
-        return next((one.start for one in self._opened if one.name == "a"), -1)
+        return next((half.place for _, name, half, _ in self._opened if name == "a"), -1)
 
     def take(self) -> Segment:
         """End the segment and return it."""
         segment = self._made
-        while self._opened:
-            one = self._opened.pop()
-            segment.points.insert(one.num_points, one.as_point())
+        for _, _, half, count in reversed(self._opened):
+            segment.points.insert(count, half)
         segment.text = "".join(self._texts)
         order = {number: place for place, number in enumerate(sorted(self._elements))}
 
         def renumber(parents: tuple[int, ...]) -> tuple[int, ...]:
             return tuple(order[number] for number in parents if number in order)
 
-        for number in order:
-            one_made = self._elements[number]
-            segment.elements.append(replace(one_made, parents=renumber(one_made.parents)))
+        made = map(self._elements.__getitem__, order)
+        segment.elements = [replace(one, parents=renumber(one.parents)) for one in made]
         segment.points = [replace(one, parents=renumber(one.parents)) for one in segment.points]
         self._start()
         return segment
 
     def _parents(self) -> tuple[int, ...]:
-        return tuple(one.number for one in self._opened)
+        return tuple(number for number, *_ in self._opened)
