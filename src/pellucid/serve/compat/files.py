@@ -105,7 +105,7 @@ async def translate_file(
         The name, the content and the type of the result.
 
     Raises:
-        Problem: 400, the format is not known or the file is not UTF-8.
+        Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
     """
     path = PurePath(name.replace("\\", "/"))
     if path.suffix.lower() not in READERS:
@@ -117,6 +117,9 @@ async def translate_file(
         raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
     if form == "html":
+        if len(text) > most_characters:
+            size = f"request ({len(text)}) exceeds text limit ({most_characters})"
+            raise Problem(400, f"Invalid request: {size}")
         (translated,) = await translate([text], "html")
     else:
         # Line by line: a file may be longer than a text, and its lines are what is translated.

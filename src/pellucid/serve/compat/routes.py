@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -174,7 +175,9 @@ async def _translate_all(
         return list(texts)
     if form == "html":
         task = _task(direction, {}, align=("auto", None, None))
-        return await translate_markup(parts, task, texts)
+        # A page shows a word that the model does not know rather than <unk>.
+        treatment = (*task.treatment, ("unknown", "source-word"))
+        return await translate_markup(parts, replace(task, treatment=treatment), texts)
     return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
 
 
