@@ -11,6 +11,7 @@ from pellucid.attention.positions import position_rows
 from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, make_embedding
@@ -109,6 +110,7 @@ class Transformer(EncoderDecoder):
         x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.encoder.layers):
+            give_way()
             x_BSD = layer(x_BSD, mask, site.within(index))
         return self.encoder.leave(x_BSD, site)
 
@@ -143,6 +145,7 @@ class Transformer(EncoderDecoder):
         self_mask = self._self_mask(x_BTD, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
         for index, layer in enumerate(self.decoder.layers):
+            give_way()
             past = None if cache is None else cache.layers[index]
             x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, past, site.within(index))
         return self.decoder.leave(x_BTD, site)

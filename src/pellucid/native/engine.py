@@ -6,7 +6,7 @@ import _thread
 import ctypes
 import os
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, chain
@@ -17,7 +17,8 @@ import numpy as np
 
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.errors import InputError
-from pellucid.native.layout import NO_MEMORY, Job, address_of
+from pellucid.machine.turns import give_way, has_turns
+from pellucid.native.layout import NO_MEMORY, Job, TurnFunction, address_of
 from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
@@ -38,8 +39,8 @@ SHARED_BYTES = 3 * 2**20
 
 BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
 
-FEW_REQUESTS = 4
-"""Requests that are answered without a way to interrupt them: they take a moment."""
+SHORT_WORK = 200_000_000
+"""Multiplications of a call without a way to interrupt it: it takes a tenth of a second at most."""
 
 
 class Ended(NamedTuple):
@@ -114,7 +115,8 @@ class NativeEngine:
     ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Search for translations, or draw them; the answers are in the order of the sources.
 
-        Calls from several threads take turns in C, each with all of its threads.
+        Calls from several threads take turns in C, each with all of its threads; one that gives
+        way lets others in.
 
         Args:
             sources: token ids, ``</s>`` included.
@@ -132,6 +134,7 @@ class NativeEngine:
         Raises:
             InputError: an id is not in the vocabulary, or a length is out of range.
             MemoryError: there is too little memory.
+            StoppedError: nobody waits for this call.
         """
         if not sources:
             return []
@@ -152,11 +155,20 @@ class NativeEngine:
                 and self._step_bytes() >= SHARED_BYTES
                 and has_free_cores(threads)
             )
-            status = call.run(self._library)
+            work = sum(limit.max_length for limit in limits) * search.config.beam
+            is_short = work * self._packed.num_weights < SHORT_WORK
+            status = call.run(self._library, self._let_others_in, is_short=is_short)
         if status == NO_MEMORY:
             raise MemoryError
         answers = dict(zip(order, call.answers(), strict=True))
         return [answers[index] for index in range(len(sources))]
+
+    def _let_others_in(self) -> None:
+        self._is_computing.release()
+        try:
+            give_way()
+        finally:
+            self._is_computing.acquire()
 
     def _fitting(self, sources: Sequence[Sequence[int]], search: SearchOptions) -> int:
         """Count the sentences whose keys and values stay in a core's share of the cache.
@@ -331,14 +343,23 @@ class _Call:
         self._uniforms = np.concatenate(uniforms).astype(np.float64, copy=False)
         self.job.uniforms = address_of(self._uniforms)
 
-    def run(self, library: ctypes.CDLL) -> int:
+    def run(
+        self, library: ctypes.CDLL, let_others_in: Callable[[], None], *, is_short: bool
+    ) -> int:
         """Call the engine and return its status; an interruption ends it early.
 
         While the main thread of Python is in C it takes no signals. So a long call runs
         in another thread, for which the main one waits.
+
+        Args:
+            library: the engine.
+            let_others_in: is called now and then, if somebody asked for turns; what it raises ends
+                the call.
+            is_short: True if the call takes a moment.
         """
-        is_main = threading.current_thread() is threading.main_thread()
-        if self.job.num_requests <= FEW_REQUESTS or not is_main:
+        if has_turns():
+            return self._run_in_turns(library, let_others_in)
+        if is_short or threading.current_thread() is not threading.main_thread():
             return int(library.translate(ctypes.byref(self.job)))
         status = [NO_MEMORY]
         done = threading.Event()
@@ -356,16 +377,37 @@ class _Call:
             work()
         except BaseException as error:
             interruption = error
-            self._integers[self._places["stop"]] = 1
+            self._stop()
         while not done.is_set():  # C writes into arrays of this object, so it must end first.
             try:
                 done.wait()
             except BaseException as error:
                 interruption = error
-                self._integers[self._places["stop"]] = 1
+                self._stop()
         if interruption is not None:
             raise interruption
         return status[0]
+
+    def _run_in_turns(self, library: ctypes.CDLL, let_others_in: Callable[[], None]) -> int:
+        stopped: list[BaseException] = []
+
+        def turn() -> None:
+            try:  # C cannot pass on what is raised here.
+                let_others_in()
+            except BaseException as error:
+                stopped.append(error)
+                self._stop()
+
+        function = TurnFunction(turn)
+        self.job.turn = ctypes.cast(function, ctypes.c_void_p).value
+        status = int(library.translate(ctypes.byref(self.job)))
+        if stopped:
+            raise stopped[0]
+        return status
+
+    def _stop(self) -> None:
+        """Let C end the search before its next step."""
+        self._integers[self._places["stop"]] = 1
 
     def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Read the results."""

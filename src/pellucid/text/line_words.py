@@ -102,7 +102,9 @@ def parts_of_words(words: Sequence[str], parts: Sequence[str]) -> list[list[tupl
     if spelled == found:
         owner_of = dict(zip(places, owners, strict=True))
     else:
-        matcher = SequenceMatcher(None, spelled, found, autojunk=False)
+        # A full comparison of letters that repeat takes the square of their number.
+        is_long = len(spelled) > MOST_COMPARED
+        matcher = SequenceMatcher(None, spelled, found, autojunk=is_long)
         for block in matcher.get_matching_blocks():
             for offset in range(block.size):
                 owner_of.setdefault(places[block.b + offset], owners[block.a + offset])

@@ -19,7 +19,7 @@ from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.markup.translating import translate_markup
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
 from pellucid.serve.settings import Limits
 
 if TYPE_CHECKING:
@@ -127,7 +127,8 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         (text, *more), is_list = fields.texts("q")
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
-        return reply(await parts.scheduler.call(partial(detector.detect, whole)))
+        cost = estimate_tokens(whole)
+        return reply(await parts.scheduler.call(partial(detector.detect, whole), cost=cost))
 
     return [
         _work("/translate", translate, form=bodies.TRANSLATE, gives=bodies.TranslatedAnswer),
@@ -240,7 +241,8 @@ async def _detect(
             for one in shown
         ]
 
-    found: list[dict[str, Any]] = await parts.scheduler.call(detect)
+    cost = sum(map(estimate_tokens, texts))
+    found: list[dict[str, Any]] = await parts.scheduler.call(detect, cost=cost)
     return found
 
 
