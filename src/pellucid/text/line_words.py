@@ -20,6 +20,9 @@ from pellucid.errors import DataError
 from pellucid.text.letters import combining_marks, is_unspaced
 from pellucid.text.token_words import split_pieces
 
+MOST_COMPARED = 2000
+"""Letters of a line that are compared in full with those of its parts."""
+
 # Entities of the Moses tokenizer, and names of brackets in treebanks.
 _ENTITIES: Mapping[str, str] = {
     "&apos;": "'",

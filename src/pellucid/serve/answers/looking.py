@@ -106,16 +106,16 @@ def estimate_look(model: ServedModel, body: Any) -> int:
     return searched + 8 * tokens + slow
 
 
-def estimate_change(model: ServedModel, body: Any) -> int:
+def estimate_change(body: Any) -> int:
     """Estimate the positions of two searches under changes, and of all replays."""
     tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
-    return 2 * _without_cache(tokens) + (8 + 2 * body.random) * tokens
+    replays = 8 + 2 * int(body.random)
+    return 2 * _without_cache(tokens) + replays * tokens
 
 
 def _without_cache(tokens: int) -> int:
     """Estimate a search of which each step runs the whole decoder again."""
-    length = min(tokens, MOST_CHANGE_TOKENS)
-    return length * length // 8
+    return min(tokens, MOST_CHANGE_TOKENS) * tokens // 8
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +18,7 @@ from pellucid.serve.compat.files import READERS, FileStore, Format, translate_fi
 from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
 from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.markup.translating import translate_markup
-from pellucid.serve.operations import DOOR, WORK, Need, Operation
+from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
 from pellucid.serve.settings import Limits
@@ -28,11 +29,9 @@ if TYPE_CHECKING:
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
-_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=(400, *DOOR), tag="LibreTranslate")
-_keyed = partial(
-    Operation, "POST", need=Need.KEY_IN_BODY, refusals=(400, *DOOR), tag="LibreTranslate"
-)
-_work = partial(_keyed, is_work=True, refusals=(400, *DOOR, *WORK))
+_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=DOOR, tag="LibreTranslate")
+_keyed = partial(Operation, "POST", need=Need.KEY_IN_BODY, refusals=DOOR, tag="LibreTranslate")
+_work = partial(_keyed, is_work=True, refusals=(*DOOR, *WORK))
 
 
 def compat_operations(parts: Parts) -> list[Operation]:
@@ -285,8 +284,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             fields.file_name, fields.file, target, translate, limits.characters
         )
         key = store.add(name, content, media_type)
-        scheme, host = request.scope["scheme"], request.headers.get("host")
-        address = f"{scheme}://{host}/download_file/{key}"
+        address = f"{request.scope[BASE]}/download_file/{quote(key)}"
         return reply({"translatedFileUrl": address})
 
     async def download_file(request: Request) -> Response:
@@ -294,7 +292,8 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         file = store.get(request.path_params["name"])
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {
-            "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
+            "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"; '
+            f"filename*=UTF-8''{quote(file.name)}",
             "Content-Security-Policy": "sandbox",
             **NOT_KEPT,
         }
@@ -303,7 +302,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
     return [
         _work("/translate_file", translate_a_file, form=bodies.FILE, gives=bodies.FileAnswer),
         # Open, because the name of a file cannot be guessed and clients fetch it without a key.
-        _fact("/download_file/{name}", download_file, refusals=(400, 404, *DOOR)),
+        _fact("/download_file/{name}", download_file, refusals=(404, *DOOR)),
     ]
 
 

@@ -368,7 +368,8 @@ class Scheduler:
         Raises:
             StoppedError: nobody waits for it.
         """
-        self._check_wanted(run)
+        if run.is_gone or self._is_over:
+            raise StoppedError
         is_short = time.perf_counter() - run.began < SECONDS_A_TURN
         if is_short or not (self._jobs or self._paused):
             return
@@ -379,14 +380,9 @@ class Scheduler:
             self._paused.append(run)
             self._computing = None
             self._changed.notify_all()
-            while self._computing is not run:
-                self._changed.wait()
+            self._changed.wait_for(lambda: self._computing is run)
             run.began = time.perf_counter()
-        self._check_wanted(run)
-
-    def _check_wanted(self, run: Run) -> None:
-        if run.is_gone or self._is_over:
-            raise StoppedError
+        self._give_way(run)  # It may have ended meanwhile.
 
 
 def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:

@@ -95,7 +95,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_change, model, body)
-        found = await scheduler.call(work, cost=estimate_change(model, body))
+        found = await scheduler.call(work, cost=estimate_change(body))
         parts.metrics.texts.labels(model.name, "change").inc()
         return reply(found, most_bytes=limits.response_bytes)
 

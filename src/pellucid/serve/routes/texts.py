@@ -105,7 +105,7 @@ def computing(
         is_work=True,
         body=body,
         gives=gives,
-        refusals=(400, 401, *DOOR, 422, *WORK),
+        refusals=(401, *DOOR, 422, *WORK),
         tag=tag,
     )
 
