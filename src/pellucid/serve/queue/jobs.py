@@ -6,17 +6,24 @@ import asyncio
 import time
 from collections.abc import Sequence
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from pellucid.serve.answers.responses import Problem
-
-if TYPE_CHECKING:
-    from pellucid.serve.queue.scheduler import Task
 
 LEAST_COST = 1024
 """A batch may be this large, however slow the model: small batches are slower still by the text."""
 
 _account: ContextVar[Account | None] = ContextVar("account", default=None)
+
+
+class Task(Protocol):
+    """Work that several texts can share. Equal tasks are computed together."""
+
+    def cost(self, item: Any) -> int:
+        """Estimate the positions that an item needs."""
+
+    def run(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Compute the results of some items, in their order."""
 
 
 class Account:
@@ -138,10 +145,11 @@ class Run:
         """Count the seconds for the requests so far."""
         return min(job.account.seconds for job, _ in self.batch)
 
-    def end_turn(self) -> None:
-        """Count the time of this turn, for each request its share."""
+    def end_turn(self) -> float:
+        """Count the seconds of this turn, for each request its share, and return them."""
         seconds = time.perf_counter() - self.began
         self.seconds += seconds
         self.since = time.monotonic()
         for job, place in self.batch:
             job.account.seconds += seconds * job.costs[place] / max(self.cost, 1)
+        return seconds

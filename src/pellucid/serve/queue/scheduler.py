@@ -3,8 +3,9 @@
 One computation at a time has the turn, so that nothing below needs to be safe for threads. After a
 slice of time it gives way to others that wait: in the middle of a search, between two layers of a
 replay, wherever `give_way` is called. Each has a thread of its own, in which it waits for its next
-turn. Turns alternate between the work that has taken least so far, so that a cheap request never
-waits for a costly one to end, and the work that has waited longest, so that all of it advances. A
+turn. Half of the time goes to the work that has taken least so far, so that a cheap request never
+waits for a costly one to end, and half to the work that has waited longest, so that all of it
+advances. A
 computation whose clients have left, or whose time is over, ends at its next turn.
 
 Texts that arrive while something is computed and that ask for the same work are computed together.
@@ -20,16 +21,16 @@ from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
 from pellucid.machine.turns import StoppedError, give_way, taking_turns
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run
+from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task
 from pellucid.serve.queue.metrics import Metrics
 from pellucid.serve.queue.pauses import GarbageCollector, in_turns
 from pellucid.serve.settings import Limits
 
-SECONDS_A_TURN = 0.1
+SECONDS_A_TURN = 0.05
 """Time after which a computation gives way to others that wait."""
 
 SECONDS_A_BATCH = 0.3
@@ -45,16 +46,6 @@ STANDSTILL_SECONDS = 10.0
 """Time without a new turn, while work waits, after which the queue counts as standing still."""
 
 _GONE = object()
-
-
-class Task(Protocol):
-    """Work that several texts can share. Equal tasks are computed together."""
-
-    def cost(self, item: Any) -> int:
-        """Estimate the positions that an item needs."""
-
-    def run(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Compute the results of some items, in their order."""
 
 
 class Scheduler:
@@ -76,6 +67,7 @@ class Scheduler:
         self._rate = 0.0
         self._is_ending = self._is_over = False
         self._takes_oldest = False
+        self._lead = 0.0  # seconds that the work that has taken least had more than the oldest
         self._last_turn = time.monotonic()
         self._garbage = GarbageCollector()
         self._first: Callable[[], None] | None = None
@@ -297,7 +289,7 @@ class Scheduler:
         ended = next((one for one in self._paused if one.is_gone), None)
         if ended is not None:
             return ended
-        self._takes_oldest = not self._takes_oldest
+        self._takes_oldest = self._lead > 0
         if self._takes_oldest:
             return min(ready, key=lambda one: one.since)
         return min(ready, key=lambda one: one.effort(self._rate))
@@ -344,7 +336,7 @@ class Scheduler:
                 results = _run(run.batch[0][0].task, [job.items[place] for job, place in run.batch])
         except StoppedError:
             self._metrics.stopped.inc()
-        run.end_turn()
+        self._end_turn(run)
         self._metrics.computing.dec()
         self._metrics.batch_seconds.observe(run.seconds)
         if not results:
@@ -362,6 +354,10 @@ class Scheduler:
             _call_in(loop, partial(in_turns, [job.finish for job in jobs]))
         self._show_waiting()
 
+    def _end_turn(self, run: Run) -> None:
+        seconds = run.end_turn() * (-1 if self._takes_oldest else 1)
+        self._lead = max(-SECONDS_A_TURN, min(SECONDS_A_TURN, self._lead + seconds))
+
     def _give_way(self, run: Run) -> None:
         """Let others compute if the turn is over, in the thread of the computation.
 
@@ -376,7 +372,7 @@ class Scheduler:
         with self._changed:
             if not self._num_idle:
                 self._add_thread()
-            run.end_turn()
+            self._end_turn(run)
             self._paused.append(run)
             self._computing = None
             self._changed.notify_all()
