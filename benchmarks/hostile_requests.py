@@ -138,7 +138,9 @@ ATTACKS: dict[str, Callable[[random.Random], Attack]] = {
 async def attack(port: int, made: Attack, manner: str, rng: random.Random) -> str:
     """Send a request in some manner; return its status, or the way in which it ended."""
     path, kind, body = made
-    head = f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+    head = (
+        f"POST {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Type: {kind}\r\n"
+    )
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     try:
         writer.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode())
