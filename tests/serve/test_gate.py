@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -186,27 +187,27 @@ UNREAD = {
 
 
 @pytest.mark.parametrize("name", UNREAD)
-def test_body_that_nobody_reads_cannot_hold_a_connection(locked: Live, name: str) -> None:
+def test_unread_body_cannot_hold_a_connection(locked: Live, name: str) -> None:
     line, fields, status = UNREAD[name]
     host = b"" if b"Host:" in fields else b"Host: localhost\r\n"
     with socket.create_connection((locked.host, locked.port), timeout=20) as connection:
         connection.sendall(line + b" HTTP/1.1\r\n" + host + fields + b"\r\n\r\n")
         assert connection.recv(65_536).startswith(b"HTTP/1.1 %d " % status)
         began = time.monotonic()
-        with pytest.raises(OSError):  # noqa: PT011 - a reset or a broken pipe
+        with contextlib.suppress(OSError):  # a reset or a broken pipe
             while time.monotonic() < began + 10:
                 connection.sendall(b"1\r\na\r\n" if name == "chunked" else b"a")
                 time.sleep(0.05)
         assert time.monotonic() < began + 5
 
 
-def test_body_that_nobody_reads_is_bound_by_its_size(locked: Live) -> None:
+def test_unread_body_is_bound_by_its_size(locked: Live) -> None:
     head = b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n"
     with socket.create_connection((locked.host, locked.port), timeout=20) as connection:
         connection.sendall(head)
         assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")
         sent = 0
-        with pytest.raises(OSError):  # noqa: PT011 - a reset or a broken pipe
+        with contextlib.suppress(OSError):  # a reset or a broken pipe
             while sent < 50_000_000:
                 connection.sendall(b"a" * 10_000)
                 sent += 10_000

@@ -131,7 +131,8 @@ def test_address_of_any_socket_is_announced(tmp_path: Path) -> None:
             listening.bind(f"\0{path}")
             assert address_of(listening) == f"unix:@{path}"
     with socket.create_server(("127.0.0.1", 0)) as listening:
-        assert address_of(listening) == "http://127.0.0.1:%d" % listening.getsockname()[1]
+        port = listening.getsockname()[1]
+        assert address_of(listening) == f"http://127.0.0.1:{port}"
 
 
 def test_sentence_keeps_what_the_client_sent_and_hides_paths_of_the_server() -> None:

@@ -1,6 +1,6 @@
-"""Turns: a long computation lets others compute in between, and stops if nobody waits for it.
+"""Turns: a long computation lets others compute in between, and stops when no caller waits for it.
 
-What takes long calls `give_way` every few milliseconds. That does nothing unless somebody has
+What takes long calls `give_way` every few milliseconds. That does nothing unless the caller has
 asked for turns in this thread, as the service does with `taking_turns`.
 """
 
@@ -17,21 +17,21 @@ _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 
 class StoppedError(BaseException):
-    """Nobody waits for this computation any more. No handler of faults may catch it."""
+    """No caller waits for this computation any more. No handler of faults may catch it."""
 
 
 def give_way() -> None:
-    """Let others compute now, if somebody asked for turns.
+    """Let others compute now, if the caller asked for turns.
 
     Raises:
-        StoppedError: nobody waits for this computation.
+        StoppedError: no caller waits for this computation.
     """
     if (turn := _turn.get()) is not None:
         turn()
 
 
 def has_turns() -> bool:
-    """Tell whether somebody asked for turns in this thread."""
+    """Tell whether the caller asked for turns in this thread."""
     return _turn.get() is not None
 
 

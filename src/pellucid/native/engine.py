@@ -134,7 +134,7 @@ class NativeEngine:
         Raises:
             InputError: an id is not in the vocabulary, or a length is out of range.
             MemoryError: there is too little memory.
-            StoppedError: nobody waits for this call.
+            StoppedError: no caller waits for it.
         """
         if not sources:
             return []
@@ -353,7 +353,7 @@ class _Call:
 
         Args:
             library: the engine.
-            let_others_in: is called now and then, if somebody asked for turns; what it raises ends
+            let_others_in: is called now and then, if the caller asked for turns; what it raises ends
                 the call.
             is_short: True if the call takes a moment.
         """

@@ -22,7 +22,7 @@ LAST_CHANCE_SECONDS = 0.1
 """Time to read what has arrived before a client counts as too slow."""
 
 REST_SECONDS = 1.0
-"""Time for the rest of a body that nobody reads: to close at once could destroy the answer."""
+"""Time for the rest of an unread body: to close at once could destroy the answer."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"

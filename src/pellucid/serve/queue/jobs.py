@@ -60,7 +60,7 @@ class Job:
         task: what to do; None if the only item is a function to call.
         items: what to do it with.
         costs: the positions that each is likely to need.
-        loop: the event loop in which somebody waits.
+        loop: the event loop in which its client waits.
         account: of the request.
     """
 
@@ -138,7 +138,7 @@ class Run:
 
     @property
     def is_gone(self) -> bool:
-        """True if nobody waits for it."""
+        """True if all clients have left or are too late."""
         return all(job.is_gone for job, _ in self.batch)
 
     def effort(self, _rate: float) -> float:

@@ -34,7 +34,8 @@ class Metrics:
         self.batch_seconds = times("pellucid_batch_seconds", "Time of one batch.")
         self.computing = gauge("pellucid_computations", "Computations that have begun.")
         self.stopped = counter(
-            "pellucid_computations_stopped", "Computations ended because nobody waited any more."
+            "pellucid_computations_stopped",
+            "Computations ended after their clients had left or the time was up.",
         )
         self.shed = counter("pellucid_requests_shed", "Requests refused with 429.")
 

@@ -157,7 +157,7 @@ class Scheduler:
                 give_way()
 
         def end(done: asyncio.Future[Any]) -> None:
-            done.cancelled() or done.exception()  # so that nobody misses it
+            done.cancelled() or done.exception()  # so that it is not reported as missed
             pieces.put_nowait(_GONE)
 
         running = asyncio.ensure_future(self.call(work, cost=cost))
@@ -362,7 +362,7 @@ class Scheduler:
         """Let others compute if the turn is over, in the thread of the computation.
 
         Raises:
-            StoppedError: nobody waits for it.
+            StoppedError: its clients have left, or its time is up.
         """
         if run.is_gone or self._is_over:
             raise StoppedError
