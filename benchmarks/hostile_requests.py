@@ -9,7 +9,8 @@ line breaks, long lines, scripts without spaces, HTML of many shapes, files, loo
 scores at their limits, slow bodies, and clients that leave. Meanwhile eight ordinary clients ask
 for one sentence after another, and compare each answer with the one that the library gives. Then
 everybody leaves: the processor time that the server uses in the next seconds says whether anything
-is still computed without a client. Everything runs on one machine, so the clients take their share of it.
+is still computed without a client. Everything runs on one machine, so the clients take their share
+of it.
 """
 
 from __future__ import annotations

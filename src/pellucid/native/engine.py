@@ -353,8 +353,8 @@ class _Call:
 
         Args:
             library: the engine.
-            let_others_in: is called now and then, if the caller asked for turns; what it raises ends
-                the call.
+            let_others_in: is called now and then, if the caller asked for turns; what it raises
+                ends the call.
             is_short: True if the call takes a moment.
         """
         if has_turns():
