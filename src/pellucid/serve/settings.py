@@ -60,7 +60,8 @@ class Limits(Strict):
 
     # What waits
     queue_tokens: int = Field(default=200_000, ge=1, le=10**9)
-    """Source tokens that may wait; with more, requests are refused with 429."""
+    """Positions that may wait, as the work of requests is estimated: tokens times hypotheses. With
+    more, requests are refused with 429, and one that is more with 413."""
     queue_requests: int = Field(default=1000, ge=1, le=10**6)
     """Requests that may wait; with more, they are refused with 429."""
     batch_tokens: int = Field(default=4096, ge=1, le=10**7)

@@ -121,7 +121,12 @@ class Scheduler:
         Raises:
             Problem: 429 if too much waits, 504 if the result is late, 503 if the server ends.
         """
-        return await self._add(task, items, [task.cost(item) for item in items])
+        costs, total = [], 0
+        for item in items:
+            costs.append(task.cost(item))
+            total += costs[-1]
+            self._check_size(total)  # There may be hundreds of thousands of them.
+        return await self._add(task, items, costs)
 
     async def call(self, function: Callable[[], Any], *, cost: int = 1) -> Any:
         """Call a function by itself.
@@ -178,10 +183,7 @@ class Scheduler:
         limits, loop = self._limits, asyncio.get_running_loop()
         account = Account.of_request(loop, limits.request_seconds)
         job = Job(task, items, costs, loop, account)
-        if job.cost > limits.queue_tokens:
-            raise Problem(
-                413, "The request asks for more than the server ever computes. Send less at once."
-            )
+        self._check_size(job.cost)
         with self._changed:
             alike = sum(one.is_costly == job.is_costly for one in self._jobs)
             # Costly requests never fill the places of the others.
@@ -202,6 +204,12 @@ class Scheduler:
             late.cancel()
             if job.is_unfinished:
                 self._leave(job)
+
+    def _check_size(self, cost: int) -> None:
+        if cost > self._limits.queue_tokens:
+            raise Problem(
+                413, "The request asks for more than the server ever computes. Send less at once."
+            )
 
     def _leave(self, job: Job) -> None:
         """Free the place of a request whose client no longer waits, and end its computation."""
@@ -282,7 +290,10 @@ class Scheduler:
 
     def _choose(self) -> Run | Job | None:
         """Choose whose turn it is."""
-        ready: list[Run | Job] = [*self._paused, *filter(self._may_begin, self._jobs)]
+        ready: list[Run | Job] = list(self._paused)
+        if len(self._paused) < MOST_BEGUN:
+            begun = Counter(run.size for run in self._paused if run.size)
+            ready += [job for job in self._jobs if begun[job.size] < MOST_OF_A_SIZE]
         if not ready:
             return None
         self._last_turn = time.monotonic()
@@ -293,10 +304,6 @@ class Scheduler:
         if self._takes_oldest:
             return min(ready, key=lambda one: one.since)
         return min(ready, key=lambda one: one.effort(self._rate))
-
-    def _may_begin(self, job: Job) -> bool:
-        alike = sum(run.size == job.size for run in self._paused)
-        return len(self._paused) < MOST_BEGUN and (not job.size or alike < MOST_OF_A_SIZE)
 
     def _take(self, first: Job) -> Run:
         """Begin the next batch: a job by itself, or texts that may share one with it."""

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pellucid.serve.models import Options, ServedModel
@@ -93,13 +94,15 @@ class Translate:
 
     def cost(self, item: Text) -> int:
         """Estimate the positions of a search for one text."""
+        config, longest, retry = self._search
+        return estimate_search(item.text, config, longest, retry=retry)
+
+    @cached_property
+    def _search(self) -> tuple[DecodingConfig, int, bool]:
         translator = self.model.translator
-        return estimate_search(
-            item.text,
-            translator.decoding.model_copy(update=dict(self.options)),
-            translator.config.max_target_length,
-            retry=dict(self.treatment).get("retry", False),
-        )
+        config = translator.decoding.model_copy(update=dict(self.options))
+        longest = translator.config.max_target_length
+        return config, longest, dict(self.treatment).get("retry", False)
 
     def run(self, items: Sequence[Text]) -> list[Translation]:
         """Translate some texts.
