@@ -148,6 +148,7 @@ async def attack(port: int, made: Attack, manner: str, rng: random.Random) -> st
         if manner == "slow body":
             for place in range(0, 40):
                 writer.write(body[place : place + 1])
+                await writer.drain()
                 await asyncio.sleep(0.5)
             return "slow body"
         writer.write(body)
