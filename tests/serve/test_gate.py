@@ -154,7 +154,7 @@ def test_head_that_is_too_large_is_cut_off(locked: Live) -> None:
     assert b" 431 " in answer
 
 
-@pytest.mark.parametrize("rest", [b"", b" " * 10_000_000, b"\r\n\r\n"])
+@pytest.mark.parametrize("rest", [b"", b" " * 60_000, b"\r\n\r\n"])
 def test_head_that_is_too_large_is_refused_however_it_arrives(locked: Live, rest: bytes) -> None:
     head = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000 + rest
     assert b" 431 " in exchange(locked, head)
