@@ -43,7 +43,8 @@ from pellucid.model.quantization import pack_weights, unpack_weights
 from pellucid.model.stored import serialize_tensors
 from pellucid.native import engine as native_engine
 from pellucid.native import loading
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 from pellucid.native.loading import find_library, instruction_sets
 from pellucid.native.quantization import quantize_rows
 from pellucid.native.stored import read_stored

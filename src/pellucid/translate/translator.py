@@ -85,7 +85,7 @@ class Translator:
 
     @property
     def config(self) -> ModelConfig:
-        """The configuration of the only model, or of the first; nothing is loaded for it."""
+        """The configuration of the only model, or of the first."""
         return self._given[0].config
 
     @cached_property
@@ -171,9 +171,7 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
-        given = texts
-        if to is not None:
-            texts = with_codes(self.tokenizer, to, texts)
+        given, texts = texts, with_codes(self.tokenizer, to, texts)
         config = self.configure(**options)
         each: Sequence[LineConstraints] = (
             [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
