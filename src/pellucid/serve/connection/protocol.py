@@ -44,7 +44,7 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_ending = False
+        self._is_ending = self._is_cut = False
         self._is_in_head = True
         self._num_head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
@@ -81,6 +81,8 @@ class Connection(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Read what has arrived, up to the largest head, or the largest rest of a body."""
+        if self._is_cut:
+            return
         if self._rest_timer is not None:
             self._num_rest_bytes += len(data)
             if self._num_rest_bytes > self.server_limits.body_bytes:
@@ -179,8 +181,11 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete:
+            self._cancel_timer()
             self.transport.write(answer)
-            self.transport.close()
+            self._is_cut = True
+            # What is still on its way is read for a moment, as it would destroy the answer.
+            self.loop.call_later(REST_SECONDS, self.transport.close)
 
 
 def make_protocol(limits: Limits) -> type[Connection]:
