@@ -12,7 +12,8 @@ from pellucid.decode.constraints.request import Request, SpecialIds, check_reque
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.search.uniforms import draw_samples, uniforms
 from pellucid.machine.hardware import threads_in_use
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 from pellucid.native.weights import find_obstacle
 
 if TYPE_CHECKING:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import torch
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig, known_option
 from pellucid.errors import ConfigurationError, InputError
+from pellucid.machine.turns import give_way
 from pellucid.model.dropout import Dropout
 from pellucid.model.site import Site
 
@@ -45,6 +47,13 @@ def embed(
     if known_option(config, "embedding_scale", ("sqrt", "none")) == "sqrt":
         x_BLD = x_BLD * math.sqrt(config.d_model)
     return site.show("embedding", site.drop_tokens(x_BLD))
+
+
+def in_turns(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Number layers, giving way before each."""
+    for index, layer in enumerate(layers):
+        give_way()
+        yield index, layer
 
 
 class Output(nn.Module):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.native.layout import NO_MEMORY, WRONG, Encoding, address_of, flatten
 from pellucid.native.weights import Packed
 
@@ -163,6 +164,7 @@ class Session:
                 allows, or an earlier step left out what a row continues.
             MemoryError: there is too little memory.
         """
+        give_way()
         newest_A = np.ascontiguousarray(newest_A, np.int64)
         if is_needed_A is not None:
             is_needed_A = np.ascontiguousarray(is_needed_A, bool)

@@ -157,7 +157,7 @@ export class ServiceModel implements Source {
   }
 
   private async stream(body: object, written: (text: string) => void, signal: AbortSignal): Promise<void> {
-    const answer = await this.post("/v1/stream", body, signal);
+    const answer = await this.post("v1/stream", body, signal);
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     let text = "";
@@ -178,7 +178,7 @@ export class ServiceModel implements Source {
   }
 
   private async look(body: object, signal?: AbortSignal): Promise<{ records: Records; arrays: Map<string, Tensor> }> {
-    const answer = await this.post("/v1/look", body, signal);
+    const answer = await this.post("v1/look", body, signal);
     const buffer = await answer.arrayBuffer();
     const size = Number(new DataView(buffer).getBigUint64(0, true));
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));

@@ -12,6 +12,7 @@ from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import SEARCH
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
+from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -99,6 +100,28 @@ def look(
     records["notes"] = {**notes, "flags": found.flags}
     records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
     return records, arrays
+
+
+def estimate_look(model: ServedModel, body: Any) -> int:
+    """Estimate the positions that a look computes: those of the search, and of the replay."""
+    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
+    config, longest = model.translator.decoding, model.translator.config.max_target_length
+    searched = estimate_search(body.text, config.model_copy(update=search), longest)
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
+    return searched + 8 * tokens + slow
+
+
+def estimate_change(body: Any) -> int:
+    """Estimate the positions of two searches under changes, and of all replays."""
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    replays = 8 + 2 * int(body.random)
+    return 2 * _without_cache(tokens) + replays * tokens
+
+
+def _without_cache(tokens: int) -> int:
+    """Estimate a search of which each step runs the whole decoder again."""
+    return min(tokens, MOST_CHANGE_TOKENS) * tokens // 8
 
 
 @dataclass(frozen=True)
