@@ -118,8 +118,9 @@ def _export_bundle(
         export_bundle(bundle, trial, precision)
         texts, errors, _ = translate_all(bundle.folder, sources)
         before = evaluate_corpus(texts, references).bleu
-        texts = translate_all(trial, sources).texts
+        texts, errors_after, _ = translate_all(trial, sources)
         after = evaluate_corpus(texts, references).bleu
+    errors += [f"After ({precision}): {error}" for error in errors_after if error not in errors]
     for error in errors:
         warn(error)
     difference = after.score - before.score
