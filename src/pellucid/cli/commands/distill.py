@@ -96,17 +96,8 @@ def distill(
 
 def _show(rows: Sequence[MeasuredModel]) -> None:
     """Write the table."""
-    heads = (
-        "",
-        "search",
-        "precision",
-        "BLEU",
-        "95 %",
-        "parameters",
-        "MB",
-        "tokens/CPU s",
-        "in bulk",
-    )
+    measured = "search precision BLEU interval parameters MB tokens/CPU·s bulk/CPU·s"
+    heads = ("", *measured.split())
     lines = [heads] + [
         (
             row.name, row.search, row.precision, f"{row.bleu:.1f}",
