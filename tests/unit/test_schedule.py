@@ -92,7 +92,7 @@ LONG |= {"validate_every": 306, "average_decay": 0.996}
 
 def test_plan_of_a_short_time_shortens_the_course() -> None:
     course, sentence = planned(TrainingConfig(**LONG, max_minutes=4.0))
-    assert 300 < 8 * course["warmup_steps"] < 480
+    assert 300 < 3 * course["warmup_steps"] < 480
     assert 2 <= 400 / course["validate_every"] <= 5
     assert 0 <= course["average_decay"] < 0.96
     assert "max_steps" not in course

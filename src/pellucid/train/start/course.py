@@ -51,7 +51,7 @@ def plan_course(
     if steps >= training.max_steps:
         return {}, ""
     wanted = {
-        "warmup_steps": max(1, steps // 8),
+        "warmup_steps": max(1, steps // 3),
         "dropout_warmup_steps": max(1, steps // 3),
         "validate_every": max(1, steps // validations),
         "average_decay": average_decay(steps),
