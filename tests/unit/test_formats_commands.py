@@ -19,6 +19,7 @@ from of_subwords import SUBWORDS
 from torch import Tensor
 
 from pellucid.bundle import load_bundle, save_bundle
+from pellucid.cli.lines.translate import AllTranslated
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
@@ -596,6 +597,27 @@ def test_export_with_precision_auto_refuses_a_loss(
     assert "after (int8), difference +0.00: too low" in done.stdout
     config = json.loads((out / "config.json").read_text())
     assert (config["precision"], config["decoding"]["precision"]) == ("float32", "float32")
+
+
+def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_lines("lines.txt", "The pizza came out of the oven.", "x" * 3000)
+
+    def translated(model: Path, sources: list[str]) -> AllTranslated:
+        errors = ["line 2 is too long."]
+        if model != demo_folder():
+            errors.append("line 1: no translation.")
+        return AllTranslated(sources, errors, "")
+
+    monkeypatch.setattr("pellucid.cli.commands.export.translate_all", translated)
+    files = ("--source", lines, "--reference", lines)
+    arguments = ("export", SUBWORDS, "--to", "pellucid", "--out", str(tmp_path / "out"))
+    done = run_here(*arguments, "--precision", "int8", *files)
+    assert done.returncode == 2
+    said = ["line 2 is too long.", "After (int8): line 1: no translation."]
+    said = [f"pellucid: {line}" for line in said]
+    assert done.stderr.splitlines() == said
 
 
 def demo_folder() -> Path:

@@ -99,12 +99,13 @@ def distill(
 
 def _show(rows: Sequence[MeasuredModel]) -> None:
     """Write the table."""
-    heads = ("", "search", "precision", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
+    measured = "search precision BLEU interval parameters MB tokens/CPU·s bulk/CPU·s"
+    heads = ("", *measured.split())
     lines = [heads] + [
         (
             row.name, row.search, row.precision, f"{row.bleu:.1f}",
             f"{row.low:.1f}–{row.high:.1f}", f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}",
-            f"{row.single:,.0f}", f"{row.bulk:,.0f}",
+            str(row.single), str(row.bulk),
         )
         for row in rows
     ]  # fmt: skip

@@ -113,7 +113,8 @@ def evaluate(
     comparison = None
     if baseline is not None:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
-    said = _to_json(evaluation, comparison, kept) if json else _to_text(evaluation, comparison)
+    text = _to_text(evaluation, comparison, len(hypotheses))
+    said = _to_json(evaluation, comparison, kept) if json else text
     sys.stdout.write(said)
     return 2 if errors else 0
 
@@ -225,7 +226,10 @@ def _to_json(evaluation: Evaluation, comparison: Comparison | None, kept: KeptPl
     return to_json_line(record)
 
 
-def _to_text(evaluation: Evaluation, comparison: Comparison | None) -> str:
+def _to_text(evaluation: Evaluation, comparison: Comparison | None, num_lines: int) -> str:
+    from pellucid.evaluate.corpus import FEW_LINES
+
+    few = ", but too few lines to tell" if num_lines < FEW_LINES else ""
     lines = []
     for name, label in METRICS.items():
         score = getattr(evaluation, name)
@@ -236,6 +240,6 @@ def _to_text(evaluation: Evaluation, comparison: Comparison | None) -> str:
         entry = getattr(comparison, name)
         lines.append(
             f"{label:<4} {entry.difference:+6.2f}  against the baseline's {entry.baseline:.2f}, "
-            f"p = {entry.p_value:.4f}"
+            f"p = {entry.p_value:.4f} (two tails{few})"
         )
     return "".join(f"{line}\n" for line in lines)

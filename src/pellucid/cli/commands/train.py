@@ -177,16 +177,16 @@ def _train(
     from pellucid.config import Recipe, validate
     from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
-    from pellucid.train.start.choices import fill_in
+    from pellucid.train.start.filling import fill_in
     from pellucid.train.start.from_model import with_start
 
     repair_recipe(run)
     start = start if start is not None else _start_of(values)
     if start is not None:
         values = with_start(values, start, run)
-    values, choices, chosen = fill_in(values, run, folder)
-    recipe = validate(Recipe, values, str(path))
-    run_training(recipe, run, recipe_folder=folder, progress=True, choices=choices, chosen=chosen)
+    filled = fill_in(values, run, folder)
+    recipe = validate(Recipe, filled.values, str(path))
+    run_training(recipe, run, recipe_folder=folder, progress=True, filled=filled)
     note(str(run / "bundle"))
 
 

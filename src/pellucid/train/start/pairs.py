@@ -13,9 +13,10 @@ from pellucid.config import Recipe, TrainingConfig
 from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, reason_to_drop, resolve_folder
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.train.start.kept import longest_kept, reason_to_leave_out
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
 
 
@@ -69,7 +70,7 @@ class KeptPairs:
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
+        self._limit = longest_kept(recipe.data)
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -148,14 +149,7 @@ class KeptPairs:
         source_ids = self._tokenizer.encode_source(pair.source)
         target_ids = self._tokenizer.encode_target(pair.target)
         self._outside.add(source_ids, target_ids)
-        reason = reason_to_drop(
-            pair.source,
-            pair.target,
-            source_ids,
-            target_ids,
-            max_length=self._limit,
-            max_length_ratio=self._data.max_length_ratio,
-        )
+        reason = reason_to_leave_out(self._data, pair, source_ids, target_ids)
         if reason is None:
             return source_ids, target_ids
         self._dropped[reason] += 1
