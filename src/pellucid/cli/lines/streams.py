@@ -20,7 +20,7 @@ from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
 from pellucid.terminal.progress import is_terminal
 from pellucid.terminal.text import TerminalOutput
-from pellucid.text.reading.lines import count_lines, read_lines
+from pellucid.text.reading.lines import count_lines, name_unpacked, read_lines
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
@@ -276,7 +276,7 @@ def is_special(path: str) -> bool:
 
 def is_json_lines(path: str) -> bool:
     """Tell whether a file's name says that it holds JSON Lines."""
-    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    return name_unpacked(path).endswith((".jsonl", ".ndjson"))
 
 
 def choose_format(path: str, file_format: Format | None) -> Format:
