@@ -9,7 +9,7 @@ import numpy as np
 
 from pellucid.text.learned import byte_or_unknown_ids
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
-from pellucid.text.tokenizers.words import bare_words, split_words, without_joiner
+from pellucid.text.tokenizers.words import without_joiner, word_cutter
 
 Side = Literal["source", "target"]
 
@@ -146,7 +146,7 @@ def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
         return ()
     known = _known(tokenizer)
     text = tokenizer.normalized(text)
-    cut = bare_words if tokenizer.config.drop_punctuation else split_words
+    cut = word_cutter(tokenizer.config)
     unknown = [without_joiner(token) for token in cut(text) if token not in known]
     return tuple(dict.fromkeys(word for word in unknown if word.strip()))
 

@@ -127,10 +127,11 @@ def cannot_carry(bundle: Bundle) -> str:
             "The page shows a recorded sentence: it runs Transformers itself, and this model is "
             "recurrent."
         )
-    if config.tokenizer.kind != "words":
+    is_of_words = config.tokenizer.kind == "words"
+    if not is_of_words or config.tokenizer.symbols:
         return (
             "The page shows a recorded sentence: it runs models of whole words itself, and this "
-            "model cuts words into pieces."
+            f"model {'has tokenizer.symbols' if is_of_words else 'cuts words into pieces'}."
         )
     size = sum(4 * weight.numel() for weight in bundle.exact_model.state_dict().values())
     if size > MODEL_LIMIT:

@@ -229,8 +229,8 @@ def _kind_of(name: str, key: str) -> str:
             f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
-        f"A file with both sides must end in .tsv or .jsonl (packed: and .gz, .xz, .bz2 or .zst), but is {name!r} "
-        f"(data.{key}). {advice}"
+        "A file with both sides must end in .tsv or .jsonl (and .gz, .xz, .bz2 or .zst), but is "
+        f"{name!r} (data.{key}). {advice}"
     )
 
 

@@ -94,9 +94,10 @@ def _packed_kind(head: bytes) -> str:
 
 
 def open_binary(path: Path | str) -> BinaryIO:
-    """Open a file for reading; ``-`` is standard input. A packed file, known by content, is unpacked.
+    """Open a file for reading, unpacked if it is packed; ``-`` is standard input.
 
-    Reading raises EOFError if packed data is damaged.
+    Packed files are known by their content, whatever their names. Reading raises EOFError if they
+    are damaged.
 
     Raises:
         InputFileNotFoundError: the file does not exist.
@@ -198,8 +199,8 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
             for number, raw in enumerate(lines, start=1):
                 if number == 1 and (kind := _packed_kind(raw)):
                     raise DataError(
-                        f"Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but {path} holds "
-                        f"a .{kind} file. Unpack it first."
+                        "Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but "
+                        f"{path} holds a .{kind} file. Unpack it first."
                     )
                 if len(raw) > LONGEST_LINE:
                     line = CutLine.of(raw, len(raw) + _skip_rest(stream, raw))
