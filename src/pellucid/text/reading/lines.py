@@ -120,7 +120,7 @@ def _zstandard(path: Path | str) -> Callable[[], Any]:
     for module in ("compression.zstd", "zstandard"):
         with suppress(ImportError):
             make: Callable[[], Any] = import_module(module).ZstdDecompressor
-            return make().decompressobj if module == "zstandard" else make  # type: ignore[no-any-return]
+            return make().decompressobj if module == "zstandard" else make
     raise DataError(
         f"{path} is packed with Zstandard, which needs Python 3.14 or the package zstandard. "
         "Install it with pip install zstandard, or unpack the file with zstd -d."

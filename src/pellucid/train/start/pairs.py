@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pellucid.check.scan import corpora
+from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
@@ -66,10 +66,11 @@ class KeptPairs:
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
+        self.first_dropped: list[Pair] = []
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
+        self.limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -128,7 +129,7 @@ class KeptPairs:
             )
 
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
-        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
+        return [way for way in ways if len(way[0]) <= self.limit] or [(best, 0.0)]
 
     def links(self, pair: KeptPair, broken: BrokenLinks) -> tuple[list[int], list[int]]:
         """Find the positions of a pair's linked tokens."""
@@ -153,10 +154,12 @@ class KeptPairs:
             pair.target,
             source_ids,
             target_ids,
-            max_length=self._limit,
+            max_length=self.limit,
             max_length_ratio=self._data.max_length_ratio,
         )
         if reason is None:
             return source_ids, target_ids
         self._dropped[reason] += 1
+        if len(self.first_dropped) < MOST_EXAMPLES:
+            self.first_dropped.append(pair)
         return None
