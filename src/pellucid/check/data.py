@@ -316,6 +316,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
         )
         pairs = count_of(hit.count, f"{NAMES[scan.split]} pair")
         detail = hit.detail or _characters(scan.characters[hit.kind])
+        words = f"{rule.words} ({detail})" if detail else rule.words
         severity: Severity = "warning" if share >= rule.warn_from else "note"
         # Training refuses a text without a single pair.
         severity = "error" if hit.kind == "empty" and share == 1 else severity
@@ -326,7 +327,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
             scan.split,
             hit.count,
             share,
-            f"{pairs} ({percent(share)}): {rule.words}{f' ({detail})' if detail else ''}. {rule.advice}",
+            f"{pairs} ({percent(share)}): {words}. {rule.advice}",
             examples,
             line_stretches(scan, hit.places) if hit.places is not None else (),
         )

@@ -184,8 +184,9 @@ def _repeated(scan: Scan) -> Iterator[Hit]:
     sources = np.asarray(scan.source_hashes, dtype=np.uint64)[different]
     later, first = _find_repeats(sources)
     repeated = np.unique(sources[later])
-    count, places = int(np.isin(sources, repeated).sum()), (different[later], different[first])
-    kind, detail = "several targets", count_of(len(repeated), "source")
+    places = different[later], different[first]
+    kind = "several targets"
+    detail = count_of(len(repeated), "source has several targets", "sources have several targets")
     languages = np.asarray(scan.target.languages, dtype=np.int64)
     if len(languages):
         one, other = languages[places[0]], languages[places[1]]
@@ -193,9 +194,9 @@ def _repeated(scan: Scan) -> Iterator[Hit]:
         num_mixed = len(np.unique(sources[later[is_mixed]]))
         if num_mixed >= max(FEWEST_MIXED, MIXED_SHARE * len(repeated)):
             kind, places = "several languages", (places[0][is_mixed], places[1][is_mixed])
-            detail = f"{detail}, {_listed(scan, different[np.isin(sources, repeated)])}"
+            detail = f"{detail}: {_listed(scan, different[np.isin(sources, repeated)])}"
     found, others = (tuple(place[:MOST_EXAMPLES].tolist()) for place in places)
-    yield Hit(kind, count, found, others, detail=detail)
+    yield Hit(kind, len(later), found, others, detail=detail)
     if kind != "several languages":
         yield from _mixed(scan)
 

@@ -88,9 +88,7 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Find
     reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
     advice = ""
     if "too long" in reasons:
-        advice = (
-            f" data.max_length is {kept.limit:,} tokens: split them into sentences, or raise it."
-        )
+        advice = f" data.max_length is {kept.limit:,} tokens: split these pairs, or raise it."
     if "ratio" in reasons:
         advice += f" data.max_length_ratio is {recipe.data.max_length_ratio:g}."
     yield Finding(
