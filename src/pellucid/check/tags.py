@@ -31,7 +31,7 @@ def find_tags(sources: Collection[str], targets: Iterable[str]) -> frozenset[str
     found, kept = Counter[str](), Counter[str]()
     for source, target in zip(sources, targets, strict=True):
         for token in set(ends_of(source)):
-            if _is_like_a_tag(token) and f"</{token[1:]}" not in source:
+            if f"</{token[1:]}" not in source:
                 found[token] += 1
                 kept[token] += token in target
     least = max(FEWEST, LEAST_SHARE * len(sources))
@@ -61,7 +61,7 @@ def ends_of(source: str) -> list[str]:
 
 
 def _is_like_a_tag(token: str) -> bool:
-    """Tell whether a token has a sign at an end that is no quotation mark, or is as ``2fr``."""
+    """Tell whether a token has a sign, not a quotation mark, at an end, or is as ``2fr``."""
     if len(token) > LONGEST or token.startswith("</") or not any(map(str.isalpha, token)):
         return False
     return token[0].isdigit() or _is_sign(token[0]) or _is_sign(token[-1])

@@ -78,8 +78,12 @@ def _check_text(
 ) -> DataReport:
     """Check a recipe's text, as training with this recipe in this run folder would read it."""
     from pellucid.check.data import check_data
-    from pellucid.config import Recipe, validate
+    from pellucid.config import DataConfig, Recipe, validate
 
+    data = validate(DataConfig, values.get("data", {}), str(path))
+    # The text may be checked before it is known how to train on it.
+    without_links = {k: v for k, v in values.get("data", {}).items() if k != "train_alignments"}
+    values = {**values, "data": without_links, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
     # until the check has given its memory back.
     bundle = None
@@ -92,17 +96,17 @@ def _check_text(
         from pellucid.train.start.from_model import load_start
 
         bundle = load_start(recipe.start, run)
-    report = check_data(recipe.data, folder)
-    from pellucid.train.start.choices import fill_in
+    report = check_data(data, folder)
+    from pellucid.train.start.choices import complete
     from pellucid.train.start.fit import check_fit
 
-    recipe = validate(Recipe, fill_in(values, run, folder).values, str(path))
+    recipe = validate(Recipe, complete(values, folder)[0], str(path))
     tokenizer = None if bundle is None else bundle.tokenizer
     report = report.with_findings(check_fit(recipe, folder, report.tags, tokenizer))
-    if recipe.data.train_alignments:
+    if data.train_alignments:
         from pellucid.train.start.links import check_links
 
-        report = report.with_findings(check_links(recipe.data, folder, tokenizer))
+        report = report.with_findings(check_links(data, folder, tokenizer))
     return report
 
 

@@ -38,7 +38,7 @@ def check_fit(
         given: the tokenizer of the model to start from.
     """
     findings: list[Finding] = []
-    data = recipe.data.model_copy(update={"on_bad_line": "skip", "train_alignments": ()})
+    data = recipe.data.model_copy(update={"on_bad_line": "skip"})
     recipe = recipe.model_copy(update={"data": data})
     splits: tuple[Split, ...] = ("train", "validation")
     tokenizer = given
