@@ -83,7 +83,8 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Find
     if not count:
         return
     number = f"all {total:,}" if count == total else f"{count:,} of {total:,}"
-    if 2 * total > LEARNED_FROM:
+    is_learned = not recipe.start.model and recipe.tokenizer.kind == "sentencepiece"
+    if is_learned and 2 * total > LEARNED_FROM:
         number = f"about {number}"
     reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
     advice = ""
