@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from itertools import islice
@@ -201,7 +202,7 @@ def test_check_calls_tags_tags_and_names_the_setting_that_keeps_them_whole(
     assert "markup" not in said
     assert "note: tags: " in said
     for tag in tags:
-        assert f"{tag} {'100' if len(tags) == 1 else str(100 // len(tags))[0]}" in said
+        assert re.search(rf"{re.escape(tag)} \d+ %", said)
     assert "set tokenizer.symbols = [" in said
     listed = json.dumps(tags)
     said = check_lines(run_here, tmp_path, pairs, "--set", f"tokenizer.symbols={listed}")
