@@ -101,7 +101,7 @@ def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recip
     path = Path(recipe)
     long = "one two three four five six seven\n"
     (path.parent / "long").write_text(long * 3)
-    (path.parent / "mixed").write_text(long + "short\n" * 2)
+    (path.parent / "mixed").write_text(long + "a\n" * 2)  # a word, and a token too
     text = path.read_text().replace('validation_source = "train.en"', 'validation_source = "X"')
     text = text.replace('validation_target = "train.fr"', 'validation_target = "X"')
     for name, code, said in (
