@@ -15,7 +15,6 @@ from pellucid.config import Recipe, parse_toml
 from pellucid.errors import PellucidError
 from pellucid.files import read_bytes
 from pellucid.terminal.text import count_of
-from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 
 
 @dataclass(frozen=True)
@@ -413,6 +412,9 @@ def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled
     Raises:
         ConfigurationError: the run's own recipe is damaged.
     """
+    # The check chooses too, without PyTorch, which a run needs.
+    from pellucid.train.run.folder import RECIPE_FILE, read_chosen
+
     recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
     if chosen is None or not recipe_file.is_file():
         filled, choices = complete(values, recipe_folder)

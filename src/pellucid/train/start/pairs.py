@@ -6,17 +6,19 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
-from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
 from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, reason_to_drop, resolve_folder
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
+
+if TYPE_CHECKING:  # the check does without PyTorch
+    from pellucid.data.variants import Variant
 
 
 @dataclass(frozen=True)
