@@ -9,7 +9,6 @@ import os
 import re
 import shutil
 import stat
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -17,7 +16,6 @@ from typing import Any, BinaryIO
 
 from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
-_GZIP_MAGIC = b"\x1f\x8b"
 _DESCRIPTOR = re.compile(r"/dev/(stdin|stdout|stderr)|/(?:dev|proc/self)/fd/(\d+)")
 _MOST_LINKS = 40
 """Symbolic links to follow, as many as Linux does."""
@@ -55,28 +53,6 @@ def expand_home(value: Any) -> Any:
         return type(value)(map(expand_home, value))
     is_at_home = isinstance(value, str | Path) and str(value).startswith("~/")
     return type(value)(os.path.expanduser(value)) if is_at_home else value  # noqa: PTH111
-
-
-def open_binary(path: Path | str) -> BinaryIO:
-    """Open a file for reading; ``-`` is standard input. A gzip file, known by content, is unpacked.
-
-    Raises:
-        InputFileNotFoundError: the file does not exist.
-        DataError: it is a folder or cannot be read.
-    """
-    if str(path) == "-":
-        if sys.stdin is None:
-            raise DataError("Standard input must be open, but is closed. Name a file instead.")
-        return sys.stdin.buffer
-    with reading(path):
-        # Opened only once: a named pipe can be read a single time.
-        stream = Path(path).open("rb")  # noqa: SIM115
-        if stream.peek(2)[:2] != _GZIP_MAGIC:
-            return stream
-        unpacked = gzip.GzipFile(fileobj=stream)
-        # Closing the one then closes both.
-        unpacked.myfileobj = stream  # type: ignore[assignment]
-        return unpacked  # type: ignore[return-value]
 
 
 def read_bytes(path: Path) -> bytes:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 from collections.abc import Callable
 from itertools import islice
@@ -100,7 +101,7 @@ def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recip
     path = Path(recipe)
     long = "one two three four five six seven\n"
     (path.parent / "long").write_text(long * 3)
-    (path.parent / "mixed").write_text(long + "short\n" * 2)
+    (path.parent / "mixed").write_text(long + "a\n" * 2)  # a word, and a token too
     text = path.read_text().replace('validation_source = "train.en"', 'validation_source = "X"')
     text = text.replace('validation_target = "train.fr"', 'validation_target = "X"')
     for name, code, said in (
@@ -134,3 +135,76 @@ def test_check_measures_text_with_the_vocabulary_of_the_model_to_start_from(
     assert [finding["split"] for finding in found] == ["train", "validation"]
     assert all((finding["severity"] == "warning") is is_loud for finding in found)
     assert all(("start.new_tokens" in finding["sentence"]) is is_loud for finding in found)
+
+
+def check_lines(run_here: Run, folder: Path, pairs: list[tuple[str, str]], *extra: str) -> str:
+    """Check pairs as a recipe of a .tsv file; the first word of the result is the exit code."""
+    (folder / "p.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
+    (folder / "v.tsv").write_text("A cat sat here.\tUn chat ici.\n")
+    (folder / "p.toml").write_text('[data]\ntrain = "p.tsv"\nvalidation = "v.tsv"\n')
+    done = run_here("train", str(folder / "p.toml"), "--check", *extra)
+    assert done.stderr == "", done.stderr
+    return f"{done.returncode} {' '.join(done.stdout.split())}"
+
+
+SENTENCES = [
+    (f"the {a} sees {b} near a house", f"le {b[::-1]} voit {a[::-1]} ici")
+    for a in ("dog", "cat", "bird", "horse", "child", "friend", "farmer", "doctor", "painter")
+    for b in ("rain", "snow", "light", "smoke", "stars", "flowers", "windows", "bridges", "rivers")
+]
+DOCUMENTS = [(" ".join([source] * 40), target) for source, target in SENTENCES[:20]]
+
+
+def test_check_of_text_that_is_all_too_long_fails_as_training_does(
+    run_here: Run, tmp_path: Path
+) -> None:
+    said = check_lines(run_here, tmp_path, DOCUMENTS)
+    assert said.startswith("2 "), said
+    assert "error: all 20 training pairs (100 %) will be left out (source too long: 20" in said
+    assert "data.max_length is 256 tokens" in said
+    done = run_here("train", str(tmp_path / "p.toml"), "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "source too long: 20" in done.stderr
+
+
+def test_check_counts_pairs_that_training_drops_by_reason(run_here: Run, tmp_path: Path) -> None:
+    # Scripts without spaces have few words and many tokens.
+    letters = "".join(chr(0x4E00 + number * 7 % 300) for number in range(400))
+    pairs = [*SENTENCES, *DOCUMENTS[:4], (letters, "court"), ("a", SENTENCES[0][1] * 3), ("b", "")]
+    said = check_lines(run_here, tmp_path, pairs, "--set", "data.max_length_ratio=20")
+    assert said.startswith("0 "), said
+    assert "warning: 7 of 88 training pairs (8.0 %)" not in said
+    assert "7 of 88 training pairs (7.95 %) will be left out (source too long: 5," in said
+    for reason in ("length ratio: 1", "empty target: 1", "data.max_length_ratio is 20"):
+        assert reason in said
+    assert "p.tsv:82 the dog" in said  # each place of a file of both sides is named once
+    assert "left out" not in check_lines(run_here, tmp_path, SENTENCES)
+
+
+def test_check_of_text_for_which_no_vocabulary_can_be_learned_fails(
+    run_here: Run, tmp_path: Path
+) -> None:
+    said = check_lines(run_here, tmp_path, SENTENCES, "--set", "tokenizer.vocabulary_size=80")
+    assert said.startswith("2 "), said
+    assert "byte_fallback=false, which needs" in said
+
+
+@pytest.mark.parametrize(
+    "tags", [("<news>",), ("<2fr>", "<2de>"), (">>fra<<", "__deu__"), ("[MED]", "2fr", "#law")]
+)
+def test_check_calls_tags_tags_and_names_the_setting_that_keeps_them_whole(
+    run_here: Run, tmp_path: Path, tags: tuple[str, ...]
+) -> None:
+    pairs = [(f"{tags[i % len(tags)]} {a}", b) for i, (a, b) in enumerate(SENTENCES)]
+    said = check_lines(run_here, tmp_path, pairs)
+    assert said.startswith("0 "), said
+    assert "warning" not in said
+    assert "markup" not in said
+    assert "note: tags: " in said
+    for tag in tags:
+        assert re.search(rf"{re.escape(tag)} \d+ %", said)
+    assert "set tokenizer.symbols = [" in said
+    listed = json.dumps(tags)
+    said = check_lines(run_here, tmp_path, pairs, "--set", f"tokenizer.symbols={listed}")
+    assert "note: tags: " in said
+    assert "tokenizer.symbols" not in said

@@ -567,3 +567,49 @@ def test_text_without_a_single_pair_is_an_error(check: Check) -> None:
     assert (found(report, "empty").severity, report.has_errors) == ("error", True)
     report = check(make_pairs(30), [("a line", " "), ("a line here", "une ligne ici")])
     assert (found(report, "empty").severity, report.has_errors) == ("warning", False)
+
+
+@pytest.mark.parametrize("place", ["first", "last"])
+@pytest.mark.parametrize(
+    "tags", [("<news>", "<med>"), ("\u27e8formal\u27e9", "{2fr}"), ("@law", "de>")]
+)
+def test_tags_at_an_end_of_the_sources_give_no_warning(
+    check: Check, tags: tuple[str, str], place: str
+) -> None:
+    pairs = [
+        (f"{tags[n % 2]} {a}" if place == "first" else f"{a} {tags[n % 2]}", b)
+        for n, (a, b) in enumerate(make_pairs(400))
+    ]
+    report = check(pairs, pairs[:100])
+    assert report.tags == dict.fromkeys(tags, 0.5)
+    assert {finding.kind for finding in report.findings} == {"in training"}
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [("<b> {} </b>", "{}"), ("<i> {}", "<i> {}"), ("<i> {}", "{} <i>"), ("{} <br/>", "{} <br/>")],
+)
+def test_real_markup_at_the_ends_is_no_tag(check: Check, source: str, target: str) -> None:
+    pairs = [(source.format(a), target.format(b)) for a, b in make_pairs(400)]
+    report = check(pairs)
+    assert not report.tags
+    assert found(report, "markup").severity == "warning"
+
+
+@pytest.mark.parametrize("opening", ["The", "\u201cThe", "-Yes", "Don't", "1.", "It's", "Well,"])
+def test_words_at_the_start_of_most_sources_are_no_tags(check: Check, opening: str) -> None:
+    report = check([(f"{opening} {a}", b) for a, b in make_pairs(400)])
+    assert not report.tags
+
+
+@pytest.mark.parametrize(("share", "severity"), [(0.02, "note"), (0.4, "note"), (0.8, "warning")])
+def test_sources_with_several_targets_are_a_warning_only_if_many(
+    check: Check, share: float, severity: str
+) -> None:
+    pairs = make_pairs(400)
+    again = [(a, f"{b} x") for a, b in pairs[: int(share * 200)]]
+    finding = found(check([*pairs, *again]), "several targets")
+    assert finding.severity == severity
+    assert finding.count == len(again)
+    assert f"({len(again)} sources have several targets)" in finding.sentence
+    assert finding.examples[0].other == "train.xx:1"

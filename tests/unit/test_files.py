@@ -1,12 +1,16 @@
-"""Line ends, gzip by content, messages with file and line, and writes that survive."""
+"""Line ends, packed files by content, messages with file and line, and writes that survive."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import hashlib
 import io
+import lzma
 import os
 import shutil
+import sys
+import tarfile
 import threading
 import tracemalloc
 from collections.abc import Callable
@@ -20,14 +24,20 @@ from pellucid.files import (
     hash_bytes,
     hash_file,
     new_folder,
-    open_binary,
     read_bytes,
     tidy_folder,
     write_bytes,
     write_text,
 )
 from pellucid.text.reading import lines as text_lines
-from pellucid.text.reading.lines import count_lines, decode_line, not_a_line, not_utf8, read_lines
+from pellucid.text.reading.lines import (
+    count_lines,
+    decode_line,
+    not_a_line,
+    not_utf8,
+    open_binary,
+    read_lines,
+)
 
 
 def names(folder: Path) -> list[str]:
@@ -86,9 +96,19 @@ def test_read_lines_drops_a_byte_order_mark_at_the_start_only(tmp_path: Path) ->
     assert list(read_lines(path)) == ["a", "\ufeffb"]
 
 
+def pack_lzma(data: bytes) -> bytes:
+    return lzma.compress(data, format=lzma.FORMAT_ALONE)
+
+
+PACKERS = [gzip.compress, lzma.compress, pack_lzma, bz2.compress]
+
+
+@pytest.mark.parametrize("pack", PACKERS)
 @pytest.mark.parametrize("name", ["text.en", "text.en.gz", "text.txt"])
-def test_read_lines_of_gzip_content_unpacks_it_whatever_its_name(tmp_path: Path, name: str) -> None:
-    path = write(tmp_path, gzip.compress("é\nb\r\nc".encode()), name)
+def test_read_lines_of_packed_content_unpacks_it_whatever_its_name(
+    tmp_path: Path, name: str, pack: Callable[[bytes], bytes]
+) -> None:
+    path = write(tmp_path, pack("é\nb\r\nc".encode()), name)
     assert list(read_lines(path)) == ["é", "b", "c"]
 
 
@@ -96,9 +116,117 @@ def test_read_lines_of_plain_text_named_gz_reads_it_as_it_is(tmp_path: Path) -> 
     assert list(read_lines(write(tmp_path, b"a\nb\n", "text.gz"))) == ["a", "b"]
 
 
-def test_read_lines_of_several_gzip_members_reads_them_all(tmp_path: Path) -> None:
-    path = write(tmp_path, gzip.compress(b"a\nb") + gzip.compress(b"c\nd\n"))
+@pytest.mark.parametrize("pack", PACKERS)
+def test_read_lines_of_several_packed_streams_reads_them_all(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    # Blocks of zeros may follow a stream on tapes, and within .xz.
+    path = write(tmp_path, pack(b"a\nb") + pack(b"") + pack(b"c\nd\n") + bytes(4096))
+    if pack is pack_lzma:
+        path.write_bytes(pack(b"a\nbc\nd\n"))
     assert list(read_lines(path)) == ["a", "bc", "d"]
+
+
+@pytest.mark.parametrize("pack", [lzma.compress, bz2.compress])
+@pytest.mark.parametrize("end", [12, 20, -1, None])
+def test_read_lines_of_other_damaged_packed_files_raises_data_error(
+    tmp_path: Path, pack: Callable[[bytes], bytes], end: int | None
+) -> None:
+    whole = pack(b"".join(b"%d %d\n" % (n, n * n * 7919) for n in range(2000)))
+    path = write(tmp_path, whole[:end] if end else whole + b"rubbish")
+    with pytest.raises(DataError, match=r"damaged after line \d+: .*\. Copy or compress it again"):
+        list(read_lines(path, keeps_damaged=True))
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, lzma.compress, bz2.compress])
+def test_read_lines_of_a_packed_bomb_stays_small(
+    tmp_path: Path, pack: Callable[[bytes], bytes]
+) -> None:
+    path = write(tmp_path, pack(bytes(64 << 20)))
+    tracemalloc.start()
+    try:
+        with pytest.raises(DataError, match="but has 67,108,864"):
+            list(read_lines(path))
+        assert tracemalloc.get_traced_memory()[1] < 56 << 20
+    finally:
+        tracemalloc.stop()
+
+
+def test_read_lines_of_xz_that_asks_for_much_memory_raises_data_error(tmp_path: Path) -> None:
+    packed = bytearray(pack_lzma(b"a\n"))
+    packed[1:5] = (1 << 30).to_bytes(4, "little")  # the size of its dictionary
+    path = write(tmp_path, bytes(packed))
+    with pytest.raises(DataError, match="Memory usage limit exceeded"):
+        list(read_lines(path))
+
+
+class FakeZstandard:
+    """A package that unpacks .zst: here the four bytes of its sign, then bzip2."""
+
+    class ZstdDecompressor:
+        def decompressobj(self) -> FakeZstandard.ZstdDecompressor:
+            self._decoder = bz2.BZ2Decompressor()
+            return self
+
+        def decompress(self, data: bytes) -> bytes:
+            return self._decoder.decompress(data.removeprefix(ZSTANDARD))
+
+        @property
+        def eof(self) -> bool:
+            return self._decoder.eof
+
+        @property
+        def unused_data(self) -> bytes:
+            return self._decoder.unused_data
+
+
+ZSTANDARD = b"\x28\xb5\x2f\xfd"
+
+
+def test_read_lines_of_zst_takes_what_is_installed_or_says_what_to_do(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write(tmp_path, (ZSTANDARD + bz2.compress(b"a\nb\n")) * 2, "text.zst")
+    monkeypatch.setitem(sys.modules, "compression", None)
+    monkeypatch.setitem(sys.modules, "zstandard", None)
+    with pytest.raises(DataError, match=r"text\.zst .* pip install zstandard, or .* zstd -d"):
+        list(read_lines(path))
+    monkeypatch.setitem(sys.modules, "zstandard", FakeZstandard)
+    assert list(read_lines(path)) == ["a", "b", "a", "b"]
+
+
+def tar(data: bytes) -> bytes:
+    file = io.BytesIO()
+    with tarfile.open(fileobj=file, mode="w") as archive:
+        member = tarfile.TarInfo("text.en")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("data", "kind"),
+    [
+        (b"PK\x03\x04\n\0", "zip"),
+        (b"7z\xbc\xaf\x27\x1c\0", "7z"),
+        (b"\x04\x22\x4d\x18abc", "lz4"),
+        (b"Rar!\x1a\x07\0", "rar"),
+        (tar(b"a\n"), "tar"),
+        (lzma.compress(tar(b"a\n")), "tar"),
+        (gzip.compress(gzip.compress(b"a\n")), "gz"),
+    ],
+)
+@pytest.mark.parametrize("keeps_damaged", [True, False])
+def test_read_lines_of_an_archive_names_its_kind(
+    tmp_path: Path, data: bytes, kind: str, keeps_damaged: bool
+) -> None:
+    with pytest.raises(DataError, match=rf"holds a \.{kind} file\. Unpack it"):
+        list(read_lines(write(tmp_path, data), keeps_damaged=keeps_damaged))
+
+
+@pytest.mark.parametrize("text", ["BZh9 is a text", "PK", "]", "7z", "Rar!", "LZIP", "x" * 300])
+def test_read_lines_of_text_like_an_archive_reads_it(tmp_path: Path, text: str) -> None:
+    assert list(read_lines(write(tmp_path, text.encode()))) == [text]
 
 
 def damaged(kind: str) -> bytes:

@@ -229,3 +229,48 @@ def test_kindred_languages_count_as_one() -> None:
 @pytest.mark.parametrize("line", ["", "Hotel", "42 17 38 2001 44 x 71 9 25 66 12", "zxq wvu"])
 def test_short_lines_and_numbers_have_no_language(line: str) -> None:
     assert identify_surely(line) == ""
+
+
+UNNAMED = {"source_language": "", "target_language": ""}
+
+
+@pytest.mark.parametrize("in_one_file", [True, False])
+@pytest.mark.parametrize("tag", ["", "<2{}>", "{}"])
+def test_one_source_with_targets_in_two_languages_needs_a_tag(
+    tmp_path: Path, in_one_file: bool, tag: str
+) -> None:
+    corpora = [
+        [
+            (f"{tag.format(code)} {source}".strip(), target)
+            for (source, _), target in zip(pairs_of(300), targets, strict=True)
+        ]
+        for code, targets in (
+            ("fr", [target for _, target in pairs_of(300)]),
+            ("es", sentences(SPANISH, 300)),
+        )
+    ]
+    report = check(tmp_path, [corpora[0] + corpora[1]] if in_one_file else corpora, **UNNAMED)
+    errors = [finding for finding in report.findings if finding.severity == "error"]
+    assert len(errors) == (not tag), report.lines()
+    for finding in errors:
+        assert finding.kind == "several languages"
+        assert finding.count >= 250
+        assert "sources have several targets: 5" in finding.sentence
+        assert "in 'es'" in finding.sentence
+        assert "<2fr>" in finding.sentence
+        assert finding.examples[0].other
+
+
+def test_other_sources_in_a_second_target_language_are_a_warning_without_tags(
+    tmp_path: Path,
+) -> None:
+    spanish = [*zip((a for a, _ in pairs_of(600)[300:]), sentences(SPANISH, 300), strict=True)]
+    report = check(tmp_path, [[*pairs_of(300), *spanish]], **UNNAMED)
+    kinds = {finding.kind: finding.severity for finding in report.findings}
+    assert kinds.get("target languages") == "warning", report.lines()
+    tagged = [
+        *((f"<2fr> {a}", b) for a, b in pairs_of(300)),
+        *((f"<2es> {a}", b) for a, b in spanish),
+    ]
+    report = check(tmp_path, [tagged], **UNNAMED)
+    assert {f.kind for f in report.findings if f.severity != "note"} <= {"numbers"}, report.lines()

@@ -11,14 +11,24 @@ from functools import cache
 from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
+from typing import Any
 
-from pellucid.check.findings import NAMES, SEVERITIES, DataReport, Example, Finding, Severity
+from pellucid.check.findings import (
+    NAMES,
+    SEVERITIES,
+    DataReport,
+    Example,
+    Finding,
+    Severity,
+    percent,
+)
 from pellucid.check.foreign import (
     ForeignFile,
     ForeignLines,
     find_foreign,
     learn_languages,
     line_stretches,
+    sample_text,
 )
 from pellucid.check.pairs import (
     FEW,
@@ -31,6 +41,7 @@ from pellucid.check.pairs import (
 )
 from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
+from pellucid.check.tags import find_tags, without_tags
 from pellucid.config import DataConfig
 from pellucid.terminal.text import count_of
 from pellucid.text.languages import release_identifier
@@ -86,15 +97,21 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         InputFileNotFoundError: a file is missing.
         ConfigurationError: a file's kind is unknown.
     """
-    languages = learn_languages(data, base)
-    scans = [scan_text(data, split, base, languages=languages) for split in ("validation", "test")]
+    samples = sample_text(data, base)
+    tags = find_tags(*samples["train"])
+    for sources, _ in samples.values():
+        sources[:] = [without_tags(source, tags) for source in sources]
+    found: dict[str, Any] = {"languages": learn_languages(data, samples), "tags": tags}
+    scans = [scan_text(data, split, base, **found) for split in ("validation", "test")]
     others = [scan for scan in scans if scan.corpora]
-    train = scan_text(data, "train", base, known=others, languages=languages)
+    train = scan_text(data, "train", base, known=others, **found)
     findings: list[Finding] = []
     for scan in (train, *others):
         findings += [*_unreadable(scan, data), *_headers(scan, data, base)]
         findings += [*_shifts(scan, base), *_unrelated(scan)]
         foreign = list(find_foreign(scan))
+        if tags and not (data.source_language and data.target_language):
+            foreign = []  # a tag may say in which language a line is
         findings += _foreign_files(foreign, scan, base, data)
         hits = [*judge(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
         hits += _doubtful(scan, foreign, hits, base, data)
@@ -102,7 +119,8 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
     release_identifier()
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     num_pairs = {scan.split: len(scan) for scan in (train, *others)}
-    return DataReport(num_pairs, tuple(findings))
+    shares = {tag: count / len(train) for tag, count in train.tags.most_common()}
+    return DataReport(num_pairs, tuple(findings), shares)
 
 
 def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
@@ -297,18 +315,19 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
             if index in texts
         )
         pairs = count_of(hit.count, f"{NAMES[scan.split]} pair")
-        percent = f"{100 * share:.{2 if share < 0.1 else 0}f} %"
         detail = hit.detail or _characters(scan.characters[hit.kind])
+        words = f"{rule.words} ({detail})" if detail else rule.words
         severity: Severity = "warning" if share >= rule.warn_from else "note"
         # Training refuses a text without a single pair.
         severity = "error" if hit.kind == "empty" and share == 1 else severity
+        severity = "error" if hit.kind == "several languages" else severity
         yield Finding(
             severity,
             hit.kind,
             scan.split,
             hit.count,
             share,
-            f"{pairs} ({percent}): {rule.words}{f' ({detail})' if detail else ''}. {rule.advice}",
+            f"{pairs} ({percent(share)}): {words}. {rule.advice}",
             examples,
             line_stretches(scan, hit.places) if hit.places is not None else (),
         )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
 from pellucid.terminal.text import count_of, wrap
@@ -74,10 +74,12 @@ class DataReport:
     Attributes:
         num_pairs: the number of pairs of each split.
         findings: errors, then warnings, then notes.
+        tags: the tags of the training sources, the most frequent first, and their shares.
     """
 
     num_pairs: Mapping[Split, int]
     findings: tuple[Finding, ...]
+    tags: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def has_errors(self) -> bool:
@@ -107,7 +109,7 @@ class DataReport:
         """Add findings of another check."""
         together = [*self.findings, *findings]
         together.sort(key=lambda finding: SEVERITIES.index(finding.severity))
-        return DataReport(self.num_pairs, tuple(together))
+        return replace(self, findings=tuple(together))
 
     def to_record(self) -> dict[str, Any]:
         """Write everything as JSON has it."""
@@ -142,9 +144,15 @@ class DataReport:
         )
 
 
+def percent(share: float) -> str:
+    """Write a share in percent, small ones with two digits after the point."""
+    return f"{100 * share:.{2 if share < 0.1 else 0}f} %"
+
+
 def _place(example: Example) -> str:
     other = f", like {example.other}" if example.other else ""
-    return f"{example.source_where} | {example.target_where}{other}"
+    both = dict.fromkeys((example.source_where, example.target_where))
+    return f"{' | '.join(both)}{other}"
 
 
 def _indented(text: str) -> list[str]:

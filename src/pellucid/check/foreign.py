@@ -70,12 +70,14 @@ class ForeignLines:
     languages: Counter[str]
 
 
-def learn_languages(data: DataConfig, base: Path) -> TextLanguages | None:
+def learn_languages(
+    data: DataConfig, samples: Mapping[Split, tuple[list[str], list[str]]]
+) -> TextLanguages | None:
     """Learn which languages a recipe's text is in, from a sample of it.
 
     Args:
         data: the recipe's data section.
-        base: the recipe's folder.
+        samples: those of `sample_text`, without tags.
 
     Returns:
         None if neither side has a language that the identifier knows.
@@ -83,15 +85,9 @@ def learn_languages(data: DataConfig, base: Path) -> TextLanguages | None:
     declared = tuple(
         known_code(code) if code else None for code in (data.source_language, data.target_language)
     )
-    readable = data.model_copy(update={"on_bad_line": "skip"})
-    of_split = {
-        split: _sample(readable, split, base, most)
-        for split, most in SAMPLE.items()
-        if getattr(data, split) or getattr(data, f"{split}_source")
-    }
     identified = {
         split: [[(line, identify_surely(line)) for line in side] for side in sides]
-        for split, sides in of_split.items()
+        for split, sides in samples.items()
     }
     codes = [
         code or _main_language([found for _, found in side])
@@ -108,6 +104,16 @@ def learn_languages(data: DataConfig, base: Path) -> TextLanguages | None:
         (codes[0] or "", codes[1] or ""),
         (declared[0] is not None, declared[1] is not None),
     )
+
+
+def sample_text(data: DataConfig, base: Path) -> dict[Split, tuple[list[str], list[str]]]:
+    """Read a sample of each split that a recipe names: sources and targets."""
+    readable = data.model_copy(update={"on_bad_line": "skip"})
+    return {
+        split: _sample(readable, split, base, most)
+        for split, most in SAMPLE.items()
+        if getattr(data, split) or getattr(data, f"{split}_source")
+    }
 
 
 def _sample(data: DataConfig, split: Split, base: Path, most: int) -> tuple[list[str], list[str]]:

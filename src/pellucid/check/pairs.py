@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from array import array
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -12,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pellucid.check.languages import FEWEST_LETTERS, are_kindred, identify, known_code
+from pellucid.check.languages import FEWEST_LETTERS, UNKNOWN, are_kindred, identify, known_code
 from pellucid.check.scan import MOST_EXAMPLES, Scan, Side
 from pellucid.check.shifts import Shift, find_shifts, is_unrelated
 from pellucid.config import DataConfig
+from pellucid.terminal.text import count_of
 
 COMMON_SHARE, MIN_EXTREME = 0.999, 5
 """A length or ratio is extreme if it is beyond those of this share of the lines, and beyond a
@@ -45,6 +47,10 @@ SURE = 0.8
 
 BOTH_SURE, SHORTEST_SWAPPED = 0.2, 10
 """The same for the product of the two lines of an exchanged pair, and their fewest characters."""
+
+FEWEST_MIXED, MIXED_SHARE = 8, 0.2
+"""Sources with targets in two languages: so many, and this share of those with several targets; of
+a text in two languages, the lines in the second one."""
 
 DOUBTFUL_FACTOR, FEWEST_CHARACTERS = 2.5, 20
 """Times the usual ratio of lengths, if one line has so many characters."""
@@ -168,16 +174,56 @@ def _common(values: NDArray[Any]) -> float:
 
 
 def _repeated(scan: Scan) -> Iterator[Hit]:
-    """Find exact copies, and sources that occur again with another target."""
+    """Find exact copies, and sources that have several targets, perhaps in several languages."""
     is_filled = (np.asarray(scan.source.lengths) > 0) & (np.asarray(scan.target.lengths) > 0)
     filled = np.flatnonzero(is_filled)
     pairs = np.asarray(scan.pair_hashes, dtype=np.uint64)
     copies, originals = _find_repeats(pairs[filled])
     yield _hit("copy", filled[copies].tolist(), filled[originals].tolist())
     different = np.delete(filled, copies)
-    sources = np.asarray(scan.source_hashes, dtype=np.uint64)
-    later, first = _find_repeats(sources[different])
-    yield _hit("several targets", different[later].tolist(), different[first].tolist())
+    sources = np.asarray(scan.source_hashes, dtype=np.uint64)[different]
+    later, first = _find_repeats(sources)
+    repeated = np.unique(sources[later])
+    places = different[later], different[first]
+    kind = "several targets"
+    detail = count_of(len(repeated), "source has several targets", "sources have several targets")
+    languages = np.asarray(scan.target.languages, dtype=np.int64)
+    if len(languages):
+        one, other = languages[places[0]], languages[places[1]]
+        is_mixed = (one != other) & (one != UNKNOWN) & (other != UNKNOWN)
+        num_mixed = len(np.unique(sources[later[is_mixed]]))
+        if num_mixed >= max(FEWEST_MIXED, MIXED_SHARE * len(repeated)):
+            kind, places = "several languages", (places[0][is_mixed], places[1][is_mixed])
+            detail = f"{detail}: {_listed(scan, different[np.isin(sources, repeated)])}"
+    found, others = (tuple(place[:MOST_EXAMPLES].tolist()) for place in places)
+    yield Hit(kind, len(later), found, others, detail=detail)
+    if kind != "several languages":
+        yield from _mixed(scan)
+
+
+def _mixed(scan: Scan) -> Iterator[Hit]:
+    """Find targets of which none of several languages is the usual one."""
+    if scan.languages is None or scan.languages.usual[1] != UNKNOWN or scan.tags:
+        return
+    languages = np.asarray(scan.target.languages, dtype=np.int64)
+    counts = np.sort(np.bincount(languages, minlength=3)[1:])[::-1]
+    if counts[1] >= max(FEWEST_MIXED, MIXED_SHARE * counts.sum()):
+        numbers, places = np.unique(languages, return_index=True)
+        places = places[numbers != UNKNOWN]
+        clear = np.flatnonzero(languages != UNKNOWN)
+        detail = _listed(scan, clear)
+        yield Hit("target languages", len(clear), tuple(places.tolist()), detail=detail)
+
+
+def _listed(scan: Scan, places: NDArray[np.int64]) -> str:
+    """List the languages of some targets with their shares."""
+    assert scan.languages is not None
+    counts = Counter(scan.target.languages[place] for place in places.tolist())
+    del counts[UNKNOWN]
+    return ", ".join(
+        f"{100 * count / counts.total():.0f} % in {scan.languages.names[number - 1]!r}"
+        for number, count in counts.most_common()
+    )
 
 
 def _find_repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

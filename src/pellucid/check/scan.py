@@ -21,6 +21,7 @@ from pellucid.check.characters import (
 )
 from pellucid.check.languages import TextLanguages
 from pellucid.check.placeholders import not_kept
+from pellucid.check.tags import ends_of, without_tags
 from pellucid.config import DataConfig
 from pellucid.errors import DataError
 from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
@@ -106,6 +107,7 @@ class Scan:
         characters: the characters that oddities consist of, by the name of the oddity.
         headers: the pairs that name the two sides, as the first lines of tables do.
         languages: the languages that the numbers of both sides' lines stand for.
+        tags: the tags of the sources, and how many have them; they count for nothing else.
     """
 
     split: Split
@@ -128,6 +130,7 @@ class Scan:
     characters: defaultdict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     headers: list[int] = field(default_factory=list)
     languages: TextLanguages | None = None
+    tags: Counter[str] = field(default_factory=Counter)
 
     def __len__(self) -> int:
         return len(self.pair_hashes)
@@ -150,6 +153,7 @@ def scan_text(
     *,
     known: Sequence[Scan] = (),
     languages: TextLanguages | None = None,
+    tags: Collection[str] = (),
 ) -> Scan:
     """Read a split once.
 
@@ -159,6 +163,7 @@ def scan_text(
         base: the recipe's folder.
         known: for training text, the other splits; pairs that are in both are noted in them.
         languages: finds the languages of the lines; None leaves them unknown.
+        tags: those of the sources.
 
     Raises:
         InputFileNotFoundError: a file is missing.
@@ -166,6 +171,7 @@ def scan_text(
     # Bad lines are reported, and the others are checked, whatever training will do.
     readable = data.model_copy(update={"on_bad_line": "skip"})
     scan = Scan(split, corpora(readable, split), languages=languages)
+    scan.tags.update(dict.fromkeys(tags, 0))
     waiting = _Waiting(scan)
     for corpus in scan.corpora:
         scan.starts.append(len(scan))
@@ -173,7 +179,7 @@ def scan_text(
             if pair.number == 1 and names_of_header(f"{pair.source}\t{pair.target}", data):
                 scan.headers.append(len(scan))
             scan.lines.append(int(pair.where.rpartition(":")[2]))
-            waiting.add(pair.source, pair.target)
+            waiting.add(without_tags(pair.source, tags), pair.target)
             _add(scan, pair, known)
     waiting.flush()
     return scan
@@ -234,13 +240,15 @@ def _read(
 
 def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
     index = len(scan)
-    source, target = pair.source, pair.target
+    source, target = without_tags(pair.source, scan.tags), pair.target
+    if source != pair.source:
+        scan.tags.update(scan.tags.keys() & ends_of(pair.source))
     for side, line in ((scan.source, source), (scan.target, target)):
         side.lengths.append(len(line.strip()))
         side.anchors.append(anchors(line))
         side.scripts.append(_script_number(scan, line))
-    scan.pair_hashes.append(_hash(f"{source}\n{target}"))
-    scan.source_hashes.append(_hash(source))
+    scan.pair_hashes.append(_hash(f"{pair.source}\n{target}"))
+    scan.source_hashes.append(_hash(pair.source))
     found = {*oddities(source), *oddities(target)}
     if pair.has_breaks:
         found.add("line breaks")

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+import re
+from typing import Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
-from pellucid.config.base import Strict
+from pellucid.config.base import Several, Strict
 from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import ModelConfig
+
+_RESERVED = re.compile(
+    "[\0\u2581\u2585\uffed\ufdd0-\ufdef]|^(?:<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>)$"
+)
+"""Signs and tokens that have a meaning for vocabularies."""
 
 
 class LanguagesConfig(Strict):
@@ -36,6 +42,10 @@ class TokenizerConfig(Strict):
     drop_punctuation: bool = False
     """Drop punctuation; whole words only."""
 
+    symbols: Several[str] = ()
+    """Texts that are always one token, such as ``["<news>", "<2fr>"]``: tags of a domain or a
+    language, placeholders. They are found within words too: take signs that no other text has."""
+
     # Special tokens
     pad_id: int = Field(default=0, ge=0)
     """Id of the padding."""
@@ -56,6 +66,13 @@ class TokenizerConfig(Strict):
                     f"tokenizer.{name} must be false unless tokenizer.kind is 'words', but is "
                     f"true with {self.kind!r}"
                 )
+        for symbol in self.symbols:
+            is_repeated = self.symbols.count(symbol) > 1
+            if symbol.split() != [symbol] or _RESERVED.search(symbol) or is_repeated:
+                raise ValueError(
+                    "tokenizer.symbols must be different texts without white space, signs of "
+                    f"vocabularies such as ▁, and special tokens such as </s>, but has {symbol!r}"
+                )
         ids = (self.pad_id, self.unk_id, self.bos_id, self.eos_id)
         if len(set(ids)) < len(ids):
             raise ValueError(
@@ -63,6 +80,12 @@ class TokenizerConfig(Strict):
                 f"are {', '.join(map(str, ids))}"
             )
         return self
+
+    @model_serializer(mode="wrap")
+    def _leave_out_no_symbols(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        # Earlier versions read the bundles of models without symbols.
+        values: dict[str, Any] = write(self)
+        return values if self.symbols else {k: v for k, v in values.items() if k != "symbols"}
 
 
 class BundleConfig(Strict):

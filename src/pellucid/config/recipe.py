@@ -36,7 +36,8 @@ class DataConfig(Strict):
     Parallel files are two files in which line i of one translates line i of the other. Files of
     pairs hold both sides: ``.tsv`` (source, tab, target, or more columns, see ``columns``) or
     ``.jsonl`` (objects with ``source`` and ``target``, or with a key for each language, also inside
-    ``translation``). All may be plain or ``.gz``.
+    ``translation``). All may be plain or packed: ``.gz``, ``.xz``,
+    ``.bz2`` or ``.zst``.
 
     The test text is optional: nothing is learned or chosen from it. Only the data check reads it,
     to see if it is in the training text.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,13 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
             "tokenizer.kind must be 'sentencepiece' for Marian, but is "
             f"{bundle.config.tokenizer.kind!r} ({bundle.folder / 'config.json'}). Use --to "
             "ctranslate2, which takes any tokens."
+        )
+    # Marian's tokenizer takes such a symbol off first, and cuts the rest in another way.
+    codes = [one for one in bundle.config.tokenizer.symbols if re.fullmatch(">>.+<<", one)]
+    if codes:
+        raise InputError(
+            f"tokenizer.symbols must have another form than {codes[0]} for Marian, which takes it "
+            f"for a code ({bundle.folder / 'config.json'}). Use --to ctranslate2."
         )
     files = bundle.tokenizer.files()
     source, target = (

@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.text.learned import byte_or_unknown_ids
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
-from pellucid.text.tokenizers.words import JOINER, bare_words, split_words, without_joiner
+from pellucid.text.tokenizers.words import JOINER, without_joiner, word_cutter
 
 Side = Literal["source", "target"]
 
@@ -150,7 +150,7 @@ def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
         return ()
     known = _known(tokenizer)
     text = tokenizer.normalized(text)
-    cut = bare_words if tokenizer.config.drop_punctuation else split_words
+    cut = word_cutter(tokenizer.config)
     unknown = []
     for before, token in pairwise(["", *cut(text)]):
         if token not in known:

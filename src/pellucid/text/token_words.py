@@ -9,7 +9,7 @@ from typing import Literal
 
 from pellucid.text.codes import split_code
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
-from pellucid.text.tokenizers.words import bare_words, split_words, without_joiner
+from pellucid.text.tokenizers.words import without_joiner, word_cutter
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")
@@ -87,7 +87,7 @@ def words_of_tokens(
     surfaces: list[str | None]
     read = tokenizer.source_tokens if side == "source" else tokenizer.target_tokens
     if tokenizer.config.kind == "words":
-        cut = bare_words if tokenizer.config.drop_punctuation else split_words
+        cut = word_cutter(tokenizer.config)
         surfaces = [_letters([without_joiner(token)]) for token in cut(tokenizer.normalized(line))]
         if len(surfaces) != len(ids) - 1:  # a line with other words in place of unknown ones
             unk_id = tokenizer.config.unk_id

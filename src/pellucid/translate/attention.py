@@ -12,7 +12,7 @@ from pellucid.inside.pair import Pair
 from pellucid.model import EncoderDecoder
 from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.text.tokenizers.words import bare_words, split_words, without_joiner
+from pellucid.text.tokenizers.words import without_joiner, word_cutter
 
 _FEWEST_TOKENS = 8
 _FEWEST_WORDS = 3
@@ -138,7 +138,7 @@ def _attended(weights_S: Tensor, source_ids: Sequence[int], unknown: int) -> int
 def _surfaces(tokenizer: Tokenizer, source: str, source_ids: Sequence[int]) -> list[str]:
     """Write the text that each source token would bring into a translation."""
     if tokenizer.config.kind == "words":
-        cut = bare_words if tokenizer.config.drop_punctuation else split_words
+        cut = word_cutter(tokenizer.config)
         return [without_joiner(token) for token in cut(tokenizer.normalized(source))]
     pieces = source_pieces(tokenizer, source)
     owners = words_of_tokens(tokenizer, "source", source, source_ids)

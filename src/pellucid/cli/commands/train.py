@@ -17,8 +17,8 @@ from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 if TYPE_CHECKING:
+    from pellucid.check.findings import DataReport
     from pellucid.config import DataConfig
-    from pellucid.train.start.fit import ModelLimits
     from pellucid.train.start.worst import WorstPairs
 
 NUM_WORST = 20
@@ -65,53 +65,59 @@ def train(
     if check:
         from pellucid.config import DataConfig, validate
 
-        data = validate(DataConfig, values.get("data", {}), str(path))
+        run = out or Path("runs") / path.stem
         start = start if start is not None else _start_of(values)
-        sizes, num_worst = values.get("model"), worst or NUM_WORST
-        return _check_text(
-            data, folder, sizes, start, model=model, num_worst=num_worst, is_json=json
-        )
+        report = _check_text(values, path, folder, run, start)
+        found = None
+        if model is not None:
+            data = validate(DataConfig, values.get("data", {}), str(path))
+            found = _score(model, data, folder, worst or NUM_WORST)
+        return _print_check(report, found, model, is_json=json)
     _train(values, path, folder, out or Path("runs") / path.stem, start)
     return 0
 
 
 def _check_text(
-    data: DataConfig,
-    folder: Path,
-    sizes: Any,
-    start: str | None,
-    *,
-    model: str | None,
-    num_worst: int,
-    is_json: bool,
-) -> int:
-    """Check a recipe's text and print what is odd; return 2 if something must be wrong.
-
-    Args:
-        data: the recipe's data section.
-        folder: the recipe's folder.
-        sizes: the recipe's model section.
-        start: the model that training starts from, if any.
-        model: a model whose least likely pairs are listed as well.
-        num_worst: the number of these.
-        is_json: write one JSON object instead of text.
-    """
+    values: Mapping[str, Any], path: Path, folder: Path, run: Path, start: str | None
+) -> DataReport:
+    """Check a recipe's text, as training with this recipe in this run folder would read it."""
     from pellucid.check.data import check_data
+    from pellucid.config import DataConfig, Recipe, validate
 
-    sizes = sizes if isinstance(sizes, Mapping) else {}
+    data = validate(DataConfig, values.get("data", {}), str(path))
+    # The text may be checked before it is known how to train on it.
+    without_links = {k: v for k, v in values.get("data", {}).items() if k != "train_alignments"}
+    values = {**values, "data": without_links, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
     # until the check has given its memory back.
-    limits = None if start is None else _read_limits(sizes, start)
+    bundle = None
+    if start is not None:
+        from pellucid.train.start.from_model import with_start
+
+        values = with_start(values, start, run)
+    recipe = validate(Recipe, values, str(path))
+    if recipe.start.model:
+        from pellucid.train.start.from_model import load_start
+
+        bundle = load_start(recipe.start, run)
     report = check_data(data, folder)
+    from pellucid.train.start.choices import complete
     from pellucid.train.start.fit import check_fit
 
-    limits = limits or _read_limits(sizes, start)
-    report = report.with_findings(check_fit(data, folder, limits))
+    recipe = validate(Recipe, complete(values, folder)[0], str(path))
+    tokenizer = None if bundle is None else bundle.tokenizer
+    report = report.with_findings(check_fit(recipe, folder, report.tags, tokenizer))
     if data.train_alignments:
         from pellucid.train.start.links import check_links
 
-        report = report.with_findings(check_links(data, folder, limits.tokenizer))
-    found = None if model is None else _score(model, data, folder, num_worst)
+        report = report.with_findings(check_links(data, folder, tokenizer))
+    return report
+
+
+def _print_check(
+    report: DataReport, found: WorstPairs | None, model: str | None, *, is_json: bool
+) -> int:
+    """Print what is odd, and the worst pairs; return 2 if something must be wrong."""
     if is_json:
         record = report.to_record() | ({} if found is None else {"worst": asdict(found)})
         sys.stdout.write(f"{to_json(record, ensure_ascii=False)}\n")
@@ -119,12 +125,6 @@ def _check_text(
         lines = report.lines() + ([] if found is None else list(_list_worst(found, str(model))))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     return 2 if report.has_errors else 0
-
-
-def _read_limits(sizes: Mapping[str, Any], start: str | None) -> ModelLimits:
-    from pellucid.train.start.fit import ModelLimits
-
-    return ModelLimits.read(sizes, start)
 
 
 def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:

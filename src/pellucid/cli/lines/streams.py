@@ -18,7 +18,7 @@ from typing import Any, Literal, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.text.reading.lines import count_lines, read_lines
+from pellucid.text.reading.lines import count_lines, name_unpacked, read_lines
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
@@ -273,7 +273,7 @@ def is_special(path: str) -> bool:
 
 def is_json_lines(path: str) -> bool:
     """Tell whether a file's name says that it holds JSON Lines."""
-    return path.lower().removesuffix(".gz").endswith((".jsonl", ".ndjson"))
+    return name_unpacked(path).endswith((".jsonl", ".ndjson"))
 
 
 def choose_format(path: str, file_format: Format | None) -> Format:

@@ -1,4 +1,4 @@
-"""Pairs of sentences from parallel files, tab-separated files and JSON Lines, plain or gzip."""
+"""Pairs of sentences from parallel files, tab-separated files and JSON Lines, plain or packed."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
 from pellucid.text.reading.joining import joiner
-from pellucid.text.reading.lines import CutLine, decode_line, read_lines
+from pellucid.text.reading.lines import CutLine, decode_line, name_unpacked, read_lines
 from pellucid.text.reading.rows import Fault, RowReader, json_reader, kind_of_document, table_reader
 
 Split = Literal["train", "validation", "test"]
@@ -214,7 +214,7 @@ def _usable(
 
 def _kind_of(name: str, key: str) -> str:
     """Tell the kind of a file with both sides by its name: ``.tsv`` or ``.jsonl``."""
-    stem = name.lower().removesuffix(".gz")
+    stem = name_unpacked(name)
     for kind in (".tsv", ".jsonl"):
         if stem.endswith(kind):
             return kind
@@ -229,8 +229,8 @@ def _kind_of(name: str, key: str) -> str:
             f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
-        f"A file with both sides must end in .tsv or .jsonl (and .gz), but is {name!r} "
-        f"(data.{key}). {advice}"
+        "A file with both sides must end in .tsv or .jsonl (and .gz, .xz, .bz2 or .zst), but is "
+        f"{name!r} (data.{key}). {advice}"
     )
 
 

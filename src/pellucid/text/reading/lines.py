@@ -1,4 +1,4 @@
-r"""Lines of text files.
+r"""Lines of text files, plain or packed.
 
 A line ends at ``\n`` and at nothing else; one ``\r`` before it is dropped. Python's
 ``splitlines`` also cuts at U+2028, form feeds and others, which shifts parallel files against
@@ -7,14 +7,21 @@ each other, so it is never used.
 
 from __future__ import annotations
 
-import gzip
+import bz2
+import io
+import lzma
+import re
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO, Self, final
+from typing import Any, BinaryIO, Self, final
 
 from pellucid.errors import DataError
-from pellucid.files import open_binary, reading
+from pellucid.files import reading
 
 LONGEST_LINE = 1 << 24
 """Maximum length of a line in bytes; a line is held in memory as a whole."""
@@ -23,6 +30,28 @@ _BOM = b"\xef\xbb\xbf"
 _UTF16 = (b"\xff\xfe", b"\xfe\xff")
 _NUM_SHOWN = 80
 _CHUNK = 1 << 20
+
+_PACKED = re.compile(
+    # The second of .xz is .lzma, the format before it; of .bz2 it is an empty file.
+    rb"(?P<gz>\x1f\x8b)|(?P<xz>\xfd7zXZ\0|\x5d\0\0)|(?P<bz2>BZh[1-9](?:1AY&SY|\x17rE8P\x90))"
+    rb"|(?P<zst>\x28\xb5\x2f\xfd)|(?P<zip>PK\x03\x04)|(?P<tar>.{257}ustar)|(?P<lz>LZIP\x01)"
+    rb"|(?P<rar>Rar!\x1a\x07)|(?P<lz4>\x04\x22\x4d\x18)|(?P<Z>\x1f\x9d)"
+    rb"|(?P<_7z>7z\xbc\xaf\x27\x1c)",
+    re.DOTALL,
+)
+"""The first bytes of packed files and archives, by their ending."""
+
+_PIECE = 1 << 10
+"""Packed bytes to unpack at a time."""
+
+_MOST_MEMORY = 1 << 28
+"""Bytes for unpacking .xz; the highest level of ``xz`` needs a quarter."""
+
+_DECODERS: Mapping[str, Callable[[], Any]] = {
+    "gz": partial(zlib.decompressobj, 31),
+    "xz": partial(lzma.LZMADecompressor, memlimit=_MOST_MEMORY),
+    "bz2": bz2.BZ2Decompressor,
+}
 
 
 @final
@@ -53,6 +82,95 @@ class CutLine(str):
         return f"A line must have at most {LONGEST_LINE:,} bytes, but has {self.num_bytes:,}"
 
 
+def name_unpacked(name: str) -> str:
+    """Return a file's name in lower case, without the ending of a packed one."""
+    return re.sub(r"\.(?:gz|xz|bz2|zst)$", "", name.lower())
+
+
+def _packed_kind(head: bytes) -> str:
+    """Name the kind of a packed file or an archive by its first bytes; empty for a plain file."""
+    found = _PACKED.match(head)
+    return str(found.lastgroup).strip("_") if found else ""
+
+
+def open_binary(path: Path | str) -> BinaryIO:
+    """Open a file for reading, unpacked if it is packed; ``-`` is standard input.
+
+    Packed files are known by their content, whatever their names. Reading raises EOFError if they
+    are damaged.
+
+    Raises:
+        InputFileNotFoundError: the file does not exist.
+        DataError: it is a folder or cannot be read, or it is a .zst file that nothing can unpack.
+    """
+    if str(path) == "-":
+        if sys.stdin is None:
+            raise DataError("Standard input must be open, but is closed. Name a file instead.")
+        return sys.stdin.buffer
+    with reading(path):
+        # Opened only once: a named pipe can be read a single time.
+        stream = Path(path).open("rb")  # noqa: SIM115
+        kind = _packed_kind(stream.peek(10))
+        make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
+        return stream if make is None else io.BufferedReader(_Unpacked(stream, make))
+
+
+def _zstandard(path: Path | str) -> Callable[[], Any]:
+    """Find what makes decoders of .zst, in Python 3.14 or a package."""
+    for module in ("compression.zstd", "zstandard"):
+        with suppress(ImportError):
+            make: Callable[[], Any] = import_module(module).ZstdDecompressor
+            return make().decompressobj if module == "zstandard" else make
+    raise DataError(
+        f"{path} is packed with Zstandard, which needs Python 3.14 or the package zstandard. "
+        "Install it with pip install zstandard, or unpack the file with zstd -d."
+    )
+
+
+def _unpack(packed: BinaryIO, make: Callable[[], Any]) -> Iterator[bytes]:
+    """Yield the content of packed streams that follow each other, perhaps with zeros between."""
+    decoder = None
+    while piece := packed.read(_PIECE):
+        while piece := piece if decoder else piece.lstrip(b"\0"):
+            decoder = decoder or make()
+            # 40 bytes of .bz2 may hold 45 million. The others unpack a piece to some millions.
+            bound = (_CHUNK,) if hasattr(decoder, "needs_input") else ()
+            yield decoder.decompress(piece, *bound)
+            while bound and not (decoder.eof or decoder.needs_input):
+                yield decoder.decompress(b"", *bound)
+            piece, decoder = (decoder.unused_data, None) if decoder.eof else (b"", decoder)
+    if decoder is not None:
+        raise EOFError("it ends too early")
+
+
+@final
+class _Unpacked(io.RawIOBase):
+    """The content of a packed file, as a stream."""
+
+    def __init__(self, packed: BinaryIO, make: Callable[[], Any]) -> None:
+        self._packed, self._pieces = packed, _unpack(packed, make)
+        self._waiting = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def close(self) -> None:
+        self._packed.close()
+        super().close()
+
+    def readinto(self, buffer: Any) -> int:
+        try:
+            while not self._waiting:
+                self._waiting = memoryview(next(self._pieces))
+        except StopIteration:
+            return 0
+        except Exception as error:  # each library raises its own
+            raise EOFError(str(error)) from error
+        found, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        buffer[: len(found)] = found
+        return len(found)
+
+
 def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str]:
     r"""Read a text file line by line.
 
@@ -60,7 +178,7 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
     start of the file. Nothing else is changed. A last line without ``\n`` counts.
 
     Args:
-        path: a plain or gzip file; ``-`` is standard input.
+        path: a plain or packed file; ``-`` is standard input.
         keeps_damaged: accept a line that is not UTF-8, with each wrong byte as a lone surrogate,
             and the beginning of one that is too long, as a `CutLine`. `not_a_line` finds both.
 
@@ -68,8 +186,8 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
         Each line without its end.
 
     Raises:
-        DataError: a line is not UTF-8 (with file and line) or longer than `LONGEST_LINE`, or the
-            gzip data is damaged.
+        DataError: a line is not UTF-8 (with file and line) or longer than `LONGEST_LINE`, the
+            packed data is damaged, or the file is an archive.
         InputFileNotFoundError: the file does not exist.
     """
     stream = open_binary(path)
@@ -79,6 +197,11 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
     with reading(path):
         try:
             for number, raw in enumerate(lines, start=1):
+                if number == 1 and (kind := _packed_kind(raw)):
+                    raise DataError(
+                        "Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but "
+                        f"{path} holds a .{kind} file. Unpack it first."
+                    )
                 if len(raw) > LONGEST_LINE:
                     line = CutLine.of(raw, len(raw) + _skip_rest(stream, raw))
                     if not keeps_damaged:
@@ -89,9 +212,9 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
                     yield line
                     continue
                 yield decode_line(raw, path, number, keeps_damaged=keeps_damaged)
-        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        except EOFError as error:
             raise DataError(
-                f"A .gz file must be whole, but {path} is damaged after line {number}: {error}. "
+                f"A packed file must be whole, but {path} is damaged after line {number}: {error}. "
                 "Copy or compress it again."
             ) from error
         finally:
@@ -159,5 +282,5 @@ def not_utf8(line: str) -> str | None:
 
 
 def count_lines(path: Path | str, *, keeps_damaged: bool = False) -> int:
-    """Count the lines of a plain or gzip file, read as `read_lines` does."""
+    """Count the lines of a plain or packed file, read as `read_lines` does."""
     return sum(1 for _ in read_lines(path, keeps_damaged=keeps_damaged))

@@ -11,6 +11,7 @@ from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 from pellucid.terminal.text import count_of
+from pellucid.text.reading.lines import name_unpacked
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
@@ -296,7 +297,7 @@ _KINDS = {
     "a file of data": "json jsonl ndjson geojson yaml yml toml ini",
     "a document with a layout": "doc docx docm dotx odt ott rtf pdf epub mobi",
     "slides": "ppt pptx pptm odp",
-    "an archive": "zip tar tgz bz2 xz zst 7z rar",
+    "an archive": "zip tar tgz txz tbz2 7z rar lz4 lz",
 }
 # Codes of languages are left out, since corpora are named so: ``ts`` is Tsonga, ``mo`` Moldavian.
 _BY_ENDING = {ending: kind for kind, endings in _KINDS.items() for ending in endings.split()}
@@ -306,7 +307,7 @@ def kind_of_document(name: str) -> str | None:
     """Describe the kind of a file that is not plain lines, or return None.
 
     Args:
-        name: the file's name or path; ``.gz`` at its end is not looked at.
+        name: the file's name or path; the ending of a packed file is not looked at.
     """
-    ending = Path(name.lower().removesuffix(".gz")).suffix
+    ending = Path(name_unpacked(name)).suffix
     return _BY_ENDING.get(ending.removeprefix("."))

@@ -12,7 +12,13 @@ from typing import Any
 
 from pellucid.config import TokenizerRecipe
 from pellucid.errors import ConfigurationError, DataError, PellucidError
-from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, SPECIAL_TOKENS, Lines, prepare_lines
+from pellucid.text.tokenizers.tokenizer import (
+    SPACE_SIGN,
+    SPECIAL_TOKENS,
+    Lines,
+    prepare_lines,
+    prepare_symbols,
+)
 
 # SentencePiece writes a space as U+2581 and cannot tell it from a real U+2581. Encoding therefore
 # replaces a real one by one of these noncharacters, whose byte tokens are then replaced by those
@@ -29,6 +35,9 @@ _MAX_LINE_CHARACTERS = 2000
 
 # Characters that are kept from the trainer, which skips whole lines with NUL or U+2585.
 NOT_LEARNED = re.compile(f"[\0\u2585{SPACE_SIGN}{STAND_INS}]")
+
+NUM_BYTES = 256
+"""Tokens of byte fallback."""
 
 _REFUSED = 3
 """The exit code if SentencePiece refused to train; its output then says why."""
@@ -126,6 +135,7 @@ def _options(recipe: TokenizerRecipe) -> dict[str, Any]:
         "character_coverage": recipe.character_coverage,
         "byte_fallback": recipe.byte_fallback,
         "split_by_unicode_script": recipe.split_by_script,
+        "user_defined_symbols": list(prepare_symbols(recipe)),
         "normalization_rule_name": "identity",
         "remove_extra_whitespaces": False,
         "add_dummy_prefix": True,
@@ -182,10 +192,16 @@ def _training_error(recipe: TokenizerRecipe, feed: _Feed, message: str) -> Excep
             f"tokenizer.vocabulary_size must be at most {most[1]} for so little text, but is "
             f"{size}. Lower it, or give more text."
         )
-    if least := re.search(r"required_chars\. \d+ vs (\d+)", message):
+    if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
+        least, advice = int(found[1]), "Raise it, or lower tokenizer.character_coverage."
+        if recipe.byte_fallback:
+            advice = (
+                f"{NUM_BYTES} of these are bytes: raise it, or set tokenizer.byte_fallback=false, "
+                f"which needs {least - NUM_BYTES} (characters that no line has are then unknown)."
+            )
         return ConfigurationError(
-            f"tokenizer.vocabulary_size must be at least {least[1]} for the characters of this "
-            f"text, but is {size}. Raise it, or lower tokenizer.character_coverage."
+            f"tokenizer.vocabulary_size must be at least {least} for the characters of this "
+            f"text, but is {size}. {advice}"
         )
     return ConfigurationError(
         f"The tokenizer section must fit the training text, but SentencePiece reports: {message}. "

@@ -26,6 +26,7 @@ from pellucid.text.tokenizers.tokenizer import (
     LearnedTokenizer,
     Lines,
     damaged_model,
+    prepare_symbols,
     take_file,
 )
 
@@ -38,17 +39,18 @@ class SubwordVocabulary:
     text did not hold become ``<unk>``.
     """
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, symbols: Sequence[str] = ()) -> None:
         """Read a model.
 
         Args:
             model: a serialized SentencePiece model.
+            symbols: its pieces that are never cut.
 
         Raises:
             RuntimeError: the bytes are not a model.
             UnicodeDecodeError: a piece is not UTF-8.
         """
-        self._model = model
+        self._model, self._symbols = model, symbols
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.special_ids = (
@@ -102,6 +104,8 @@ class SubwordVocabulary:
         if SPACE_SIGN in text:
             return [(self.encode(text), 0.0)]
         ways = self._processor.nbest_encode(text, nbest_size=count)
+        whole = self._symbols_in(ways[0]) if ways else []
+        ways = [ids for ids in ways if self._symbols_in(ids) == whole]
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
 
     def encode_by_merges(self, text: str, count: int, merges: MergeDropout) -> list[list[int]]:
@@ -133,8 +137,11 @@ class SubwordVocabulary:
             count: the most pieces to append.
         """
         known = {self.tokens[id_] for id_ in range(len(self.tokens)) if self._is_plain(id_)}
+        known |= {*self._symbols}
         pieces = learn_pieces(self._model, known.__contains__, map(_without_signs, lines), count)
-        return SubwordVocabulary(append_pieces(self._model, pieces)) if pieces else self
+        if not pieces:
+            return self
+        return SubwordVocabulary(append_pieces(self._model, pieces), self._symbols)
 
     def spell(self, token: str) -> list[int]:
         """Find the ids that write the text of a piece that this model lacks."""
@@ -154,9 +161,13 @@ class SubwordVocabulary:
             return ""
         return "".join(self.tokens[id_] for id_ in ids)
 
+    def _symbols_in(self, ids: Sequence[int]) -> list[str]:
+        return [self.tokens[id_] for id_ in ids if self.tokens[id_] in self._symbols]
+
     def _is_plain(self, id_: int) -> bool:
         model = self._processor
-        return not (model.is_control(id_) or model.is_unknown(id_) or model.is_byte(id_))
+        is_special = model.is_control(id_) or model.is_unknown(id_) or model.is_byte(id_)
+        return not is_special and self.tokens[id_] not in self._symbols
 
     def decode(self, ids: Sequence[int]) -> str:
         """Join ids into a text; bytes that are not UTF-8 become U+FFFD."""
@@ -195,7 +206,7 @@ class SentencePieceTokenizer(LearnedTokenizer):
 
     @classmethod
     def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> SubwordVocabulary:
-        return SubwordVocabulary(train_model(recipe, *sides))
+        return SubwordVocabulary(train_model(recipe, *sides), prepare_symbols(recipe))
 
     @classmethod
     def _load_vocabulary(
@@ -203,7 +214,7 @@ class SentencePieceTokenizer(LearnedTokenizer):
     ) -> SubwordVocabulary:
         model = take_file(files, name, where)
         try:
-            vocabulary = SubwordVocabulary(model)
+            vocabulary = SubwordVocabulary(model, prepare_symbols(config))
         except (RuntimeError, UnicodeDecodeError):
             raise damaged_model(name, model, where) from None
         expected = (config.pad_id, config.unk_id, config.bos_id, config.eos_id)

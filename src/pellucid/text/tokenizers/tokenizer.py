@@ -279,6 +279,12 @@ def _prepare(text: str, config: TokenizerConfig) -> str:
     return normalize(text.lower() if config.lowercase else text, config.normalization)
 
 
+def prepare_symbols(config: TokenizerConfig) -> tuple[str, ...]:
+    """List the texts that stay whole, in the form that is cut; the longest first."""
+    symbols = {_prepare(symbol, config) for symbol in config.symbols}
+    return tuple(sorted(symbols, key=lambda symbol: (-len(symbol), symbol)))
+
+
 def prepare_lines(config: TokenizerConfig, *sides: Lines) -> Iterator[str]:
     """Yield the training lines of some sides, one side after the other, in the form that is cut."""
     for side in sides:

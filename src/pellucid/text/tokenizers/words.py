@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache, partial
 from typing import Self, final
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
@@ -17,6 +17,7 @@ from pellucid.text.tokenizers.tokenizer import (
     LearnedTokenizer,
     Lines,
     prepare_lines,
+    prepare_symbols,
     read_tokens,
     write_tokens,
 )
@@ -25,20 +26,27 @@ JOINER = "\uffed"
 """The sign of a token without a space before it: ``life!`` is ``life`` and ``￭!``."""
 
 
-def split_words(text: str) -> list[str]:
+def word_cutter(config: TokenizerConfig) -> Callable[[str], list[str]]:
+    """Find how a vocabulary of whole words cuts a text that is normalized already."""
+    cut = bare_words if config.drop_punctuation else split_words
+    return partial(cut, symbols=prepare_symbols(config))
+
+
+def split_words(text: str, symbols: tuple[str, ...] = ()) -> list[str]:
     r"""Cut a text into tokens, so that `join_words` gives it back exactly.
 
     A word is a run of letters, digits and their marks, with single apostrophes and hyphens
     inside (``Let's``, ``well-known``). Every other character is one token. A token has one space
     before it, unless it starts with the `JOINER`; further spaces and all other white space are
-    tokens themselves. The line is read as if it began with one space.
+    tokens themselves. The line is read as if it began with one space. Symbols stay whole.
 
     Example:
         ``"Not on your life!"`` gives ``["Not", "on", "your", "life", "￭!"]``.
     """
     if not text:
         return []
-    return [after_space or JOINER + other for after_space, other in _splitter().findall(f" {text}")]
+    found = _splitter(symbols).findall(f" {text}")
+    return [after_space or JOINER + other for after_space, other in found]
 
 
 def join_words(tokens: Iterable[str]) -> str:
@@ -52,16 +60,17 @@ def _written(token: str) -> str:
     return bare if bare != token else f" {token}"
 
 
-def bare_words(text: str) -> list[str]:
-    """Cut a text into words, without punctuation and white space.
+def bare_words(text: str, symbols: tuple[str, ...] = ()) -> list[str]:
+    """Cut a text into words and symbols, without punctuation and white space.
 
     Example:
         ``"Not on your life!"`` gives ``["Not", "on", "your", "life"]``.
     """
     return [
         piece
-        for piece in _cutter().findall(text)
-        if not piece[0].isspace() and not unicodedata.category(piece[0]).startswith("P")
+        for piece in _cutter(symbols).findall(text)
+        if piece in symbols
+        or (not piece[0].isspace() and not unicodedata.category(piece[0]).startswith("P"))
     ]
 
 
@@ -71,24 +80,26 @@ def without_joiner(token: str) -> str:
 
 
 @cache
-def _cutter() -> re.Pattern[str]:
+def _cutter(symbols: tuple[str, ...]) -> re.Pattern[str]:
     """Compile the pattern of white space, words, and single other characters."""
-    return re.compile(rf"\s+|{_word()}|.", re.DOTALL)
+    return re.compile(rf"\s+|{_word(symbols)}|.", re.DOTALL)
 
 
 @cache
-def _splitter() -> re.Pattern[str]:
+def _splitter(symbols: tuple[str, ...]) -> re.Pattern[str]:
     """Compile the pattern of a token with a space before it, or of one without, as two groups."""
-    return re.compile(rf" ({_word()}|\S)|({_word()}|.)", re.DOTALL)
+    word = _word(symbols)
+    return re.compile(rf" ({word}|\S)|({word}|.)", re.DOTALL)
 
 
 @cache
-def _word() -> str:
-    """Write the pattern of a word."""
+def _word(symbols: tuple[str, ...]) -> str:
+    """Write the pattern of a symbol or a word."""
     # The marks are a long list: it is not searched for characters below all of them.
     word = rf"(?:[^\W_]+|(?![\x00-\u02ff])[{combining_marks()}])+"
     # Apostrophes, hyphens and the invisible joiners of Persian and Indic scripts bind a word.
-    return rf"{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*"
+    whole = rf"{word}(?:['\u2019\u2010\u2011\u200c\u200d-]{word})*"
+    return "|".join([*map(re.escape, symbols), whole])
 
 
 @final
@@ -99,19 +110,19 @@ class WordVocabulary:
         tokens: every token, in the order of the ids.
     """
 
-    def __init__(self, tokens: Sequence[str], *, drop_punctuation: bool) -> None:
+    def __init__(self, tokens: Sequence[str], config: TokenizerConfig) -> None:
         """Make a vocabulary.
 
         Args:
             tokens: the special tokens, then the words, in the order of the ids.
-            drop_punctuation: cut texts with `bare_words` instead of `split_words`.
+            config: says how texts are cut.
         """
-        self._drop_punctuation = drop_punctuation
+        self._config = config
         self.tokens = tuple(tokens)
         self._written = tuple(map(_written, tokens))
         self._ids = {token: id_ for id_, token in enumerate(tokens)}
         self._unknown = SPECIAL_TOKENS.index("<unk>")
-        self._cut = bare_words if drop_punctuation else split_words
+        self._cut = word_cutter(config)
 
     def encode(self, text: str) -> list[int]:
         """Cut one text into ids."""
@@ -138,7 +149,7 @@ class WordVocabulary:
         words = [word for word in counts if "\n" not in word]
         words.sort(key=lambda word: (-counts[word], word))
         tokens = [*self.tokens, *words[:count]]
-        return WordVocabulary(tokens, drop_punctuation=self._drop_punctuation)
+        return WordVocabulary(tokens, self._config)
 
     def spell(self, token: str) -> list[int]:
         """Find the id that stood for a word that this vocabulary lacks: ``<unk>``."""
@@ -166,13 +177,14 @@ class WordTokenizer(LearnedTokenizer):
 
     @classmethod
     def _learn_vocabulary(cls, recipe: TokenizerRecipe, *sides: Lines) -> WordVocabulary:
-        room = recipe.vocabulary_size - len(SPECIAL_TOKENS)
+        symbols = prepare_symbols(recipe)
+        room = recipe.vocabulary_size - len(SPECIAL_TOKENS) - len(symbols)
         if room < 1:
             raise ConfigurationError(
-                "tokenizer.vocabulary_size must leave room for a word after the four special "
-                f"tokens, but is {recipe.vocabulary_size}. Raise it."
+                "tokenizer.vocabulary_size must leave room for a word after the special tokens "
+                f"and symbols, but is {recipe.vocabulary_size}. Raise it."
             )
-        cut = bare_words if recipe.drop_punctuation else split_words
+        cut = word_cutter(recipe)
         # Memory grows with the number of different words, not with the text.
         counts: Counter[str] = Counter()
         for line in prepare_lines(recipe, *sides):
@@ -181,7 +193,7 @@ class WordTokenizer(LearnedTokenizer):
             word
             for word, count in counts.items()
             # A line break ends a line of the vocabulary file, so it cannot be a token.
-            if count >= recipe.min_word_count and "\n" not in word
+            if count >= recipe.min_word_count and "\n" not in word and word not in symbols
         ]
         if not words:
             raise DataError(
@@ -190,9 +202,7 @@ class WordTokenizer(LearnedTokenizer):
                 "section, or lower tokenizer.min_word_count."
             )
         words.sort(key=lambda word: (-counts[word], word))
-        return WordVocabulary(
-            [*SPECIAL_TOKENS, *words[:room]], drop_punctuation=recipe.drop_punctuation
-        )
+        return WordVocabulary([*SPECIAL_TOKENS, *symbols, *words[:room]], recipe)
 
     @classmethod
     def load(cls, config: TokenizerConfig, files: Mapping[str, bytes], where: str) -> Self:
@@ -218,4 +228,4 @@ class WordTokenizer(LearnedTokenizer):
                     f"Line {number} of a vocabulary must be {special}, but is {found!r} "
                     f"({where}/{name}:{number}). The file is damaged; copy it again."
                 )
-        return WordVocabulary(tokens, drop_punctuation=config.drop_punctuation)
+        return WordVocabulary(tokens, config)

@@ -301,7 +301,8 @@ def _choose_vocabulary(
     most = counts.distinct_words // 2
     if tokenizer.model_type == "unigram":
         most = max(0, counts.distinct_words // 4 - 5)
-    least = SPECIAL_AND_SPACE + characters + (BYTES if tokenizer.byte_fallback else 0)
+    least = SPECIAL_AND_SPACE + len(tokenizer.symbols) + characters
+    least += BYTES if tokenizer.byte_fallback else 0
     wanted = least + min(round(MERGES_PER_FOURTH_ROOT * words**0.25), most)
     size = max(least, min(LARGEST_VOCABULARY, _rounded(wanted)))
     yield ChosenSetting(

@@ -2,90 +2,137 @@
 
 from __future__ import annotations
 
+import json
+from collections import Counter, deque
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, NamedTuple
 
-from pellucid.check.findings import NAMES, Finding
-from pellucid.config import DataConfig, ModelConfig, Recipe
-from pellucid.errors import DataError, InputFileNotFoundError
+from pellucid.check.findings import NAMES, Example, Finding, percent
+from pellucid.config import Recipe
+from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
-from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Lines, Tokenizer
+from pellucid.train.start.pairs import CorpusCount, KeptPairs
+
+LEARNED_FROM = 200_000
+"""Lines that the check learns a vocabulary from; training may take more."""
+
+MANY_DROPPED = 0.05
+"""The share of pairs left out from which it is a warning."""
 
 
-class ModelLimits(NamedTuple):
-    """The longest texts that a model reads and writes, in tokens, and its tokenizer if known."""
+def check_fit(
+    recipe: Recipe, base: Path, tags: Mapping[str, float], given: Tokenizer | None
+) -> list[Finding]:
+    """Find what training will leave out or cannot use: long pairs, text outside the vocabulary.
 
-    source: int
-    target: int
-    tokenizer: Tokenizer | None = None
-
-    @classmethod
-    def read(cls, model: Mapping[str, Any], start: str | None) -> ModelLimits:
-        """Read them from the model to start from, or from a recipe, which leaves the rest open.
-
-        Args:
-            model: the recipe's model section.
-            start: the model that training starts from, if any.
-
-        Raises:
-            InputFileNotFoundError: that model does not exist.
-            BundleError: it is damaged.
-        """
-        if start is not None:
-            # Without a model to start from, the check does without PyTorch.
-            from pellucid.bundle import load_bundle, resolve_model
-
-            bundle = load_bundle(resolve_model(start))
-            sizes = bundle.config.model
-            return cls(sizes.max_source_length, sizes.max_target_length, bundle.tokenizer)
-        return cls(
-            _limit_of(model, "max_source_length"),
-            _limit_of(model, "max_target_length"),
-        )
-
-
-def _limit_of(model: Mapping[str, Any], name: str) -> int:
-    given = model.get(name)
-    default: int = ModelConfig.model_fields[name].default
-    return given if isinstance(given, int) else default
-
-
-def check_fit(data: DataConfig, base: Path, limits: ModelLimits) -> list[Finding]:
-    """Find validation pairs that are too long for the model, and text outside its vocabulary.
-
-    Without a tokenizer a word counts as one token, the fewest that it can have.
+    Without a tokenizer, one is learned as training will learn it.
 
     Args:
-        data: the recipe's data section.
+        recipe: the recipe, with what is chosen for it.
         base: the recipe's folder.
-        limits: of the model.
+        tags: the tags of the sources, and their shares.
+        given: the tokenizer of the model to start from.
     """
     findings: list[Finding] = []
-    readable = data.model_copy(update={"on_bad_line": "skip"})
+    data = recipe.data.model_copy(update={"on_bad_line": "skip"})
+    recipe = recipe.model_copy(update={"data": data})
     splits: tuple[Split, ...] = ("train", "validation")
+    tokenizer = given
     # What cannot be read at all is a finding of the rest of the check.
     with suppress(DataError, InputFileNotFoundError):
-        findings += _too_long(readable, base, limits)
-        for split in splits if limits.tokenizer is not None else ():
-            pairs = read_pairs(readable, split, base, bad=BadLines())
-            assert limits.tokenizer is not None
-            outside = count_outside(
-                limits.tokenizer, ((pair.source, pair.target) for pair in pairs)
-            )
+        try:
+            tokenizer = _learn(recipe, base, given)
+        except ConfigurationError as error:
+            findings.append(Finding("error", "vocabulary", "train", 1, 0.0, str(error)))
+        findings += _too_long(recipe, base, tokenizer)
+        if tokenizer is not None:
+            findings += [*_left_out(recipe, base, tokenizer), *_cut_tags(tokenizer, tags)]
+        for split in splits if given is not None else ():
+            pairs = read_pairs(data, split, base, bad=BadLines())
+            assert given is not None
+            outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
             findings.append(_describe_outside(outside, split))
     return findings
 
 
-def _too_long(data: DataConfig, base: Path, limits: ModelLimits) -> Iterator[Finding]:
+def _learn(recipe: Recipe, base: Path, given: Tokenizer | None) -> Tokenizer:
+    """Learn a tokenizer from the training text or a sample of it, or extend the one given."""
+    most = min(LEARNED_FROM, recipe.tokenizer.max_training_lines)
+    sides: tuple[Lines, Lines] = (
+        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
+        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
+    )
+    if given is not None:
+        new = recipe.start.new_tokens
+        return given.extended(new, *sides) if new else given
+    return learn_tokenizer(recipe.tokenizer.model_copy(update={"max_training_lines": most}), *sides)
+
+
+def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Finding]:
+    """Count the pairs that training will leave out, by reason."""
+    dropped: Counter[str] = Counter()
+    counts: list[CorpusCount] = []
+    kept = KeptPairs(recipe, base, tokenizer, dropped, counts)
+    deque(kept, maxlen=0)
+    del dropped["unreadable"]
+    total, count = sum(corpus.pairs for corpus in counts), dropped.total()
+    if not count:
+        return
+    number = f"all {total:,}" if count == total else f"{count:,} of {total:,}"
+    is_learned = not recipe.start.model and recipe.tokenizer.kind == "sentencepiece"
+    if is_learned and 2 * total > LEARNED_FROM:
+        number = f"about {number}"
+    reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
+    advice = ""
+    if "too long" in reasons:
+        advice = f" data.max_length is {kept.limit:,} tokens: split these pairs, or raise it."
+    if "ratio" in reasons:
+        advice += f" data.max_length_ratio is {recipe.data.max_length_ratio:g}."
+    yield Finding(
+        "error" if count == total else "warning" if count >= MANY_DROPPED * total else "note",
+        "dropped",
+        "train",
+        count,
+        count / total,
+        f"{number} training pairs ({percent(count / total)}) will be left out ({reasons}).{advice}",
+        tuple(Example(one.where, one.where, one.source, one.target) for one in kept.first_dropped),
+    )
+
+
+def _cut_tags(tokenizer: Tokenizer, tags: Mapping[str, float]) -> Iterator[Finding]:
+    """Name the tags of the sources, and the setting that keeps those whole that are cut."""
+    if not tags:
+        return
+    cut = []
+    for tag in tags:
+        tokens = tokenizer.source_tokens(tokenizer.encode_source(tag))
+        if tokenizer.normalized(tag) not in [token.strip(SPACE_SIGN) for token in tokens]:
+            cut.append(tag)
+    listed = json.dumps(cut, ensure_ascii=False)
+    advice = f" The tokenizer cuts them: set tokenizer.symbols = {listed}." if cut else ""
+    shares = ", ".join(f"{tag} {percent(share)}" for tag, share in tags.items())
+    yield Finding(
+        "note",
+        "tags of sources",
+        "train",
+        len(tags),
+        sum(tags.values()),
+        f"tags: {shares} of the training sources.{advice}",
+    )
+
+
+def _too_long(recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> Iterator[Finding]:
     total = count = 0
-    for pair in read_pairs(data, "validation", base, bad=BadLines()):
+    model = recipe.model
+    for pair in read_pairs(recipe.data, "validation", base, bad=BadLines()):
         if pair.source.strip() and pair.target.strip():
-            source, target = _lengths(pair, limits.tokenizer)
+            source, target = _lengths(pair, tokenizer)
             total += 1
-            count += source > limits.source or target > limits.target
+            count += source > model.max_source_length or target > model.max_target_length
     if not count:
         return
     is_all = count == total
@@ -102,8 +149,8 @@ def _too_long(data: DataConfig, base: Path, limits: ModelLimits) -> Iterator[Fin
         count,
         count / total,
         f"{which} validation pairs are longer than the model can read or write "
-        f"(model.max_source_length = {limits.source:,}, model.max_target_length = "
-        f"{limits.target:,} tokens). {advice}",
+        f"(model.max_source_length = {model.max_source_length:,}, model.max_target_length = "
+        f"{model.max_target_length:,} tokens). {advice}",
     )
 
 

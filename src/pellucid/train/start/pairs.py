@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from pellucid.check.scan import corpora
+from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
-from pellucid.data.variants import Variant
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
 from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
@@ -18,6 +17,9 @@ from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.kept import longest_kept, reason_to_leave_out
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
+
+if TYPE_CHECKING:  # the check does without PyTorch
+    from pellucid.data.variants import Variant
 
 
 @dataclass(frozen=True)
@@ -67,10 +69,11 @@ class KeptPairs:
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
+        self.first_dropped: list[Pair] = []
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = longest_kept(recipe.data)
+        self.limit = longest_kept(recipe.data)
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -129,7 +132,7 @@ class KeptPairs:
             )
 
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
-        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
+        return [way for way in ways if len(way[0]) <= self.limit] or [(best, 0.0)]
 
     def links(self, pair: KeptPair, broken: BrokenLinks) -> tuple[list[int], list[int]]:
         """Find the positions of a pair's linked tokens."""
@@ -153,4 +156,6 @@ class KeptPairs:
         if reason is None:
             return source_ids, target_ids
         self._dropped[reason] += 1
+        if len(self.first_dropped) < MOST_EXAMPLES:
+            self.first_dropped.append(pair)
         return None
