@@ -210,9 +210,13 @@ async def load(
     clients: int,
     seconds: float = 1e9,
     requests: int = 10**9,
+    counts: Counts | None = None,
 ) -> dict[str, Any]:
-    """Let clients ask one short request after another, for some time or a number of requests."""
-    counts = Counts()
+    """Let clients ask one short request after another, for some time or a number of requests.
+
+    ``counts`` adds up what becomes of them over several calls.
+    """
+    counts = counts or Counts()
     texts = list(expected)
     began = time.perf_counter()
 

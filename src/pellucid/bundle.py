@@ -17,7 +17,17 @@ from typing import TYPE_CHECKING, Any, Literal
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
-from pellucid.files import hash_bytes, hash_file, new_folder, read_bytes, write_bytes, write_text
+from pellucid.files import (
+    expand_home,
+    hash_bytes,
+    hash_file,
+    new_folder,
+    read_bytes,
+    reading,
+    write_bytes,
+    write_text,
+)
+from pellucid.foreign import identify, read_kind
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -129,19 +139,29 @@ def resolve_model(name: str | Path) -> Path:
     """
     if name in SHIPPED:
         return Path(str(files("pellucid") / "models" / str(name)))
-    folder = Path(name)
-    for candidate in (folder, folder / "bundle"):
-        if (candidate / MANIFEST).is_file() or (candidate / CONFIG).is_file():
-            return candidate
-    if not folder.exists():
-        raise InputFileNotFoundError(
-            f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. "
-            "Check the name, or use the word demo for the small model that comes with pellucid."
+    folder = Path(expand_home(name))
+    with reading(folder):
+        for candidate in (folder, folder / "bundle"):
+            if (candidate / MANIFEST).is_file() or read_kind(candidate) == "ours":
+                return candidate
+        is_there = folder.exists()
+    if is_there:
+        what, advice = identify(folder)
+        raise BundleError(
+            f"MODEL must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
         )
-    raise BundleError(
-        f"MODEL must be a bundle folder or a run folder, but {folder} holds no {MANIFEST} "
-        f"and no bundle/{MANIFEST}. If it is a run, let it train until its first validation."
+    hub = ""
+    if re.fullmatch(r"https?:.*|[\w.-]+/[\w.-]+", str(name)):
+        hub = " Download a model of the Hugging Face hub first: pellucid convert FOLDER reads it."
+    raise InputFileNotFoundError(
+        f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. Check the "
+        f"name, or use the word demo for the small model that comes with pellucid.{hub}"
     )
+
+
+def shipped_name(folder: Path) -> str:
+    """Return the name of a packaged model; empty for a folder of somebody's own."""
+    return next((name for name in SHIPPED if resolve_model(name) == folder), "")
 
 
 def load_bundle(folder: Path) -> Bundle:
@@ -323,10 +343,8 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
     manifest = read_json(path)
     version = manifest.get("format")
     if version != 1:
-        raise BundleError(
-            f"The bundle's format must be 1, but is {version!r} ({path}). "
-            "Use a newer version of pellucid."
-        )
+        advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."
+        raise BundleError(f"The bundle's format must be 1, but is {version!r} ({path}). {advice}")
     return manifest
 
 

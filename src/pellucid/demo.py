@@ -29,6 +29,7 @@ from pellucid.inside.show.terminal import draw_row
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.machine.hardware import describe_machine
+from pellucid.terminal.text import styled_output
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.words import JOINER
 from pellucid.train.loop import train
@@ -197,7 +198,7 @@ def _show_pronoun(findings: _Findings) -> None:
     row = row_of_piece(trace, findings.examples[index].pronouns[0].target)
     if row is None:
         return
-    console = Console(highlight=False, markup=False, emoji=False)
+    console = Console(file=styled_output(), highlight=False, markup=False, emoji=False)
     source = findings.translations[index].source
     console.print(f"\nCross-attention weights, in percent, for: {source}")
     for line in draw_row(trace, row):
@@ -301,7 +302,7 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         source,
         lessons=lessons,
         without_lessons=reason,
-        name=bundle.folder.name,
+        name=str(bundle.folder),
         remarks=remarks,
     )
     write_text(out / "look.html", page)
@@ -311,10 +312,10 @@ _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
        color: #1a1a1a; background: #fff }
 h1, h2 { line-height: 1.2 }
-table { border-collapse: collapse; margin: 1rem 0 }
+table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
 th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #ddd }
 td.number { text-align: right; font-variant-numeric: tabular-nums }
-figure { margin: 1rem 0 } figcaption, .note { color: #555; font-size: 14px }
+figure { margin: 1rem 0 } svg { max-width: 100% } figcaption, .note { color: #555; font-size: 14px }
 code { background: #f2f2f2; padding: .1rem .3rem }
 @media (prefers-color-scheme: dark) {
   body { color: #eee; background: #181818 } th, td { border-color: #444 }

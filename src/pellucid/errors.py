@@ -159,7 +159,15 @@ def not_writable(error: OSError, path: object) -> OutputError:
     sentence = f"The output must be writable, but {path} is not: {error.strerror or error}."
     if error.errno in _IMPOSSIBLE:
         return OutputPlaceError(f"{sentence} Choose another name, or make the folder.")
-    return OutputError(f"{sentence} Free some space or choose another folder.")
+    return OutputError(f"{sentence} {how_to_write(error)} or choose another folder.")
+
+
+def how_to_write(error: BaseException) -> str:
+    """Say what makes an output writable again, as the beginning of a sentence."""
+    number = getattr(error, "errno", None)
+    if number in (errno.EROFS, errno.EACCES, errno.EPERM):
+        return "Make it writable"
+    return "Raise the limit (ulimit -n)" if number == errno.EMFILE else "Free some space"
 
 
 _LONGEST_WORD = 200

@@ -12,7 +12,7 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
@@ -45,6 +45,14 @@ def writing(path: Path | str) -> Iterator[None]:
         raise
     except OSError as error:
         raise not_writable(error, path) from error
+
+
+def expand_home(value: Any) -> Any:
+    """Let ``~/`` stand for the user's home folder at the beginning of one name or of several."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(expand_home, value))
+    is_at_home = isinstance(value, str | Path) and str(value).startswith("~/")
+    return type(value)(os.path.expanduser(value)) if is_at_home else value  # noqa: PTH111
 
 
 def read_bytes(path: Path) -> bytes:

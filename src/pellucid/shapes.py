@@ -7,6 +7,10 @@ package trains and decodes, and checks them against the real shapes.
 
 from __future__ import annotations
 
+import textwrap
+from dataclasses import fields
+from typing import Any
+
 AXES: dict[str, str] = {
     "B": "batch rows",
     "L": "positions that attend (queries)",
@@ -47,3 +51,24 @@ def axes_of(name: str) -> str | None:
     if stem and axes and all(letter in AXES for letter in axes):
         return axes
     return None
+
+
+class Brief:
+    """A dataclass with a short ``repr``: of arrays type and shape, of long tuples the length.
+
+    The dataclass must be made with ``repr=False``, or it writes all that it holds.
+    """
+
+    def __repr__(self) -> str:
+        """Write the class and its fields, in about two lines."""
+        named: Any = self
+        written = (f"{one.name}={_in_short(getattr(self, one.name))}" for one in fields(named))
+        return f"{type(self).__name__}({', '.join(written)})"
+
+
+def _in_short(value: Any) -> str:
+    if getattr(value, "ndim", 0):
+        return f"{value.dtype} {tuple(value.shape)}"
+    if isinstance(value, tuple) and len(value) > 3:
+        return f"<{len(value)} items>"
+    return textwrap.shorten(str(value), 60, placeholder=" ...")

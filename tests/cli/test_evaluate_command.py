@@ -64,7 +64,12 @@ def test_evaluate_baseline_adds_differences_and_p_values(
     assert bleu["difference"] == pytest.approx(found["bleu"]["score"] - bleu["score"])
     assert bleu["difference"] > 0
     assert 0 < bleu["p_value"] < 1
-    assert len(run_here("evaluate", *arguments).stdout.splitlines()) == 6
+    done = run_here("evaluate", *arguments)
+    assert len(done.stdout.splitlines()) == 6
+    assert done.stdout.count("(two tails, but too few lines to tell)") == 3
+    many = [write_lines(f"{n}.txt", *lines * 50) for n, lines in enumerate((REFERENCES, WORSE))]
+    of_many = ("--hypothesis", many[0], "--reference", many[0], "--baseline", many[1])
+    assert run_here("evaluate", *of_many).stdout.count("(two tails)") == 3
 
 
 def test_evaluate_lowercased_tokenized_forgives_case(

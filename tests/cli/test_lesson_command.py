@@ -99,3 +99,11 @@ def test_lesson_bad_input_is_one_sentence(
 
     assert done.returncode == 2
     assert message in done.stderr
+
+
+def test_lessons_in_json_are_one_line_an_object(run_here: Run) -> None:
+    for arguments in (("slides",), ("slides", "--list"), ()):
+        done = run_here("lesson", *arguments, "--json")
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        assert len(records) == (1 if arguments else 5)
+        assert all("title" in record for record in records)

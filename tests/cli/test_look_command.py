@@ -232,6 +232,12 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
         (["--change", "cut word pizzza"], "Did you mean 'pizza'"),
         (["--change", "cut word 9"], "its number from 0 to 6"),
         (["--heads", "--sort", "entorpy"], "Did you mean 'entropy'"),
+        (["--change", f"cut decoder.1.cross.{'9' * 5000}"], "A head must be written as"),
+        (["--change", f"cut word {'9' * 5000}"], "its number from 0 to 6"),
+        (["--heads", "--gold", f"0-{'9' * 5000}"], "A link must be written i-j"),
+        (["--why", "9" * 5000, "--not", "il"], "its number from 0 to"),
+        (["--compare-head", f"decoder.1.cross.{'0' * 5000}"], "A head must be written as"),
+        (["--head", "9" * 5000], "'--head'"),
     ],
     ids=str,
 )
@@ -419,3 +425,32 @@ def test_texts_and_options_that_do_not_fit_are_refused(
 
     assert done.returncode == 2
     assert message in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "num_loaded"),
+    [
+        (["--contexts", "pizza", "The pizza is good."], 1),
+        (["--compare-model", SUBWORDS], 2),
+        (["--beside", "demo"], 2),
+        (["--lens"], 1),
+    ],
+    ids=str,
+)
+def test_look_loads_every_model_with_the_threads_asked_for(
+    arguments: list[str], num_loaded: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pellucid.cli.app import dispatch
+    from pellucid.cli.look import line, tables, two
+    from pellucid.translate.translator import load
+
+    asked = []
+
+    def load_and_note(model: str, *, threads: int | None = None) -> pellucid.Translator:
+        asked.append(threads)
+        return load(model)
+
+    for module in (line, tables, two):
+        monkeypatch.setattr(module, "load", load_and_note)
+    assert dispatch(["look", str(SUBWORDS), SOURCE, *map(str, arguments), "--threads", "1"]) == 0
+    assert asked == [1] * num_loaded

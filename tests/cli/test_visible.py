@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import codecs
 import json
+import os
 import shutil
 import subprocess
+import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -15,10 +19,13 @@ from of_subwords import SUBWORDS
 from rich.text import Text
 from small_runs import make_recipe
 
+from pellucid.bundle import resolve_model
 from pellucid.cli.commands.inspect import _vocabulary_to_text
 from pellucid.cli.look.writer import Writer
 from pellucid.errors import make_printable, shorten
+from pellucid.files import hash_bytes
 from pellucid.inside.show.steps import NumberTable
+from pellucid.terminal.text import replace_letters
 from pellucid.train.run.folder import RunFolder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -132,3 +139,83 @@ def test_python_s_error_about_a_long_setting_is_short() -> None:
     with pytest.raises(ConfigurationError) as caught:
         validate(DecodingConfig, {"length_penalty": "f" * 5000}, "options")
     assert len(str(caught.value)) < 400
+
+
+def on_terminal(*arguments: str, env: dict[str, str], stdin: bytes = b"") -> tuple[int, bytes]:
+    """Run a command whose standard output is a terminal; return its exit code and what that got."""
+    pty = pytest.importorskip("pty")
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "pellucid", *arguments]
+    path = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")} | env
+    pipes = {"stdin": subprocess.PIPE, "stderr": subprocess.DEVNULL}
+    with subprocess.Popen(command, stdout=theirs, env=path, **pipes) as process:
+        os.close(theirs)
+        assert process.stdin is not None
+        process.stdin.write(stdin)
+        process.stdin.close()
+        shown = b""
+        with suppress(OSError):  # Linux reports the end of a terminal so.
+            while part := os.read(ours, 65536):
+                shown += part
+    os.close(ours)
+    return process.returncode, shown
+
+
+def test_terminal_shows_what_a_vocabulary_would_make_it_do(tmp_path: Path) -> None:
+    folder = tmp_path / "model"
+    shutil.copytree(resolve_model("demo"), folder)
+    words = (folder / "target.txt").read_text("utf-8").split("\n")
+    strange = words.copy()
+    for word in ("chien", "petit", "Le"):
+        strange[words.index(word)] = f"{word}\x1b]0;owned\x07\x9b2J\u202e"
+    (folder / "target.txt").write_text("\n".join(strange), "utf-8")
+    manifest = json.loads((folder / "manifest.json").read_text())
+    data = (folder / "target.txt").read_bytes()
+    manifest["files"]["target.txt"] = {"sha256": hash_bytes(data), "size": len(data)}
+    (folder / "manifest.json").write_text(json.dumps(manifest))
+    env, line = {"LC_ALL": "C.UTF-8", "TERM": "dumb"}, b"The little dog ate the soup\n"
+    plain = subprocess.run(
+        [sys.executable, "-m", "pellucid", "translate", str(folder)], input=line,
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "src")} | env,
+        capture_output=True, check=True,
+    ).stdout  # fmt: skip
+    assert "Le\x1b]0;owned\x07\x9b2J\u202e petit" in plain.decode()
+    code, shown = on_terminal("translate", str(folder), env=env, stdin=line)
+    assert code == 0
+    assert is_harmless(shown.decode().replace("\r\n", "\n"))
+    assert "Le\\x1b]0;owned\\x07\\x9b2J\\u202e petit" in shown.decode()
+    for arguments in (("translate", "--json"), ("inspect", "--vocabulary", "--json")):
+        code, shown = on_terminal(arguments[0], str(folder), *arguments[1:], env=env, stdin=line)
+        assert code == 0
+        assert not set("\x1b\x07\x9b\u202e") & set(shown.decode())
+
+
+def test_terminal_without_a_letter_gets_a_readable_one() -> None:
+    for encoding, expected in (("ascii", b"mange"), ("latin-1", b"mang\xe9"), ("utf-8", None)):
+        env = {"PYTHONIOENCODING": encoding, "TERM": "dumb"}
+        code, shown = on_terminal("translate", "demo", env=env, stdin=b"The little dog ate it\n")
+        assert code == 0
+        assert (expected or "mang\u00e9".encode()) in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "encoding", "expected"),
+    [
+        ("déjà → “vu” −3", "ascii", b'deja > "vu" -3'),
+        ("déjà → vu", "latin-1", b"d\xe9j\xe0 > vu"),
+        ("狗 ½", "ascii", b"? 1"),
+        ("\ud83d", "utf-8", b"\\ud83d"),
+    ],
+)
+def test_letters_that_an_encoding_lacks_are_replaced(
+    text: str, encoding: str, expected: bytes
+) -> None:
+    codecs.register_error("letters", replace_letters)
+    assert text.encode(encoding, "letters") == expected
+
+
+def test_look_in_a_file_keeps_its_letters_in_any_locale(run_cli: Run) -> None:
+    env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
+    done = run_cli("look", "demo", "The little dog ate the soup", "--plain", env=env)
+    assert "mangé" in done.stdout
+    assert "→" in done.stdout

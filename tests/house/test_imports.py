@@ -13,6 +13,7 @@ FLOORS = {
     "shapes": 0.1,
     "terminal": 0.15,
     "config": 0.2,
+    "foreign": 0.3,
     "machine": 0.3,
     "native": 0.9,
     "attention": 1,

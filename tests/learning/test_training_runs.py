@@ -18,7 +18,7 @@ from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
 from pellucid.bundle import load_bundle, read_json, to_json
-from pellucid.config import DecodingConfig, to_toml
+from pellucid.config import DecodingConfig, TrainingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.inside.align.links import align_pairs
 from pellucid.inside.align.maps import View
@@ -27,6 +27,8 @@ from pellucid.text.reading.corpus import Pair
 from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.validation import Validation
 from pellucid.translate.translator import Translator
 
@@ -122,6 +124,78 @@ def test_resumed_training_ends_with_the_same_bytes(
     ]
     assert [record["step"] for record in figures[0]] == [5, 10, 15, 20]
     assert figures[0] == figures[1]
+
+
+COURSE = {"warmup_steps": 2, "validate_every": 4, "dropout_warmup_steps": 3, "average_decay": 0.5}
+
+
+def _train_in_time(run: Path, minutes: float = 60.0, max_steps: int = 23) -> str:
+    """Train with a time limit whose warm-up and so on were chosen; return the log."""
+    settings = {"averaging": "running", "dropout_warmup_steps": 9, "max_minutes": minutes}
+    recipe = make_recipe(training={**settings, "max_steps": max_steps})
+    filled = FilledRecipe({}, [], {f"training.{name}": 1 for name in COURSE})
+    train(recipe, run, recipe_folder=run.parent, progress=False, filled=filled)
+    return (run / "log.txt").read_text()
+
+
+def test_course_planned_again_is_kept_when_resumed_to_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    plans: list[int] = []
+
+    def plan(training: TrainingConfig, before: TrainingState, now: TrainingState, *_: Any) -> Any:
+        plans.append(now.step)
+        return dict(COURSE), "Planned again."
+
+    monkeypatch.setattr(loop, "plan_course", plan)
+    whole, parts = tmp_path / "whole", tmp_path / "parts"
+    assert "Planned again." in _train_in_time(whole)
+    assert plans == [10]
+    steps = [record["step"] for record in read_metrics(whole) if record["kind"] == "validation"]
+    assert steps == [12, 16, 20, 23]
+    _train_in_time(parts, max_steps=12)
+    log = _train_in_time(parts, minutes=30.0)
+    assert plans == [10, 10]
+    assert "stays as it was planned" in log
+    state = read_json(parts / "checkpoints" / "step-00000023" / "state.json")
+    assert state["course"] == COURSE
+    last = Path("checkpoints") / "step-00000023"
+    for name in ("model", "optimizer", "averaging"):
+        file = last / f"{name}.safetensors"
+        assert (whole / file).read_bytes() == (parts / file).read_bytes(), name
+
+
+def test_course_that_no_checkpoint_holds_is_not_followed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    monkeypatch.setattr(loop, "plan_course", lambda *_: (dict(COURSE), "Planned again."))
+    monkeypatch.setattr(loop.Trainer, "_save", lambda _: False)
+    assert "Planned again." not in _train_in_time(tmp_path / "run", max_steps=13)
+
+
+def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_text(tmp_path)
+    for side in ("en", "fr"):
+        with (tmp_path / f"train.{side}").open("a") as stream:
+            stream.write("the dog " * 300 + "\n")
+    recipe = make_recipe(training={"max_steps": 1})
+    train(recipe, tmp_path / "few", recipe_folder=tmp_path, progress=False)
+    assert "WARNING" not in capsys.readouterr().err
+    with (tmp_path / "train.en").open("a") as stream:
+        stream.write("\n" * 7 + "the dog " * 15 + "\n" + ("the dog " * 300 + "\n") * 20)
+    with (tmp_path / "train.fr").open("a") as stream:
+        stream.write("le chien\n" * 28)
+    train(recipe, tmp_path / "many", recipe_folder=tmp_path, progress=False)
+    assert (
+        "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
+        "length ratio. Remove empty lines, or add what is missing. Split long lines into "
+        "sentences, or raise data.max_length (and data.pad_to). See with --check whether sides of "
+        "very different lengths belong together, or raise data.max_length_ratio."
+    ) in (tmp_path / "many" / "log.txt").read_text()
 
 
 def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None:

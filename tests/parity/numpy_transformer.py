@@ -25,6 +25,22 @@ __all__ = ["NumpyTransformer", "distance", "log_softmax"]
 Array = np.ndarray
 
 
+COMPUTES: dict[str, tuple[object, ...]] = {
+    "architecture": ("transformer",),
+    "norm": ("post", "pre", "none"),
+    "activation": ("relu", "gelu", "swish"),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "none"),
+    "embedding_scale": ("sqrt", "none"),
+    "projection_bias": (False, True),
+    "tied_embeddings": ("all", "decoder", "none"),
+    "residual": (True, False),
+    "scale_scores": (True, False),
+    "look_ahead_mask": (True, False),
+    "projections": ("qkv", "qk", "none"),
+}
+"""The values of the options that this computes; all else must be a number."""
+
+
 class NumpyTransformer:
     """Every array of a trace, computed.
 
@@ -34,6 +50,9 @@ class NumpyTransformer:
 
     def __init__(self, folder: Path) -> None:
         self.config: dict[str, Any] = json.loads((folder / "config.json").read_text())["model"]
+        for name, value in self.config.items():
+            if value not in COMPUTES.get(name, (value,) if isinstance(value, int | float) else ()):
+                raise NotImplementedError(f"{name} = {value}")
         self.weights = read_weights(folder / "model.safetensors")
         self.arrays: dict[str, Array] = {}
 

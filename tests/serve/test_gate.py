@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import itertools
 import json
@@ -153,6 +154,79 @@ def test_head_that_is_too_large_is_cut_off(locked: Live) -> None:
     assert b" 431 " in answer
 
 
+@pytest.mark.parametrize("rest", [b"", b" " * 60_000, b"\r\n\r\n"])
+def test_head_that_is_too_large_is_refused_however_it_arrives(locked: Live, rest: bytes) -> None:
+    head = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 70_000 + rest
+    assert b" 431 " in exchange(locked, head)
+    assert locked.get("/livez").status_code == 200
+
+
+def test_head_of_a_second_request_in_one_piece_is_measured_too(locked: Live) -> None:
+    first = b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    second = first[:-2] + b"X: " + b"a" * 70_000 + b"\r\n\r\n"
+    answer = exchange(locked, first + second)
+    assert answer.count(b" 200 ") == 1
+    assert b" 431 " in answer
+
+
+@pytest.mark.parametrize("other", [b"localhost", b"127.0.0.1", b"evil.example"])
+def test_two_host_headers_are_refused(locked: Live, other: bytes) -> None:
+    head = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nhost: " + other + b"\r\n\r\n"
+    assert exchange(locked, head).startswith(b"HTTP/1.1 400 ")
+
+
+UNREAD = {
+    "404": (b"POST /nowhere", b"Content-Length: 100000000", 404),
+    "405": (b"PUT /v1/translate", b"Content-Length: 100000000", 405),
+    "421": (b"POST /v1/translate", b"Host: evil.example\r\nContent-Length: 1000", 421),
+    "401": (b"POST /v1/translate", b"Content-Length: 1000", 401),
+    "403": (b"POST /v1/translate", b"Origin: http://evil.example\r\nContent-Length: 1000", 403),
+    "chunked": (b"POST /nowhere", b"Transfer-Encoding: chunked", 404),
+    "GET": (b"GET /livez", b"Content-Length: 1000000", 200),
+}
+
+
+@pytest.mark.parametrize("name", UNREAD)
+def test_unread_body_cannot_hold_a_connection(locked: Live, name: str) -> None:
+    line, fields, status = UNREAD[name]
+    host = b"" if b"Host:" in fields else b"Host: localhost\r\n"
+    with socket.create_connection((locked.host, locked.port), timeout=20) as connection:
+        connection.sendall(line + b" HTTP/1.1\r\n" + host + fields + b"\r\n\r\n")
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 %d " % status)
+        began = time.monotonic()
+        with contextlib.suppress(OSError):  # a reset or a broken pipe
+            while time.monotonic() < began + 10:
+                connection.sendall(b"1\r\na\r\n" if name == "chunked" else b"a")
+                time.sleep(0.05)
+        assert time.monotonic() < began + 5
+
+
+def test_unread_body_is_bound_by_its_size(locked: Live) -> None:
+    head = b"POST /nowhere HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000000\r\n\r\n"
+    with socket.create_connection((locked.host, locked.port), timeout=20) as connection:
+        connection.sendall(head)
+        assert connection.recv(65_536).startswith(b"HTTP/1.1 404 ")
+        sent = 0
+        with contextlib.suppress(OSError):  # a reset or a broken pipe
+            while sent < 50_000_000:
+                connection.sendall(b"a" * 10_000)
+                sent += 10_000
+        assert sent < 20_000_000
+
+
+def test_connection_stays_open_after_a_refusal_whose_body_came(live: Live) -> None:
+    client = http.client.HTTPConnection(live.host, live.port, timeout=20)
+    for _ in range(2):
+        client.request("POST", "/nowhere", b"a" * 1000)
+        answer = client.getresponse()
+        assert (answer.status, answer.read()[:9]) == (404, b'{"error":')
+        sock = client.sock
+        time.sleep(1.2)
+    client.request("GET", "/livez")
+    assert client.getresponse().status == 200
+    assert client.sock is sock
+
+
 def test_idle_connection_is_closed(locked: Live) -> None:
     answer = exchange(locked, b"GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n")
     assert answer.count(b"HTTP/1.1 200") == 1
@@ -260,6 +334,18 @@ def test_keys_file_without_hashes_is_refused(tmp_path: Path, text: str) -> None:
     with pytest.raises(DataError) as refused:
         Keys.read(path)
     assert KEY not in str(refused.value)
+
+
+def test_key_is_added_to_a_file_without_a_last_line_end(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_text(f"{'7'.zfill(64)}  first")
+    key = make_key(path, "second")
+    assert Keys.read(path).accept(key)
+    assert path.read_text().count("\n") == 2
+    # What an earlier version glued together is noticed.
+    path.write_text(f"{'7'.zfill(64)}  first{hash_key(key).hex()}  second\n")
+    with pytest.raises(DataError, match="no other"):
+        Keys.read(path)
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])

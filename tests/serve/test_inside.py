@@ -106,6 +106,24 @@ def test_look_gives_the_arrays_of_the_library(
     assert records["model"]["model_hash"] == expected.model["model_hash"]
 
 
+def test_look_notes_what_is_unusual_and_cleans_if_asked(live: Live, model: ServedModel) -> None:
+    body = {"text": " The\u00a0zyzzyva \U0001f600 is good. ", "beam": 1, "layers": [0]}
+    records, _ = read_trace(live.post("/v1/look", {**body, "clean": True}).content)
+    assert records["source_tokens"][:2] == model.translator.tokenizer.source_tokens(
+        model.translator.tokenizer.encode_source("The zyzzyva")[:2]
+    )
+    notes = records["notes"]
+    assert notes["changed"] == ["U+00A0 NO-BREAK SPACE"]
+    assert notes["unknown"] == ["\U0001f600 U+1F600"]
+    assert '"zyzzyva" (nothing close)' in notes["words"]
+    looping = "it ate the cake and the dog ate the soup because it was hungry and " * 2
+    records, _ = read_trace(live.post("/v1/look", {**body, "text": looping}).content)
+    (found,) = model.translator.translate(
+        [looping], beam=1, clean=False, split=False, precision="float32"
+    )
+    assert tuple(records["notes"]["flags"]) == found.notes.flags
+
+
 def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
     with Live(models, Settings(limits=Limits(look_bytes=20_000))) as server:
         assert server.post("/v1/look", {"text": PIZZA, "layers": [0]}).status_code == 200

@@ -52,7 +52,7 @@ def ask(address: str) -> int:
         raise
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_serve_signal_under_load_answers_all_and_exits_with_0(start: Start, number: int) -> None:
     process, address = start_server(start, "--log", "requests")
     found: Counter[int] = Counter()

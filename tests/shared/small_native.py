@@ -15,7 +15,8 @@ from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath
 from pellucid.model import Transformer, initialize
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 
 START, END = 2, 3
 SPECIAL = SpecialIds(START, END, (0, START))

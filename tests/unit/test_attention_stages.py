@@ -286,3 +286,41 @@ def test_attend_what_does_not_fit_is_one_sentence(
     assert "must" in message
     assert message.endswith(".")
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("query", "key", "mask"),
+    [
+        (torch.ones(1, 2, device="meta"), [[2.0, 1.0], [0.0, 3.0]], [[True, False]]),
+        ([[1.0, 0.0]], torch.ones(2, 2, device="meta"), torch.tensor([[True, False]])),
+        (np.ones((1, 2)), torch.ones(2, 2, device="meta"), None),
+    ],
+    ids=["query", "key", "array"],
+)
+def test_attend_moves_lists_and_arrays_to_the_device_of_a_tensor(
+    query: Any, key: Any, mask: Any
+) -> None:
+    steps = attend(query, key, np.ones((2, 3), dtype=np.float16), mask)
+    assert steps.context.device == torch.device("meta")
+    assert steps.context.shape == (1, 3)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        [[1 + 2j, 0]],
+        torch.ones(1, 2, dtype=torch.complex64),
+        torch.ones(1, 2).to(torch.float8_e4m3fn),
+        [[10**30, 0]],
+        [[10**400, 0]],
+    ],
+    ids=["complex list", "complex", "float8", "large", "larger"],
+)
+def test_attend_refuses_types_that_do_not_mix_in_one_sentence(query: Any) -> None:
+    with pytest.raises(InputError, match="The query must be a tensor, an array or nested lists"):
+        attend(query, torch.eye(2), torch.eye(2))
+
+
+def test_attend_takes_mixed_types_and_the_widest_floats() -> None:
+    steps = attend([[1, 0]], torch.eye(2, dtype=torch.bfloat16), np.eye(2), [[True, True]])
+    assert steps.context.dtype == torch.float64

@@ -14,9 +14,12 @@ import pytest
 import safetensors.torch
 import torch
 
-from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
+from pellucid.bundle import Bundle, load_bundle, read_json, resolve_model, save_bundle
+from pellucid.config import BundleConfig
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError, PellucidError
 from pellucid.model.quantization import quantize_rows
+from pellucid.model.stored import read_tensors
+from pellucid.native.stored import read_stored
 
 
 @pytest.fixture
@@ -284,7 +287,7 @@ def test_resolve_model_finds_bundle_and_run_and_refuses_the_rest(
     assert resolve_model(folder) == folder
     run = tmp_path / "run"
     run.mkdir()
-    with pytest.raises(BundleError, match=r"no manifest\.json"):
+    with pytest.raises(BundleError, match="an empty folder"):
         resolve_model(run)
     shutil.copytree(folder, run / "bundle")
     assert resolve_model(str(run)) == run / "bundle"
@@ -318,3 +321,50 @@ def test_saving_never_replaces_a_folder_that_holds_something_else(
     (tmp_path / "empty").mkdir()
     assert save_as(tmp_path / "empty", "float32", folder).config.precision == "float32"
     assert save_as(tmp_path / "empty", "bfloat16", folder).config.precision == "bfloat16"
+
+
+def header(text: object, *, length: int | None = None) -> bytes:
+    data = text if isinstance(text, bytes) else json.dumps(text).encode()
+    return (len(data) if length is None else length).to_bytes(8, "little") + data + bytes(4)
+
+
+def entry(**changes: object) -> dict[str, object]:
+    return {"a": {"dtype": "F32", "shape": [1], "data_offsets": [0, 4], **changes}}
+
+
+TWICE = (
+    b'{"a":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},"a":{"shape":[1],"data_offsets":[4,8]}}'
+)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        header(b"[" * 200_000), header(b'{"a":' * 100_000), header(b'{"a":' + b"[" * 999),
+        header([]), header(3), header("x"), header(None), header({}, length=2**63),
+        header({}, length=10**9), b"", b"123", header(b"\xff"), header(TWICE),
+        header(entry(shape=[10**30])), header(entry(shape=[-1, -1])), header(entry(shape={})),
+        header(entry(data_offsets=[10**30, 10**30 + 4])), header(entry(data_offsets=[-4, 0])),
+        header(entry(data_offsets="ab")), header(entry(data_offsets=[0])), header(entry(dtype=3)),
+        header(entry(dtype=[])), header(entry(dtype="X")), header({**entry(), "b": entry()["a"]}),
+        header(b'{"a":{"dtype":"F32","shape":[' + b"9" * 5000 + b'],"data_offsets":[0,4]}}'),
+    ],
+)  # fmt: skip
+def test_header_of_a_stranger_is_refused_in_a_sentence(data: bytes, folder: Path) -> None:
+    path = folder / "model.safetensors"
+    path.write_bytes(data)
+    assert read_stored(path, BundleConfig.model_validate(read_json(folder / "config.json"))) is None
+    with pytest.raises(BundleError, match="must be a safetensors file"):
+        read_tensors(path)
+
+
+@pytest.mark.parametrize("name", ["model.safetensors", "config.json", "manifest.json"])
+def test_deep_file_of_a_stranger_ends_in_a_sentence(
+    name: str, folder: Path, run_here: Callable[..., Any]
+) -> None:
+    (folder / name).write_bytes(header(b"[" * 200_000) if "safe" in name else b"[" * 200_000)
+    if name != "manifest.json":
+        sign_again(folder)
+    done = run_here("translate", str(folder), stdin="A dog .\n")
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert "bug" not in done.stderr

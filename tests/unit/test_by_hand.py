@@ -40,7 +40,7 @@ from pellucid.by_hand.sheet import (
     matrix,
     write_number,
 )
-from pellucid.errors import InputError
+from pellucid.errors import DataError, InputError
 
 WORKED = {name: make() for name, make in EXAMPLES.items()}
 
@@ -402,3 +402,13 @@ def test_toml_and_csv_of_the_guide_are_worked_out(tmp_path: Path) -> None:
     (table,) = re.findall(r"```\n(Pizza,.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
     (found,) = attentions(read_example(write(tmp_path, "guide.csv", table)))
     assert found.query_names == ("Pizza", "is", "awesome")
+
+
+@pytest.mark.parametrize("name", ["positions", "norm", "joined", "feed_forward", "after_attention"])
+def test_words_for_a_part_that_the_example_lacks_are_refused(name: str, tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(f'x = [[1, 2], [3, 4]]\n\n[parts.{name}]\ntitle = "Mine"\n')
+    with pytest.raises(DataError, match=rf"\[parts\.{name}\] must be a part .*toml:3, parts"):
+        read_example(path)
+    path.write_text('x = [[1, 2], [3, 4]]\n\n[parts.attention]\ntitle = "Mine"\n')
+    assert [part.title for part in read_example(path).parts][-1] == "Mine"

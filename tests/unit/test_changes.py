@@ -26,7 +26,7 @@ from pellucid.inside.changes.change import (
     parse_change,
 )
 from pellucid.inside.changes.place import Place, all_heads, parse_place
-from pellucid.inside.changes.words import parse_changes
+from pellucid.inside.changes.words import find_word, parse_changes
 from pellucid.inside.show.page import trace_page
 from pellucid.inside.show.view import HeadView
 from pellucid.translate.translator import load
@@ -333,3 +333,38 @@ def test_change_of_a_word_stands_among_others_in_order() -> None:
     assert len(found) > 4
     with pytest.raises(InputError, match=r"'dog' occurs 2 times .* number: 1, 4\."):
         parse_changes(["cut word dog"], demo.tokenizer, line, ids)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "cut decoder.{}.cross.0",
+        "cut decoder.0.cross.{}",
+        "cut decoder.0.cross.0:{}>0",
+        "cut decoder.0.cross.0:0>{}",
+        "force decoder.0.cross.0:0>0={}",
+        "cut word {}",
+        "{}",
+        "cut {}",
+    ],
+)
+@pytest.mark.parametrize("digit", ["9", "0"])
+def test_numbers_of_thousands_of_digits_are_refused_in_one_sentence(text: str, digit: str) -> None:
+    demo = load_bundle(resolve_model("demo"))
+    line = "The dog saw the dog."
+    ids = demo.tokenizer.encode_source(line)
+    change = text.format(digit * 5000)
+    if change.endswith("=" + "0" * 5000):
+        assert parse_change(change) == parse_change("force decoder.0.cross.0:0>0=0")
+        return
+    with pytest.raises(InputError, match=r"must"):
+        parse_changes([change], demo.tokenizer, line, ids)
+
+
+def test_word_is_found_by_letters_before_its_number() -> None:
+    words = ["Room", "1", "is", "next", "to", "2."]
+    assert find_word("1", words, "A word") == 1
+    assert find_word("2", words, "A word") == 5
+    assert find_word("03", words, "A word") == 3
+    with pytest.raises(InputError, match=r"number from 0 to 5, but is '9' \(here\).*0 Room, 1 1"):
+        find_word("9", words, "A word must be one", " (here)")

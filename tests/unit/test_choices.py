@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from pellucid.check.counting import TextCounts, count_text
 from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, parse_toml
 from pellucid.errors import ConfigurationError
-from pellucid.text.reading.corpus import read_pairs
-from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start import choices as choices_module
-from pellucid.train.start.choices import choose, complete, fill_in
+from pellucid.train.start.choices import COURSE, choose, complete
+from pellucid.train.start.filling import fill_in
+from pellucid.train.start.kept import KeptText
 
 Write = Callable[..., str]
 
@@ -135,7 +135,10 @@ def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
 )
 def test_complete_shipped_recipe_stays_as_it_is(name: str) -> None:
     values = parse_toml((files("pellucid") / "recipes" / f"{name}.toml").read_bytes(), name)
-    assert complete(values, Path("nowhere")) == (values, [])
+    same, sentences = complete(values, Path("nowhere"))
+    assert same == values
+    assert len(sentences) == 1
+    assert "sets the whole course" in sentences[0]
 
 
 def test_complete_resolved_recipe_stays_as_it_is(corpus: Path) -> None:
@@ -169,24 +172,74 @@ def test_complete_says_each_choice_with_its_value_and_leaves_its_input_alone(cor
     assert complete(values, corpus) == (completed, sentences)
 
 
-@pytest.mark.parametrize("name", ["learning_rate", "schedule", "warmup_steps", "max_steps"])
-def test_choose_recipe_with_a_course_of_its_own_keeps_the_documented_rest(name: str) -> None:
-    given = {"learning_rate": 0.001, "schedule": "cosine", "warmup_steps": 50, "max_steps": 40_000}
-    values = {"data": DATA, "training": {name: given[name]}}
-    keys = chosen(values, counts_of(29_000))
-    assert not [key for key in keys if key.startswith("training.")]
-    assert {"model.size", "tokenizer.vocabulary_size"} == set(keys)
+ONE_SETTING: dict[str, Any] = {
+    "learning_rate": 0.002,
+    "schedule": "cosine",
+    "warmup_steps": 60,
+    "max_steps": 4_000,
+    "optimizer": "adamw",
+    "dropout": 0.0,
+    "patience": 0,
+    "averaging": "none",
+    "validate_every": 77,
+    "max_tokens_per_batch": 3_000,
+    "accumulate": 2,
+    "r_drop": 0.0,
+    "label_smoothing": 0.2,
+}
 
 
-def test_choose_few_steps_get_a_warmup_within_them() -> None:
-    values = {"data": DATA, "training": {"max_steps": 500}}
-    keys = chosen(values, counts_of(29_000))
-    assert keys["training.warmup_steps"] == 50
-    assert keys["training.learning_rate"] == 0.004
-    values = {"data": DATA, "training": {"max_steps": 500, "learning_rate": 0.0}}
-    assert "training.learning_rate" not in chosen(values, counts_of(29_000))
-    values = {"data": DATA, "training": {"max_steps": 500, "warmup_steps": 400}}
-    assert "training.warmup_steps" not in chosen(values, counts_of(29_000))
+@pytest.mark.parametrize("name", ONE_SETTING)
+def test_choose_one_given_setting_leaves_the_others_chosen(name: str) -> None:
+    values = {"data": DATA, "training": {name: ONE_SETTING[name]}}
+    plain, found = chosen({"data": DATA}, counts_of(29_000)), chosen(values, counts_of(29_000))
+    assert f"training.{name}" not in found
+    muon = {"optimizer", "muon_learning_rate", "weight_decay", "dropout_warmup_steps"}
+    gone = {"optimizer": muon, "averaging": {"average_decay"}, "dropout": {"r_drop"}}
+    missing = {f"training.{one}" for one in {name} | gone.get(name, set())}
+    assert found.keys() == plain.keys() - missing
+    recipe = filled(values, found).training
+    assert getattr(recipe, name) == ONE_SETTING[name]
+    assert recipe.warmup_steps * 4 <= recipe.max_steps <= 10_000
+
+
+def test_choose_given_rate_moves_that_of_muon_too() -> None:
+    half = {"data": DATA, "training": {"learning_rate": 0.002}}
+    assert chosen(half, counts_of(29_000))["training.muon_learning_rate"] == 0.005
+    papers = {"data": DATA, "training": {"learning_rate": 0.0}}
+    assert chosen(papers, counts_of(29_000))["training.muon_learning_rate"] == 0.01
+
+
+def test_choose_given_optimizer_gets_what_it_needs() -> None:
+    muon = {"data": DATA, "model": {"d_model": 512}, "training": {"optimizer": "muon"}}
+    assert {"training.muon_learning_rate", "training.weight_decay"} <= set(
+        chosen(muon, counts_of(29_000))
+    )
+
+
+def test_choose_long_warmup_gets_twice_as_many_steps() -> None:
+    values = {"data": DATA, "training": {"warmup_steps": 9_000}}
+    assert chosen(values, counts_of(29_000))["training.max_steps"] == 18_000
+
+
+@pytest.mark.parametrize("steps", [1, 2, 19, 40, 500])
+def test_choose_few_given_steps_get_a_course_within_them(steps: int) -> None:
+    values = {"data": DATA, "training": {"max_steps": steps}}
+    training = filled(values, chosen(values, counts_of(29_000))).training
+    assert 1 <= training.warmup_steps <= max(1, steps // 8)
+    assert 1 <= training.validate_every <= steps
+    assert 0 <= training.average_decay < 1
+    assert training.dropout_warmup_steps <= steps
+
+
+def test_complete_whole_given_course_keeps_the_defaults_and_says_so(corpus: Path) -> None:
+    given = {name: ONE_SETTING[name] for name in COURSE}
+    values, sentences = complete({"data": DATA, "training": given}, corpus)
+    assert values["training"] == given
+    assert sentences[-1] == (
+        "The recipe sets the whole course (learning_rate, schedule, warmup_steps, max_steps), so "
+        "nothing else of [training] is chosen: averaging none, optimizer adam, patience 0."
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,11 +368,7 @@ def test_complete_vocabulary_of_tiny_text_can_be_learned(
     model = {"tied_embeddings": "decoder"} if is_separate else {}
     values, _ = complete({"data": DATA, "tokenizer": tokenizer, "model": model}, tmp_path)
     recipe = Recipe.model_validate(values)
-    learned = learn_tokenizer(
-        TokenizerRecipe.model_validate(values["tokenizer"]),
-        lambda: (pair.source for pair in read_pairs(recipe.data, "train", tmp_path)),
-        lambda: (pair.target for pair in read_pairs(recipe.data, "train", tmp_path)),
-    )
+    learned = KeptText(tmp_path).learn(recipe)
     assert learned.source_vocabulary_size == recipe.tokenizer.vocabulary_size
 
 
@@ -377,15 +426,66 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     assert counts.distinct_words == 6
 
 
-def test_count_text_leaves_out_what_training_does(tmp_path: Path, write_lines: Write) -> None:
-    write_lines("a.xx", "one two three", "", "x" * 1_000_003, "four five", "w " * 599)
-    write_lines("a.yy", "un deux", "rien", "y", "q " * 601, "z")
+def test_count_text_counts_only_what_is_kept(tmp_path: Path, write_lines: Write) -> None:
+    write_lines("a.xx", "one two three", "four &amp;", "five")
+    write_lines("a.yy", "un deux", "trois", "quatre cinq")
     data = DataConfig(train_source=("a.xx",), train_target=("a.yy",), validation=("a.tsv",))
-    assert data.max_length == 256
-    counts = count_text(data, TokenizerRecipe(), tmp_path)
-    assert (counts.pairs, counts.source_words, counts.target_words) == (1, 3, 2)
-    assert counts.epoch_words == 2
-    assert counts.characters == len(set("onetwothreexfourfivewundeuxrienyqz"))
+    counts = count_text(data, TokenizerRecipe(), tmp_path, bytes((1, 0, 1)))
+    assert (counts.pairs, counts.source_words, counts.target_words) == (2, 4, 4)
+    assert (counts.epoch_words, counts.escapes) == (4, 0)
+    assert counts.characters == len(set("onetwothreefiveundeuxquatrecinq"))
+
+
+SENTENCE = "{number} word and {other} more"
+LEFT_OUT = {
+    "too long": lambda line: (" ".join([f"99 {line} ¾"] * 60), " ".join([line] * 60)),
+    "just too long": lambda line: (" ".join([line] * 45) + " Ω", line),
+    "one word": lambda line: ("§" * 300, line),
+    "without spaces": lambda line: ("今天天气很好我们去公园散步吧" * 30, line),
+    "target too long": lambda line: (line, " ".join([line] * 300)),
+    "empty": lambda line: ("", f"þ {line}"),
+    "blank": lambda line: (f"þ {line}", "  "),
+    "ratio": lambda line: (" ".join([line] * 15), "ж"),
+}
+"""Pairs that are left out, by the reason; all have characters that no other line has."""
+
+
+@pytest.mark.parametrize(
+    ("reason", "settings"),
+    [
+        *((reason, {}) for reason in LEFT_OUT),
+        ("just too long", {"model_type": "unigram"}),
+        ("ratio", {"kind": "words"}),
+    ],
+)
+def test_complete_pairs_that_are_left_out_change_no_choice(
+    tmp_path: Path, write_lines: Write, reason: str, settings: dict[str, Any]
+) -> None:
+    lines = [SENTENCE.format(number=n % 89, other=n % 13) for n in range(200)]
+    pairs = [(line, line.replace("word", "mot")) for line in lines]
+    noise = [LEFT_OUT[reason](line) for line in lines[:100]]
+    found = []
+    for folder, text in (("plain", pairs), ("mixed", pairs[:100] + noise + pairs[100:])):
+        (tmp_path / folder).mkdir()
+        for side, language in enumerate(("xx", "yy")):
+            write_lines(f"{folder}/train.{language}", *(pair[side] for pair in text))
+        text_of = KeptText(tmp_path / folder)
+        values = {"data": DATA, "tokenizer": settings}
+        completed, sentences = complete(values, tmp_path / folder, text_of)
+        tokenizer = text_of.learn(Recipe.model_validate(completed))
+        found.append((completed, sentences, tokenizer.files()))
+    assert sentences
+    assert found[0] == found[1]
+
+
+def test_learn_no_pair_kept_reads_all_of_them(tmp_path: Path, write_lines: Write) -> None:
+    write_lines("train.xx", "a b c d e f g h", "a b")
+    write_lines("train.yy", "a", "")
+    recipe = Recipe.model_validate(
+        {"data": {**DATA, "max_length": 2}, "tokenizer": {"kind": "words"}}
+    )
+    tokenizer = KeptText(tmp_path).learn(recipe)
+    assert "h" in "".join(tokenizer.vocabulary("source"))
 
 
 def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
@@ -510,7 +610,12 @@ def test_the_same_recipe_again_is_the_same_whatever_was_chosen(
 
 
 @pytest.mark.parametrize(
-    "begun", [{"max_steps": 100_000}, {"learning_rate": 0.001}, {"schedule": "constant"}]
+    "begun",
+    [
+        {"max_steps": 100_000, "schedule": "inverse_square_root"},
+        {"learning_rate": 0.001, "max_minutes": 9.0},
+        {"schedule": "constant"},
+    ],
 )
 def test_fewer_steps_leave_the_warm_up_as_it_was(corpus: Path, begun: dict[str, Any]) -> None:
     first = resumed({"data": DATA, "training": begun}, corpus)

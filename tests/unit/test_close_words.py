@@ -76,3 +76,53 @@ def test_seen_sentences_are_found_whatever_their_marks_and_others_hardly_ever(
     assert "the 7 cats they sleep" in seen
     others = [f"The {number} dogs sleep." for number in range(2000)]
     assert sum(sentence in seen for sentence in others) < 40
+
+
+@pytest.mark.parametrize(
+    ("text", "expected", "said"),
+    [
+        ('The "cats" eat', ('"', '"cats'), '\'"cats\' (known with a space before it: "cats")'),
+        ("The “cats” eat", ("“", "“cats", "”"), '"“cats" (known with a space before it: "cats")'),
+        ("The (cats) eat", ("(", "(cats", ")"), '"(cats" (known with a space before it: "cats")'),
+        ("The cats/dog eat", ("/", "/dog"), '"/dog" (known with a space before it: "dog")'),
+        ("The _cats eat", ("_", "_cats"), '"_cats" (known with a space before it: "cats")'),
+        ("The cats .", (".",), '"." (known without the space before it)'),
+        ("The 'zebra'", ("'", "zebra"), '"zebra" (nothing close)'),
+        ("The «CATS»", ("«", "CATS", "»"), '"CATS" (close: "cats"'),
+    ],
+)
+def test_known_word_beside_a_sign_is_not_called_unknown(
+    text: str, expected: tuple[str, ...], said: str, make: Callable[..., Tokenizer]
+) -> None:
+    tokenizer = make()
+    found = unknown_words(tokenizer, text)
+    assert found == expected
+    assert said in say_unknown_words(found, tokenizer)
+
+
+def test_sign_has_nothing_close(make: Callable[..., Tokenizer]) -> None:
+    assert say_unknown_words(["!", "“"], make()) == '"!" (nothing close), "“" (nothing close)'
+
+
+def test_text_in_capitals_is_told_once_with_words_in_small_letters(
+    make: Callable[..., Tokenizer],
+) -> None:
+    tokenizer = make()
+    said = say_unknown_words(unknown_words(tokenizer, "THE CATS EAT APPLES."), tokenizer)
+    for word in ("the", "cats", "eat", "apples"):
+        assert f'"{word.upper()}" (close: "{word}"' in said
+    assert said.count("text in capitals is unlike the text that the model learned from") == 1
+    assert "capitals" not in say_unknown_words(["CATS", "zebra", "xylophone"], tokenizer)
+    assert "capitals" not in say_unknown_words(["NASA", "CATS"], tokenizer)
+
+
+def test_words_beyond_the_most_are_counted(make: Callable[..., Tokenizer]) -> None:
+    said = say_unknown_words(["zzz", "yyy", "xxx"], make(), most=1)
+    assert said == '"zzz" (nothing close), and 2 more'
+
+
+def test_notes_of_a_translation_list_what_became_unknown() -> None:
+    translator = load("demo")
+    (quoted,) = translator.translate(['The "pizza" is good.'])
+    assert quoted.notes.unknown_words == ('"', '"pizza')
+    assert translator.examine('The "pizza" is good.').unknown_words == ('"', '"pizza')

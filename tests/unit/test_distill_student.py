@@ -9,7 +9,8 @@ import pytest
 
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError
-from pellucid.train.distill.run import MeasuredModel, judge_student
+from pellucid.train.distill import run
+from pellucid.train.distill.run import MeasuredModel, Speed, _find_speeds, judge_student
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import check_settings
 
@@ -120,3 +121,29 @@ def test_another_teacher_is_refused_without_hashes(tmp_path: Path) -> None:
         check_settings(path, {**settings, "models": ["251c", "77ab"]})
     with pytest.raises(ConfigurationError, match=r"have beam 5, not 3\."):
         check_settings(path, {**settings, "beam": 3})
+
+
+def test_speeds_are_found_in_turn_by_processor_seconds_with_their_range(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: list[tuple[str, int]] = []
+    clock, now = iter((0.0, *(1e6,) * 99)), [0.0]
+
+    def search(name: str, seconds: float) -> Any:
+        def translate(lines: Any) -> tuple[list[str], int]:
+            calls.append((name, len(lines)))
+            now[0] += seconds * len(lines) * (1 + len(calls) % 2)  # a machine that is not steady
+            return list(lines), 10 * len(lines)
+
+        return translate
+
+    monkeypatch.setattr(run.time, "process_time", lambda: now[0])
+    monkeypatch.setattr(run.time, "perf_counter", lambda: next(clock))
+    sources = [f"line {number}" for number in range(5)]
+    found = _find_speeds([search("a", 1.0), search("b", 4.0)], sources)
+    a_round = [*[("a", 1)] * 5, ("a", 5), *[("b", 1)] * 5, ("b", 5)]
+    assert calls == [("a", 3), ("b", 3), *a_round * run.FEWEST_ROUNDS]
+    for (single, bulk), speed in zip(found, (10.0, 2.5), strict=True):
+        for one in (single, bulk):
+            assert speed / 2 <= one.low <= one.median <= one.high <= speed
+    assert str(Speed(1234.5, 900.4, 2000.6)) == "1,234 (900–2,001)"

@@ -7,11 +7,18 @@ import random
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 
 from pellucid.errors import ConfigurationError, DataError, InputError
-from pellucid.evaluate.corpus import compare, corpus_bleu_score, corpus_chrf_score, evaluate_corpus
-from pellucid.evaluate.statistics import Scoring
+from pellucid.evaluate.corpus import (
+    _p_value,
+    compare,
+    corpus_bleu_score,
+    corpus_chrf_score,
+    evaluate_corpus,
+)
+from pellucid.evaluate.statistics import Scoring, draw_samples
 from pellucid.evaluate.ter import edit_distance
 from pellucid.evaluate.tokenization import MOSES_LANGUAGES, lowercase_and_tokenize
 
@@ -220,6 +227,24 @@ def test_compare_clearly_better_system_is_significant() -> None:
     swapped = compare(worse, better, references, Scoring(num_resamples=199))
     assert swapped.bleu.difference == -comparison.bleu.difference
     assert swapped.bleu.p_value == comparison.bleu.p_value
+
+
+def test_p_value_of_equally_good_systems_is_below_005_one_time_in_twenty() -> None:
+    draw, num_trials, num_lines = np.random.default_rng(7), 1000, 100
+    # How much better a line is by one of two systems, dealt to the two by a coin.
+    sizes = draw.gamma(1.0, size=num_lines)
+    times = np.array(list(draw_samples(num_lines, 400, 12345)), dtype=np.float64)
+    low = 0
+    for _ in range(num_trials):
+        differences = sizes * draw.choice((-1.0, 1.0), size=num_lines)
+        low += _p_value(times @ differences, float(differences.sum())) < 0.05
+    assert 0.03 < low / num_trials < 0.075
+
+
+def test_compare_one_line_shows_no_difference_to_be_more_than_chance() -> None:
+    comparison = compare(["a b c d e"], ["a b x d e"], ["a b c d e"])
+    assert comparison.chrf.difference > 0
+    assert comparison.chrf.p_value == 1
 
 
 def test_compare_equally_damaged_systems_are_not_significant() -> None:

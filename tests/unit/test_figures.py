@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
+import struct
 import xml.etree.ElementTree as ET
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 
 import matplotlib as mpl
@@ -26,6 +29,7 @@ from pellucid.inside.show.figures.draw import (
     draw_stages_figure,
     draw_trace_figure,
 )
+from pellucid.inside.show.figures.panels import MOST_DOTS, panel_of, reduced
 from pellucid.inside.show.figures.positions import (
     draw_positions_figure,
     positions_of,
@@ -319,3 +323,64 @@ def test_positions_figure_names_its_model(bundle: Bundle, tmp_path: Path) -> Non
     assert bundle.model_hash[:8] in said
     with pytest.raises(InputError, match="from 1 to 13"):
         draw_positions_figure(bundle, tmp_path / "p.svg", part="decoder", num_positions=14)
+
+
+def make_long_trace(num_source: int, num_target: int, **heads: int) -> Trace:
+    """A trace of one weight far above the others in each head of the decoder."""
+    words = tuple(f"w{index}" for index in range(max(num_source, num_target)))
+    shape = heads.get("heads", 2), num_target, num_source
+    weights = np.full(shape, 0.001, dtype=np.float32)
+    weights[:, 7, 11] = 0.9
+    causal = np.tril(np.full((shape[0], num_target, num_target), 0.002, dtype=np.float32))
+    return replace(
+        make_trace(),
+        arrays={
+            f"decoder.{layer}.{kind}.weights": array
+            for layer in range(heads.get("layers", 2))
+            for kind, array in (("cross", weights), ("self", causal))
+        },
+        source_tokens=words[:num_source],
+        target_tokens=words[:num_target],
+        predicted_tokens=words[:num_target],
+        heads=tuple(range(shape[0])),
+    )
+
+
+def test_map_with_more_cells_than_dots_shows_the_largest_of_each_block() -> None:
+    panel = panel_of(HeadView(make_long_trace(5003, 4001), "decoder", 0, "cross", 1))
+    found = reduced(panel)
+    assert max(found.cells_LM.shape) <= math.sqrt(MOST_DOTS)
+    assert found.cells_LM.max() == panel.cells_LM.max()
+    assert (found.cells_LM > 0.5).sum() == 1
+    words, blocks = found.notes
+    assert words == "Too many words to write: they are in the trace's file."
+    assert "each dot shows the number farthest from 0 among its cells" in blocks
+    masked = panel_of(HeadView(make_long_trace(13, 4001), "decoder", 0, "self", 1))
+    hidden = reduced(masked).forbidden_LM
+    assert hidden is not None
+    assert 0.45 < hidden.mean() < 0.5  # a block is hidden only if all of its cells are
+    signed = replace(panel, cells_LM=-panel.cells_LM, limit=1.0)
+    assert reduced(signed).cells_LM.min() == -panel.cells_LM.max()
+
+
+def test_map_of_a_usual_sentence_is_not_reduced(trace: Trace) -> None:
+    panel = panel_of(HeadView(trace, "decoder", 1, "cross", 2))
+    assert reduced(panel) is panel
+    assert panel.notes == ()
+
+
+@pytest.mark.parametrize("kind", ["cross", "self"])
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
+def test_grid_of_a_long_sentence_has_a_bounded_size(kind: str, ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"grid.{ending}"
+    trace = make_long_trace(217, 258, heads=8, layers=3)
+    draw_grid_figure(trace, path, part="decoder", kind=kind)
+    assert path.stat().st_size < 4 * 2**20
+    if ending == "png":
+        width, height = struct.unpack(">II", path.read_bytes()[16:24])
+        assert width * height < 1.5 * MOST_DOTS
+    if ending == "svg":
+        said = " ".join(words_of(path))
+        assert "Too many words to write" in said
+        num_images = path.read_text(encoding="utf-8").count("<image")
+        assert 24 <= num_images <= 26  # one for each map, not a shape for each cell; the scale

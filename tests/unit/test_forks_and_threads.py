@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 FORKING = """
 import os, sys, torch
 from pellucid.machine import hardware
-hardware._num_processors = lambda: 2
+hardware.num_processors = lambda: 2
 import pellucid
 from pellucid.errors import ConfigurationError
 translator = pellucid.load(sys.argv[1], threads=2)
@@ -57,7 +57,7 @@ def test_model_loaded_with_threads_translates_in_a_forked_child(
 
 def test_threads_are_at_most_the_processors(monkeypatch: pytest.MonkeyPatch) -> None:
     before = torch.get_num_threads()
-    monkeypatch.setattr(hardware, "_num_processors", lambda: 3)
+    monkeypatch.setattr(hardware, "num_processors", lambda: 3)
     try:
         assert hardware.set_threads(1000) == 3
         assert hardware.set_threads(2) == 2
@@ -93,3 +93,69 @@ def test_threads_option_says_that_it_was_lowered(run_here: Run, bundle_folder: P
     assert done.returncode == 0
     assert f"more threads than processors, so {processors} are used." in done.stderr
     assert done.stdout.count("\n") == 1
+
+
+def test_threads_of_a_command_follow_the_variable_of_openmp(run_cli: Run) -> None:
+    for variable in ("1", "1,7"):
+        env = {"OMP_NUM_THREADS": variable}
+        done = run_cli("translate", "demo", "--progress", stdin="The dog .\n", env=env)
+        assert "with 1 thread." in done.stderr
+
+
+PLANNED = """
+import sys
+from pellucid.machine import hardware
+hardware.num_processors = lambda: 7
+hardware.find_quota = lambda root: 3
+hardware.limit_threads()
+print(hardware.threads_in_use())
+import torch
+print(hardware.set_threads(None), hardware.set_threads(5), hardware.set_threads(None))
+"""
+
+
+def test_threads_of_a_quota_reach_pytorch_and_one_that_was_asked_for_stays(run_python: Run) -> None:
+    done = run_python("-c", PLANNED, env={"OMP_NUM_THREADS": ""})
+    assert done.stdout.split() == ["3", "3", "5", "5"], done.stderr
+
+
+LOADED = """
+import torch
+from pellucid.machine import hardware
+hardware.num_processors = lambda: 7
+hardware.find_quota = lambda root: 3
+for threads in (2, 6):
+    torch.set_num_threads(threads)
+    hardware._process_with_threads.cache_clear()
+    print(hardware.set_threads(None))
+"""
+
+
+def test_threads_of_a_program_with_pytorch_stay_if_they_are_fewer(run_python: Run) -> None:
+    assert run_python("-c", LOADED, env={"OMP_NUM_THREADS": ""}).stdout.split() == ["2", "3"]
+
+
+@pytest.mark.parametrize("command", ["train", "distill", "evaluate", "demo", "translate", "score",
+                                     "look", "align", "serve", "why"])  # fmt: skip
+def test_command_that_computes_takes_a_number_of_threads(run_here: Run, command: str) -> None:
+    assert "--threads" in run_here(command, "--help").stdout
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("train", "nothing.toml"),
+        ("distill", "demo", "--data", "nothing.toml"),
+        ("demo", "--set", "nothing"),
+        ("evaluate", "nothing", "--source", "s", "--reference", "s"),
+    ],
+)
+def test_command_hands_its_number_of_threads_on(
+    run_here: Run, arguments: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    asked: list[int | None] = []
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(hardware, "use_threads", asked.append)
+    (tmp_path / "s").write_text("a line\n")
+    assert run_here(*arguments, "--threads", "1").returncode == 2
+    assert asked == [1]

@@ -19,6 +19,7 @@ from of_subwords import SUBWORDS
 from torch import Tensor
 
 from pellucid.bundle import load_bundle, save_bundle
+from pellucid.cli.lines.translate import AllTranslated
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
@@ -112,9 +113,50 @@ def only_pickle(folder: Path) -> None:
     (folder / "model.safetensors").rename(folder / "pytorch_model.bin")
 
 
-def only_shards(folder: Path) -> None:
-    (folder / "model.safetensors").rename(folder / "model-00001-of-00002.safetensors")
-    (folder / "model.safetensors.index.json").write_text("{}")
+NAMES = ("model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors")
+
+
+def shard(folder: Path) -> dict[str, str]:
+    """Put the weights of a folder into two files with an index; return where each tensor is."""
+    path = folder / "model.safetensors"
+    tensors = safetensors.torch.load_file(path)
+    path.unlink()
+    places = {tensor: NAMES[number % 2] for number, tensor in enumerate(sorted(tensors))}
+    for name in NAMES:
+        part = {tensor: tensors[tensor] for tensor, place in places.items() if place == name}
+        safetensors.torch.save_file(part, folder / name)
+    write_index(folder, places)
+    return places
+
+
+def write_index(folder: Path, places: object) -> None:
+    values = {"metadata": {"total_size": 3}, "weight_map": places}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(values))
+
+
+def change_index(change: Callable[[dict[str, str]], object]) -> Change:
+    def apply(folder: Path) -> None:
+        places = shard(folder)
+        write_index(folder, change(places) or places)
+
+    return apply
+
+
+def only_pickled_shards(folder: Path) -> None:
+    (folder / "model.safetensors").rename(folder / "pytorch_model-00001-of-00001.bin")
+    (folder / "pytorch_model.bin.index.json").write_text("{}")
+
+
+def lose_shard(folder: Path) -> None:
+    shard(folder)
+    (folder / NAMES[1]).unlink()
+
+
+def hold_twice(folder: Path) -> None:
+    places = shard(folder)
+    tensor = next(one for one, name in places.items() if name == NAMES[0])
+    parts = [safetensors.torch.load_file(folder / name) for name in NAMES]
+    safetensors.torch.save_file(parts[1] | {tensor: parts[0][tensor]}, folder / NAMES[1])
 
 
 def shorten(name: str) -> Change:
@@ -128,14 +170,39 @@ QUERY = "model.encoder.layers.0.self_attn.q_proj.weight"
 
 BROKEN: dict[str, tuple[Change, str]] = {
     "pickle alone": (only_pickle, "can run hidden code"),
-    "shards": (only_shards, "one model.safetensors"),
+    "pickles alone": (only_pickled_shards, "can run hidden code"),
+    "no map of shards": (change_index(lambda _: [1]), "weight_map must name"),
+    "an empty map of shards": (change_index(dict.clear), "weight_map must name"),
+    "a shard is missing": (lose_shard, "No such file"),
+    "a shard outside": (
+        change_index(lambda places: places.update({QUERY: f"../model/{NAMES[0]}"})),
+        "weight_map must name",
+    ),
+    "a shard with a full path": (
+        change_index(lambda places: places.update({QUERY: "/etc/x.safetensors"})),
+        "weight_map",
+    ),
+    "a shard that is a pickle": (
+        change_index(lambda places: places.update({QUERY: "pytorch_model.bin"})),
+        "weight_map",
+    ),
+    "a shard that is a number": (change_index(lambda places: places.update({QUERY: 3})), "weight_"),
+    "a tensor not in its shard": (
+        change_index(lambda places: places.update({"another.weight": NAMES[0]})),
+        "another.weight is only in one",
+    ),
+    "a tensor not in the index": (
+        change_index(lambda places: places.pop(QUERY) and None),
+        f"{QUERY} is only in one",
+    ),
+    "a tensor in two shards": (hold_twice, "is only in one of the two"),
     "no weights": (replace("model.safetensors", None), "must contain model.safetensors"),
     "weights cut off": (shorten("model.safetensors"), "must be a safetensors file"),
     "weights are text": (replace("model.safetensors", b"hello"), "must be a safetensors file"),
     "config cut off": (shorten("config.json"), "must be JSON"),
     "config a list": (replace("config.json", b"[]"), "must be a JSON object"),
     "config not utf-8": (replace("config.json", b"\xff{}"), "must be JSON"),
-    "another architecture": (change_json("config.json", model_type="bart"), "'bart'"),
+    "another architecture": (change_json("config.json", model_type="bart"), "of kind bart"),
     "unknown activation": (
         change_json("config.json", activation_function="gelu_new"),
         "Did you mean 'gelu'",
@@ -325,13 +392,25 @@ def test_convert_what_is_no_folder_of_a_model_is_refused(run_here: Run, tmp_path
     file.write_bytes(b"PK")
     for folder, words in (
         (tmp_path / "nothing", "does not exist"),
-        (empty, "holds neither"),
+        (empty, "is an empty folder"),
         (file, "Unpack it"),
     ):
         done = run_here("convert", str(folder), "--out", str(out))
         assert_refused(done, words, str(folder), out=out)
     done = run_here("convert", str(ARCHIVE), "--out", str(out), "--from", "moses")
     assert_refused(done, "moses", "marian", out=out)
+
+
+def test_convert_of_several_files_gives_the_same_weights(
+    run_here: Run, their_folder: Path, tmp_path: Path
+) -> None:
+    folder = Path(shutil.copytree(their_folder, tmp_path / "parts"))
+    shard(folder)
+    for source, out in ((their_folder, "one"), (folder, "two")):
+        assert run_here("convert", str(source), "--out", str(tmp_path / out)).returncode == 0
+    first, second = (load_bundle(tmp_path / out) for out in ("one", "two"))
+    assert first.model_hash == second.model_hash
+    assert set(NAMES) < second.manifest["imported"]["files"].keys()
 
 
 def test_convert_without_pyyaml_says_what_to_install(
@@ -518,6 +597,27 @@ def test_export_with_precision_auto_refuses_a_loss(
     assert "after (int8), difference +0.00: too low" in done.stdout
     config = json.loads((out / "config.json").read_text())
     assert (config["precision"], config["decoding"]["precision"]) == ("float32", "float32")
+
+
+def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
+    run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = write_lines("lines.txt", "The pizza came out of the oven.", "x" * 3000)
+
+    def translated(model: Path, sources: list[str]) -> AllTranslated:
+        errors = ["line 2 is too long."]
+        if model != demo_folder():
+            errors.append("line 1: no translation.")
+        return AllTranslated(sources, errors, "")
+
+    monkeypatch.setattr("pellucid.cli.commands.export.translate_all", translated)
+    files = ("--source", lines, "--reference", lines)
+    arguments = ("export", SUBWORDS, "--to", "pellucid", "--out", str(tmp_path / "out"))
+    done = run_here(*arguments, "--precision", "int8", *files)
+    assert done.returncode == 2
+    said = ["line 2 is too long.", "After (int8): line 1: no translation."]
+    said = [f"pellucid: {line}" for line in said]
+    assert done.stderr.splitlines() == said
 
 
 def demo_folder() -> Path:

@@ -13,6 +13,7 @@ import pytest
 import torch
 
 from pellucid.cli.ending import report
+from pellucid.config.recipe import load_recipe
 from pellucid.errors import (
     DataError,
     InputError,
@@ -129,7 +130,8 @@ def test_output_that_cannot_be_written_tells_the_place_from_the_disk(
     error = not_writable(system(number), "a")
     assert type(error) is kind
     assert error.exit_code == code
-    assert ("Free some space" in str(error)) == (code == 1)
+    assert ("Free some space" in str(error)) == (number == errno.ENOSPC)
+    assert ("Make it writable" in str(error)) == (number == errno.EROFS)
 
 
 def test_output_place_error_is_an_input_error_and_an_output_error(tmp_path: Path) -> None:
@@ -178,3 +180,43 @@ def test_impossible_output_is_refused_before_the_model_is_loaded(
     assert done.stderr.count("\n") == 1
     assert "no-such-model" not in done.stderr
     assert len(done.stderr) < 500
+
+
+def test_name_at_home_is_expanded_in_options_and_recipes(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "lines").write_text("The dog\n")
+    recipe = (
+        'train = "~/t.tsv"\nvalidation_source = ["~/v.en", "v.en"]\n'
+        'validation_target = ["~/v.fr", "v.fr"]\nfolder = "~/text"\n'
+    )
+    (tmp_path / "r.toml").write_text(f"[data]\n{recipe}")
+    data = load_recipe(tmp_path / "r.toml").data
+    assert data.train == (f"{tmp_path}/t.tsv",)
+    assert data.validation_source == (f"{tmp_path}/v.en", "v.en")
+    assert data.folder == f"{tmp_path}/text"
+    done = run_here("translate", "demo", "-i", "~/lines", "--output=~/out")
+    assert (done.returncode, (tmp_path / "out").read_text()) == (0, "Le chien\n")
+    assert f"{tmp_path}/nothing.toml" in run_here("train", "~/nothing.toml").stderr
+    assert f"{tmp_path}/model" in run_here("inspect", "~/model").stderr
+    done = run_here("convert", "~/model", "--out", "~/lines")
+    assert f"{tmp_path}/lines exists" in done.stderr
+
+
+NO_HOME = """
+import os, sys
+real = os.access
+os.access = lambda path, mode, **how: str(path) != "/" and real(path, mode, **how)
+from pellucid.cli.main import run
+code = run(["inspect", "demo", "--draw", "positions", "-o", sys.argv[1]])
+print(code, "MPLCONFIGDIR" in os.environ, os.listdir(os.environ["TMPDIR"]))
+"""
+
+
+def test_pictures_without_a_home_say_nothing_and_leave_nothing(
+    run_python: Run, tmp_path: Path
+) -> None:
+    env = {"HOME": "/nowhere", "TMPDIR": str(tmp_path), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
+    done = run_python("-c", NO_HOME, str(tmp_path / "p.png"), env=env)
+    assert (done.stdout, done.stderr) == ("0 False ['p.png']\n", "")

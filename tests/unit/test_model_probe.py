@@ -300,3 +300,64 @@ def test_probe_while_decoding_with_a_cache_sees_the_newest_row_of_the_whole() ->
         place = f"decoder.0.{kind}.weights"
         row = dict(whole.seen)[place][:, :, -1:]
         assert torch.allclose(dict(newest.seen)[place], row, rtol=0, atol=1e-12)
+
+
+class Spoiler:
+    """Changes in place what it sees, and replaces nothing."""
+
+    def __init__(self, stages: set[str]) -> None:
+        self.stages = stages
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        if stage in self.stages:
+            tensor.zero_()
+
+
+@pytest.mark.parametrize("positions", ["sinusoidal", "sinusoidal_halves", "learned"])
+def test_positions_changed_in_place_by_a_probe_stay_as_they_are(positions: str) -> None:
+    model = make_model(positions=positions)
+    source_BS, target_BT, _ = make_batch()
+    with torch.inference_mode():
+        before = model(source_BS[:1], target_BT[:1])
+        found = model(source_BS[:1], target_BT[:1], probe=Spoiler({"positions"}))
+        assert not torch.equal(found, before)
+        assert torch.equal(model(source_BS[:1], target_BT[:1]), before)
+        model(source_BS, target_BT, probe=Spoiler({"positions"}))  # several rows share a table
+
+
+def test_keys_and_values_changed_in_place_by_a_probe_stay_in_the_cache() -> None:
+    model = make_model()
+    source_BS, target_BT, source_mask_BS = make_batch()
+    with torch.inference_mode():
+        memory_BSD = model.encode(source_BS, source_mask_BS)
+        expected = model.decode(target_BT, memory_BSD, source_mask_BS)[:, -1:]
+        cache = model.new_cache()
+        spoiler = Spoiler({"key", "value"})
+        first_BT, last_BT = target_BT[:, :-1], target_BT[:, -1:]
+        model.decode(first_BT, memory_BSD, source_mask_BS, cache=cache, probe=spoiler)
+        cache_of_others = model.new_cache()
+        model.decode(first_BT, memory_BSD, source_mask_BS, cache=cache_of_others)
+        for one, other in zip(cache.layers, cache_of_others.layers, strict=True):
+            assert one.cross_attention is not None
+            assert other.cross_attention is not None
+            assert all(map(torch.equal, one.cross_attention, other.cross_attention))
+        last = model.decode(last_BT, memory_BSD, source_mask_BS, cache=cache_of_others)
+        assert torch.allclose(last, expected, rtol=0, atol=1e-12)
+
+
+def test_query_changed_in_place_does_not_reach_the_residual_connection() -> None:
+    sizes = {"projections": "none", "num_heads": 2, "d_key": D // 2, "d_value": D // 2}
+    model, batch, recorder = make_model(**sizes), make_batch(), Recorder()
+
+    class Both:
+        def see(self, site: str, stage: str, tensor: Tensor) -> None:
+            if stage == "query":
+                tensor.zero_()
+            recorder.see(site, stage, tensor.clone())
+
+    with torch.no_grad():
+        model(*batch, probe=Both())
+    seen = dict(recorder.seen)
+    name = "encoder.0.self"
+    expected = seen[f"{name}.input"] + seen[f"{name}.output"]
+    assert torch.allclose(seen[f"{name}.residual"], expected, rtol=0, atol=1e-12)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
@@ -36,12 +37,14 @@ from pellucid.config import (
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import Decoder
 from pellucid.errors import ConfigurationError, InputError
+from pellucid.machine.turns import StoppedError, taking_turns
 from pellucid.model import Transformer, make_model
 from pellucid.model.quantization import pack_weights, unpack_weights
 from pellucid.model.stored import serialize_tensors
 from pellucid.native import engine as native_engine
 from pellucid.native import loading
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 from pellucid.native.loading import find_library, instruction_sets
 from pellucid.native.quantization import quantize_rows
 from pellucid.native.stored import read_stored
@@ -312,9 +315,9 @@ def test_weights_that_are_not_finite_stay_with_pytorch() -> None:
     ("options", "fields", "reason"),
     [
         ({"strict": True}, {}, "strict"),
-        ({"beam": 4, "diverse_groups": 2}, {}, "diverse"),
-        ({"no_repeat_ngram": 2}, {}, "repetitions"),
-        ({"repetition_penalty": 1.5}, {}, "penalty"),
+        ({"beam": 4, "diverse_groups": 2}, {}, "diverse_groups"),
+        ({"no_repeat_ngram": 2}, {}, "no_repeat_ngram"),
+        ({"repetition_penalty": 1.5}, {}, "repetition_penalty"),
         ({}, {"required": ((5, 6),)}, "required"),
         ({}, {"forbidden": ((5, 6),)}, "forbidden"),
     ],
@@ -359,18 +362,57 @@ def test_without_a_library_the_reason_is_given(
     assert not isinstance(find_library(), str)
 
 
-def test_a_long_search_can_be_interrupted() -> None:
+def make_endless() -> Transformer:
+    """Make a model that never ends a translation by itself, and is slow."""
     model = make_transformer(max_target_length=10**6, d_model=34, d_ff=4099)
     model.output.bias = torch.nn.Parameter(torch.zeros(23))
     model.output.bias.data[END] = -1e4
-    engine = engine_of(model)
+    return model
+
+
+@pytest.mark.parametrize("count", [1, 31])
+def test_a_long_search_can_be_interrupted(count: int) -> None:
+    engine = engine_of(make_endless())
     # Hours of work, if it were not interrupted.
-    requests = [Request((5, END), 20_000) for _ in range(31)]
+    requests = [Request((5, END), 20_000) for _ in range(count)]
     timer = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
     timer.start()
     with pytest.raises(KeyboardInterrupt):
-        answers_of(engine, requests, 31, 1, beam=5)
+        answers_of(engine, requests, count, 1, beam=5)
     assert answers_of(engine, [Request((5, END), 3)], 1, 1)[0][0].ids
+
+
+@pytest.mark.parametrize("count", [1, 31])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_search_that_gives_way_can_be_stopped(count: int, threads: int) -> None:
+    engine = engine_of(make_endless())
+    requests = [Request((5, END), 20_000) for _ in range(count)]
+    asked: list[float] = []
+
+    def turn() -> None:
+        asked.append(time.monotonic())
+        if len(asked) == 3:
+            # Another call is let in meanwhile.
+            assert answers_of(engine, [Request((5, END), 3)], 1, 1)[0][0].ids
+            raise StoppedError
+
+    began = time.monotonic()
+    with pytest.raises(StoppedError), taking_turns(turn):
+        answers_of(engine, requests, count, threads, beam=5)
+    assert len(asked) == 3
+    assert time.monotonic() - began < 30  # instead of hours
+    assert answers_of(engine, [Request((5, END), 3)], 1, 1)[0][0].ids
+
+
+def test_search_that_gives_way_finds_the_same() -> None:
+    engine = engine_of(make_endless())
+    requests = [Request((5, 6, END), 200), Request((7, END), 300)]
+    asked: list[int] = []
+    alone = answers_of(engine, requests, 2, 1, beam=3)
+    for threads in (1, 2):
+        with taking_turns(lambda: asked.append(1)):
+            assert answers_of(engine, requests, 2, threads, beam=3) == alone
+    assert asked
 
 
 @pytest.fixture

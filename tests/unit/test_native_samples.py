@@ -26,7 +26,8 @@ from pellucid.decode.decoder import Decoder
 from pellucid.decode.search.uniforms import uniforms
 from pellucid.errors import InputError
 from pellucid.native import loading
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 from pellucid.native.loading import instruction_sets
 
 OPTIONS: list[dict[str, Any]] = [

@@ -290,7 +290,7 @@ def test_what_computes_is_described() -> None:
     assert decoder.describe(DecodingConfig()).startswith("the engine in C (")
     assert "step" not in decoder.describe(DecodingConfig())
     groups = DecodingConfig(beam=4, diverse_groups=2)
-    assert decoder.describe(groups).endswith("), step by step, since diverse groups are asked for")
+    assert decoder.describe(groups).endswith("), step by step, since decoding.diverse_groups is 2")
     required = decoder.describe(DecodingConfig(), "phrases are required")
     assert required.endswith("), step by step, since phrases are required")
     values = {"architecture": "recurrent", "d_model": 14}
@@ -298,3 +298,32 @@ def test_what_computes_is_described() -> None:
     recurrent = make_model(ModelConfig.model_validate(values))
     mixed = Decoder([make_transformer(), recurrent], SPECIAL)
     assert mixed.describe(DecodingConfig()) == "PyTorch, since the model is recurrent"
+
+
+def test_rows_that_were_left_out_cannot_be_continued() -> None:
+    engine = engine_of(make_transformer())
+    encoded = engine.encode([(5, 6, END), (7, END)], threads=1)
+    state = engine.open_session(sentences=2, width=3)
+    state.insert([0, 1], encoded, [0, 1])
+    nobody = np.zeros(6, bool)
+    newest = np.full(6, START, np.int64)
+    state.step(newest, nobody, threads=1)
+    state.reorder(np.array([[2, 1, 0], [0, 0, 0]]))  # Harmless if nothing continues these rows.
+    with pytest.raises(InputError, match="an earlier step left out"):
+        state.step(newest, threads=1)
+    state.insert([1], encoded, [0])
+    first_of_second = np.arange(6) == 3
+    state.step(newest, first_of_second, threads=1)
+    state.reorder(np.array([[0, 1, 2], [0, 0, 0]]))
+    state.step(newest, np.arange(6) >= 3, threads=1)
+    for left_out in ([[0, 0, 0]] * 2, [[0, 0, 0], [1, 1, 1]]):
+        state.reorder(np.array(left_out))
+    state.keep([1])
+    state.step(newest[:3], threads=1)
+
+
+def test_sentences_of_another_model_are_not_put_into_a_session() -> None:
+    engine, other = engine_of(make_transformer()), engine_of(make_transformer(d_key=7))
+    state = engine.open_session(sentences=1, width=1)
+    with pytest.raises(InputError, match="the model of the session"):
+        state.insert([0], other.encode([(5, END)], threads=1), [0])

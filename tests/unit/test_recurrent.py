@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ from pellucid.inside.pair import make_pair
 from pellucid.model import RecurrentModel, Transformer, initialize, make_model
 from pellucid.train.update.memory import count_weights
 from pellucid.train.weights.schedule import make_dropout
+from pellucid.translate.translator import load
 
 SOURCES = [[5, 7, 3], [11, 13, 17, 19, 3], [4, 3], [6, 8, 9, 10, 12, 14, 3], [3]]
 TARGET = [2, 9, 4, 16, 21, 8]
@@ -289,3 +291,63 @@ def padded(sources: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
 
 def requests() -> list[Request]:
     return [Request(tuple(ids), max_length=11) for ids in SOURCES]
+
+
+@pytest.mark.parametrize("stage", ["query", "scores", "masked", "weights", "context"])
+def test_replay_refuses_a_probe_that_replaces_rows_too_late(stage: str) -> None:
+    class Late:
+        def see(self, site: str, name: str, tensor: Tensor) -> Tensor | None:
+            return tensor * 2 if (site, name) == ("decoder.0.cross", stage) else None
+
+    with pytest.raises(InputError, match="must have a method see_rows, but has none"):
+        load("demo-recurrent").look("The pizza is good.", changes=Late())
+
+
+@pytest.mark.parametrize("stage", ["key", "value"])
+def test_replay_takes_replaced_keys_and_values(stage: str) -> None:
+    class Zero:
+        def see(self, site: str, name: str, tensor: Tensor) -> Tensor | None:
+            return tensor * 0 if (site, name) == ("decoder.0.cross", stage) else None
+
+    translator = load("demo-recurrent")
+    before = translator.look("The pizza is good.")
+    after = translator.look("The pizza is good.", changes=Zero())
+    assert after.problems == ()
+    assert after.log_probabilities != before.log_probabilities
+
+
+def test_rows_that_a_probe_replaces_are_checked_like_every_result() -> None:
+    class Rows:
+        def __init__(self, change: Callable[[Tensor], Any]) -> None:
+            self.change = change
+
+        def see(self, site: str, stage: str, tensor: Tensor) -> None:
+            return None
+
+        def see_rows(self, site: str, stage: str, rows: Tensor) -> Any:
+            return self.change(rows) if stage == "weights" else None
+
+    model = make_recurrent("dot").double()
+    batch = torch.tensor([SOURCES[0]]), torch.tensor([TARGET])
+    half = model(*batch, probe=Rows(lambda rows: rows * 0.5))
+    found = model(*batch, probe=Rows(lambda rows: rows.float() * 0.5))
+    assert found.dtype == torch.float64
+    assert torch.allclose(found, half, rtol=0, atol=1e-6)
+    for wrong in (lambda rows: rows[..., :1], lambda rows: rows * math.nan, lambda rows: 1.0):
+        with pytest.raises(InputError, match=r"decoder\.0\.cross\.weights"):
+            model(*batch, probe=Rows(wrong))
+
+
+@pytest.mark.parametrize("form", ["additive", "dot"])
+def test_keys_changed_in_place_by_a_probe_leave_the_states(form: str) -> None:
+    class Spoiler:
+        def see(self, site: str, stage: str, tensor: Tensor) -> None:
+            if stage in ("key", "value"):
+                tensor.zero_()
+
+    model = make_recurrent(form)
+    memory = model.encode(torch.tensor([SOURCES[0]]))
+    expected = memory.clone()
+    with torch.inference_mode():
+        model.decode(torch.tensor([TARGET]), memory, probe=Spoiler())
+    assert torch.equal(memory, expected)

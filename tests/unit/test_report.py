@@ -40,7 +40,8 @@ learning_rate = 0.0007
 dropout = 0.1
 """
 MANIFEST = {
-    "data": {"fingerprint": "abc123", "pairs": 1009, "dropped": {"empty source": 3}},
+    "data": {"fingerprint": "abc123", "pairs": 1009, "dropped": {"empty source": 3}}
+    | {"text": {"source": {"rare_tokens": "oAAAAAAAAA=="}}},
     "training": {"step": 40, "seed": 5},
     "machine": "riscv64, 3 of 7 threads",
     "library": {"pellucid": "0.1.0"},
@@ -137,6 +138,8 @@ def test_report_of_whole_run_says_everything(run: Path) -> None:
         assert fact in words
     assert "pellucid train 'first run/recipe.toml' --out 'first run-again'" in words
     assert "here it was $WORDS" in words
+    # Packed counts are for the model.
+    assert "oAAAA" not in words
 
 
 def test_report_of_a_run_from_a_model_names_it_in_the_command(run: Path) -> None:

@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from pellucid.config import TrainingConfig
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.start.course import plan_course
 from pellucid.train.weights.schedule import dropout_share, learning_rate, muon_learning_rate
 
 D = 128
@@ -68,3 +70,63 @@ def test_dropout_rises_on_a_line_and_stays() -> None:
     shares = [dropout_share(step, training) for step in range(1, 12)]
     assert shares == [step / 8 for step in range(1, 9)] + [1.0] * 3
     assert dropout_share(1, TrainingConfig(dropout=0.3)) == 1
+
+
+CHOSEN = [
+    f"training.{name}"
+    for name in ("warmup_steps", "dropout_warmup_steps", "validate_every", "average_decay")
+]
+
+
+def planned(
+    training: TrainingConfig, *, seconds_a_step: float = 0.5, tokens: float = 15_000.0
+) -> tuple[dict[str, Any], str]:
+    """Plan after ten steps of 2,000 target tokens."""
+    now = TrainingState(step=10, seconds=10 * seconds_a_step, target_tokens=20_000)
+    return plan_course(training, TrainingState(), now, tokens, [*CHOSEN, "training.max_steps"])
+
+
+LONG = {"max_steps": 4600, "warmup_steps": 300, "dropout_warmup_steps": 1533}
+LONG |= {"validate_every": 306, "average_decay": 0.996}
+
+
+def test_plan_of_a_short_time_shortens_the_course() -> None:
+    course, sentence = planned(TrainingConfig(**LONG, max_minutes=4.0))
+    assert 300 < 3 * course["warmup_steps"] < 480
+    assert 2 <= 400 / course["validate_every"] <= 5
+    assert 0 <= course["average_decay"] < 0.96
+    assert "max_steps" not in course
+    assert "of 4,600 steps fit into 4 minutes (training.max_minutes); the course" in sentence
+
+
+def test_plan_of_a_schedule_with_an_end_moves_it() -> None:
+    training = TrainingConfig(**LONG, max_minutes=4.0, schedule="cosine")
+    course, _ = planned(training)
+    assert course["warmup_steps"] < course["max_steps"] < 480
+
+
+@pytest.mark.parametrize("minutes", [0.0, 60.0])
+def test_plan_of_enough_time_changes_nothing(minutes: float) -> None:
+    training = TrainingConfig(**LONG, max_minutes=minutes or 1e6)
+    assert planned(training) == ({}, "")
+
+
+def test_plan_keeps_what_was_given_and_says_so() -> None:
+    now = TrainingState(step=10, seconds=5.0, target_tokens=20_000)
+    training = TrainingConfig(**LONG, max_minutes=4.0)
+    course, sentence = plan_course(training, TrainingState(), now, 15_000.0, CHOSEN[2:])
+    assert course.keys() == {"validate_every", "average_decay"}
+    assert "too long for that, but given: training.warmup_steps" in sentence
+
+
+@pytest.mark.parametrize("minutes", [1e-4, 0.09, 0.1, 1.0, 10.0, 100.0])
+@pytest.mark.parametrize("seconds_a_step", [1e-4, 0.1, 30.0])
+@pytest.mark.parametrize("tokens", [0.0, 1e3, 1e7])
+def test_plan_of_any_time_is_a_possible_course(
+    minutes: float, seconds_a_step: float, tokens: float
+) -> None:
+    for schedule in ("linear", "inverse_square_root"):
+        training = TrainingConfig(**LONG, max_minutes=minutes, schedule=schedule)
+        course, _ = planned(training, seconds_a_step=seconds_a_step, tokens=tokens)
+        TrainingConfig.model_validate(training.model_dump() | course)
+        assert course.get("max_steps", 11) > 10

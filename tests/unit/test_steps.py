@@ -13,6 +13,7 @@ from rich.console import Console
 import pellucid
 from pellucid.errors import InputError
 from pellucid.inside import Trace
+from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable, follow
 from pellucid.inside.show.terminal import draw_matrix, draw_table, say_matrix, say_table
@@ -193,3 +194,11 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
     assert max(map(len, printed.splitlines())) <= 80
     for number in numbers:
         assert f"{number:.4f}" in printed
+
+
+def test_a_trace_that_was_changed_is_not_verified(translator: Translator) -> None:
+    assert translator.bundle is not None
+    changes = Changes(parse_change("mean encoder.0.self.2"))
+    changed = translator.look("The pizza is good.", changes=changes)
+    with pytest.raises(InputError, match=r"was changed on the way \(mean encoder\.0\.self\.2\)"):
+        verify_cell(translator.bundle, changed, "encoder.0.self", 2, 0, 0)

@@ -178,9 +178,9 @@ def test_decoding_takes_one_thread_for_small_steps(
 def test_threads_are_the_planned_ones_while_another_thread_imports_torch() -> None:
     code = """
 import sys, types
-from pellucid.machine.hardware import plan_threads, threads_in_use
+from pellucid.machine.hardware import threads_in_use, use_threads
 
-plan_threads(1)
+use_threads(1)
 assert threads_in_use() == 1
 sys.modules["torch"] = types.ModuleType("torch")  # it has no functions yet
 assert threads_in_use() == 1

@@ -17,7 +17,11 @@ from torch import Tensor
 
 import pellucid
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
-from pellucid.inside import Ask, Trace, load_trace, make_pair, replay
+from pellucid.inside import Ask, Replaying, Trace, load_trace, make_pair, replay
+from pellucid.inside.changes.change import Changes, parse_change
+from pellucid.inside.changes.what_if import decode_under, what_if
+from pellucid.inside.heads.rows import head_rows
+from pellucid.inside.measures.registry import measure
 from pellucid.inside.record.files import NpzWriter
 from pellucid.translate.translator import Translator
 
@@ -262,3 +266,129 @@ def test_empty_and_long_texts_are_refused(translator: Translator) -> None:
         translator.look("a " * 300, target="x")
     with pytest.raises(InputError, match="A target must have at most 256"):
         translator.look("a", target="x " * 300)
+
+
+class _Probe:
+    """A probe of one function."""
+
+    def __init__(self, see: Any, **attributes: Any) -> None:
+        self._see = see
+        self.__dict__.update(attributes)
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        found: Tensor | None = self._see(f"{site}.{stage}", tensor)
+        return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam": 3, "n_best": 2}, {"sample": True, "seed": 3}, {"precision": "bfloat16"}],
+    ids=str,
+)
+@pytest.mark.parametrize("float64", [False, True])
+def test_changed_replay_is_not_compared_with_the_unchanged_decode(
+    translator: Translator, options: dict[str, Any], float64: bool
+) -> None:
+    how = Replaying(changes=Changes(parse_change("cut encoder.1.self.3")), float64=float64)
+    (traces,) = translator.look_at_each([SOURCE], how, **options)
+    for trace in traces:
+        assert trace.problems == ()
+        assert "decode" not in trace.checks
+        assert trace.decode_log_probabilities is not None  # they stay for the reader
+        # Attention that nobody changed still follows from what enters it.
+        assert trace.checks.keys() == {"weights", "rows", "contributions"}
+
+
+def test_decode_under_the_same_changes_is_compared(translator: Translator) -> None:
+    assert translator.bundle is not None
+    changes = Changes(parse_change("cut decoder.1.cross.1"))
+    pair = make_pair(translator.bundle, SOURCE, "La pizza.", float64=True)
+    found = decode_under(pair, changes, max_length=20)
+    pair = make_pair(translator.bundle, SOURCE, found.ids, float64=True)
+    given = {"decode_log_probabilities": found.log_probabilities, "changes": changes}
+    trace = replay(pair, **given, decoded_under_changes=True)
+    assert trace.checks["decode"] < 1e-4
+    wrong = [value - 0.01 for value in found.log_probabilities]
+    given["decode_log_probabilities"] = wrong
+    assert replay(pair, **given, decoded_under_changes=True).problems
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_replacement_of_another_type_is_replayed_in_double_precision(
+    translator: Translator, dtype: torch.dtype
+) -> None:
+    def look_at_itself(name: str, tensor: Tensor) -> Tensor | None:
+        if name != "encoder.0.self.weights":
+            return None
+        return torch.eye(tensor.shape[-1], dtype=dtype).expand_as(tensor)
+
+    trace = translator.look(SOURCE, changes=_Probe(look_at_itself), float64=True)
+    length = len(trace.source_tokens)
+    expected = np.broadcast_to(np.eye(length), (4, length, length))
+    np.testing.assert_array_equal(trace.weights("encoder", 0, "self"), expected)
+    assert trace.problems == ()
+
+
+@pytest.mark.parametrize(
+    "see",
+    [
+        lambda name, tensor: tensor * 0 if name == "encoder.0.self.weigths" else None,
+        lambda name, tensor: tensor,
+        lambda name, tensor: (tensor.zero_(), None)[1],
+    ],
+    ids=["typo", "returns what it sees", "changes in place and returns nothing"],
+)
+def test_probe_that_replaces_nothing_is_told_and_changes_nothing(
+    translator: Translator, see: Any
+) -> None:
+    before = translator.look(SOURCE)
+    with pytest.warns(UserWarning, match="The probe replaced nothing"):
+        trace = translator.look(SOURCE, changes=_Probe(see))
+    assert trace.decoding["changes"] == "by a probe, which replaced nothing"
+    assert trace.checks.keys() == before.checks.keys()
+    assert trace.log_probabilities == before.log_probabilities
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (_Probe(lambda *_: None, sites=("encoder.0.slef",)), "Did you mean 'encoder.0.self'"),
+        (_Probe(lambda *_: None, sites="encoder.9.self"), "must exist in this model"),
+        ("cut encoder.0.self.1", "must have a method see.* is a str"),
+        (parse_change("cut encoder.0.self.1"), "must have a method see.* is a CutHead"),
+        (Changes(parse_change("cut encoder.9.self.1")), "must be from 0 to 1"),
+        (Changes(parse_change("cut encoder.0.self.9")), "must be from 0 to 3"),
+        (Changes(parse_change("cut encoder.0.self.1:99>0")), "query must be from 0 to"),
+    ],
+    ids=["sites", "layer", "text", "change", "layer of a change", "head", "query"],
+)
+@pytest.mark.parametrize("target", [None, "La pizza."])
+def test_change_of_what_does_not_exist_is_refused(
+    translator: Translator, changes: Any, message: str, target: str | None
+) -> None:
+    with pytest.raises(InputError, match=message):
+        translator.look(SOURCE, target=target, changes=changes)
+
+
+def test_trace_is_written_in_about_two_lines(whole: Trace) -> None:
+    written = repr(whole)
+    assert len(written) < 300
+    assert "\n" not in written
+    assert written.startswith(f"Trace({whole.model['name']} {whole.model['model_hash'][:8]}, '▁The")
+    assert f"{len(whole.arrays)} arrays, encoder.embedding … decoder.logits" in written
+    assert "MiB" in written
+    assert len(repr(replace(whole, arrays={}, model={}))) < 300
+
+
+def test_other_records_are_written_in_about_two_lines(translator: Translator) -> None:
+    assert translator.bundle is not None
+    long = " ".join([SOURCE] * 2)
+    pair = make_pair(translator.bundle, long, "La pizza est bonne . " * 9)
+    steps = pellucid.attend(np.ones((90, 5)), np.ones((70, 5)), np.ones((70, 3)))
+    change = parse_change("cut encoder.1.self.3")
+    rows = head_rows(replay(pair), pair=pair)
+    for record in (pair, steps, rows[0], measure(pair, "alti"), what_if(pair, [change])):
+        assert len(repr(record)) < 400
+        assert "\n" not in repr(record)
+    assert "scores=torch.float64 (90, 70)" in repr(steps)
+    assert "head=encoder.0.self.0" in repr(rows[0])

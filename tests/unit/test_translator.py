@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
+import random
 from pathlib import Path
 
 import pytest
 
 import pellucid
+from pellucid.config import DecodingConfig
 from pellucid.errors import DataError
+from pellucid.machine.turns import taking_turns
+from pellucid.translate.results import TranslatedHypothesis
 from pellucid.translate.translator import Translator
+from pellucid.translate.writing import _join
 
 WORDS = ["The", "pizza", "came out", "of the oven", "La", "four"]
 ODD = [
@@ -112,3 +118,28 @@ def test_score_empty_target_is_the_end_alone(translator: Translator) -> None:
 def test_score_different_numbers_of_lines_is_refused(translator: Translator) -> None:
     with pytest.raises(DataError, match="2 sources and 1 targets"):
         translator.score(["a", "b"], ["a"])
+
+
+@pytest.mark.parametrize("count", [1, 3, 7])
+def test_joined_hypotheses_are_the_best_of_all_combinations(count: int) -> None:
+    rng = random.Random(count)
+    parts = [
+        [
+            TranslatedHypothesis(f"{part}.{rank}", score=score)
+            for rank, score in enumerate(sorted((-rng.random() for _ in range(7)), reverse=True))
+        ]
+        for part in range(4)
+    ]
+    config = DecodingConfig(beam=7, n_best=count)
+    found = _join(parts, ["", None, None, None, ""], config)
+    ranked = sorted(itertools.product(*parts), key=lambda row: -sum(one.score for one in row))
+    assert [one.parts for one in found] == ranked[:count]
+
+
+def test_joining_thousands_of_lines_takes_no_more_for_each() -> None:
+    steps: list[int] = []
+    with taking_turns(lambda: steps.append(1)):
+        parts = [[TranslatedHypothesis("a", score=-1.0)] * 3] * 5000
+        config = DecodingConfig(beam=3, n_best=3)
+        (best, *_) = _join(parts, ["", *["\n"] * 4999, ""], config)
+    assert len(best.parts) == len(steps) == 5000

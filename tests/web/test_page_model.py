@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import Any
 
+import pytest
 from page_in_node import compare, write_fixture
 from small_words import SENTENCES, make_words_bundle
 
@@ -50,3 +52,26 @@ def test_guard_a_changed_weight_is_found(node: str, tmp_path: Path) -> None:
     fixture.write_text(json.dumps(one), encoding="utf-8")
     (found,) = compare(node, [fixture], tmp_path)
     assert max(found["differences"].values()) > 1e-2
+
+
+def test_model_with_an_option_or_value_unknown_to_the_page_is_not_run(
+    node: str, tmp_path: Path
+) -> None:
+    folder = make_words_bundle(tmp_path / "model")
+    fixture = write_fixture(folder, SENTENCES[:1], tmp_path / "plain.json")
+    values = json.loads(fixture.read_text(encoding="utf-8"))
+    options = {
+        name: value
+        for name, value in values["model"]["model"].items()
+        if isinstance(value, str | bool)
+    }
+    assert len(options) == 11
+    for name in (*options, "gate"):
+        values["model"]["model"][name] = "unheard-of"
+        fixture.write_text(json.dumps(values), encoding="utf-8")
+        with pytest.raises(subprocess.CalledProcessError) as failed:
+            compare(node, [fixture], tmp_path)
+        assert f"cannot run a model whose {name} is unheard-of" in failed.value.stderr
+        values["model"]["model"][name] = options.get(name, False)
+        if name not in options:
+            del values["model"]["model"][name]

@@ -4,6 +4,9 @@ import Page from "./Page.svelte";
 import Refusal from "./Refusal.svelte";
 import { App } from "./state/app.svelte";
 
+// Canvases read their colors when they are painted: those of paper differ.
+matchMedia("print").addEventListener("change", () => dispatchEvent(new Event("resize")));
+
 const target = document.getElementById("app")!;
 target.replaceChildren();
 try {

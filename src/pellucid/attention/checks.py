@@ -12,15 +12,18 @@ from torch import Tensor
 from pellucid.errors import InputError
 
 
-def as_tensor(matrix: Any, what: str) -> Tensor:
-    """Read a tensor, an array or nested lists.
+def as_tensor(matrix: Any, what: str, device: torch.device | None = None) -> Tensor:
+    """Read a tensor, an array or nested lists, and move it to a device.
 
     Raises:
         InputError: it cannot be read as one.
     """
     try:
-        return torch.as_tensor(matrix)
-    except (TypeError, ValueError, RuntimeError) as error:
+        tensor = torch.as_tensor(matrix, device=device)
+        if torch.promote_types(tensor.dtype, torch.float16).is_complex:  # fails for odd types
+            raise TypeError("complex numbers cannot be ordered")
+        return tensor
+    except (TypeError, ValueError, RuntimeError, OverflowError) as error:
         raise InputError(
             f"The {what} must be a tensor, an array or nested lists of equal length, but is a "
             f"{type(matrix).__name__} that cannot be read as one ({error})."
@@ -28,8 +31,9 @@ def as_tensor(matrix: Any, what: str) -> Tensor:
 
 
 def as_floats(**matrices: Any) -> list[Tensor]:
-    """Convert all to the widest floating type among them; whole numbers count as float32."""
-    tensors = [as_tensor(matrix, what) for what, matrix in matrices.items()]
+    """Convert all to the widest floating type, or else float32, on the device of a tensor."""
+    device = next((one.device for one in matrices.values() if isinstance(one, Tensor)), None)
+    tensors = [as_tensor(matrix, what, device) for what, matrix in matrices.items()]
     types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
     dtype = functools.reduce(torch.promote_types, types) if types else torch.float32
     return [tensor.to(dtype) for tensor in tensors]

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from pellucid.errors import InputError
+from pellucid.machine.replacement import fitted
 
 
 class Probe(Protocol):
@@ -19,6 +19,9 @@ class Probe(Protocol):
 
     A probe may have an attribute ``sites``, a collection of sites. Attention at any other site
     then takes the fast path and shows none of its stages; all other results are shown as usual.
+
+    Results have the type of the forward pass, which is float64 in a replay (`Translator.look`). A
+    replacement is converted to it. Return another tensor instead of changing one in place.
     """
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
@@ -33,17 +36,6 @@ def is_watched(probe: Probe, site: str) -> bool:
 
 
 def show(probe: Probe | None, site: str, stage: str, tensor: Tensor) -> Tensor:
-    """Hand a result to the probe, if any; return the result or the probe's replacement.
-
-    Raises:
-        InputError: the replacement has another shape.
-    """
+    """Hand a result to the probe, if any; return it or a replacement, which `fitted` checks."""
     replacement = None if probe is None else probe.see(site, stage, tensor)
-    if replacement is None:
-        return tensor
-    if replacement.shape != tensor.shape:
-        raise InputError(
-            f"A probe's replacement must have the shape {tuple(tensor.shape)}, but has "
-            f"{tuple(replacement.shape)} ({site}.{stage}). Return None to leave it as it is."
-        )
-    return replacement
+    return tensor if replacement is None else fitted(replacement, tensor, site, stage)

@@ -23,6 +23,7 @@ from torch import Tensor
 
 from pellucid.attention.checks import as_floats, as_tensor, check_shapes
 from pellucid.attention.masks import apply_mask
+from pellucid.shapes import Brief
 
 
 def score(query_BHLK: Tensor, key_BHMK: Tensor) -> Tensor:
@@ -54,8 +55,8 @@ def mix(weights_BHLM: Tensor, value_BHME: Tensor) -> Tensor:
     return weights_BHLM @ value_BHME
 
 
-@dataclass(frozen=True)
-class AttentionSteps:
+@dataclass(frozen=True, repr=False)
+class AttentionSteps(Brief):
     """The results of the five stages: the context is (…, L, E), all others are (…, L, M)."""
 
     scores: Tensor
@@ -81,7 +82,7 @@ def attend(
         InputError: shapes or numbers cannot be used, or the mask does not hold truth values.
     """
     query, key, value = as_floats(query=query, key=key, value=value)
-    mask = None if mask is None else as_tensor(mask, "mask").to(query.device)
+    mask = None if mask is None else as_tensor(mask, "mask", query.device)
     check_shapes(query, key, value, mask)
     scores = score(query, key)
     scaled = scale(scores, query.shape[-1]) if use_scale else scores

@@ -34,7 +34,7 @@ from pellucid.by_hand.sheet import (
     write_number,
 )
 from pellucid.by_hand.stages import Product, stage_steps, write_added
-from pellucid.errors import DataError, InputError
+from pellucid.errors import DataError, InputError, suggestion
 
 _ROLES = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
@@ -95,6 +95,9 @@ def _work_out(given: Given, name: str) -> Example:
         attended = _attend(given, _Roles(roles, formulas, {}), file.heads)
     attentions = [part.attention for part in attended if part.attention is not None]
     after = _add_layers(given, x_LD, norm, attentions)
+    for name in sorted(file.parts.model_fields_set - given.made):
+        fault = f"[parts.{name}] must be a part of this example, but is not (@). "
+        given.check(False, f"parts.{name}", fault + suggestion(name, given.made))
     note = file.note or _describe(attentions)
     return Example(name, file.title, file.text, note, (*before, *attended, *after))
 

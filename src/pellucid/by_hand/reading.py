@@ -8,6 +8,7 @@ CSV has one matrix, which is queries, keys and values at once; its first line ma
 from __future__ import annotations
 
 import csv
+import dataclasses
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -142,11 +143,12 @@ class OwnFile(Strict):
 
 @dataclass(frozen=True)
 class Given:
-    """A checked file: its values, and the line of each key."""
+    """A checked file: its values, the line of each key, and the names of the parts made of it."""
 
     file: OwnFile
     lines: Mapping[str, int]
     path: Path
+    made: set[str] = dataclasses.field(default_factory=set)
 
     def where(self, key: str) -> str:
         """Write the place of a value: ``file.toml:3, query[2][0]``."""
@@ -226,6 +228,7 @@ class Given:
         attention: AttentionByHand | None = None,
     ) -> Part:
         """Make a part, with the file's words for it if there are any."""
+        self.made.add(name)
         words: PartWords = getattr(self.file.parts, name)
         corrections = tuple(words.corrections)
         return Part(words.title or title, words.note or note, tuple(steps), attention, corrections)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from itertools import compress, repeat
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,6 @@ from pellucid.text.reading.corpus import read_pairs
 COMMON_COVERAGE = 0.9995
 """The share of a text that consists of its common characters."""
 
-CERTAINLY_TOO_LONG = 2
-"""Times ``data.max_length`` words: a longer line has too many tokens in every script."""
-
 _WORD = re.compile(r"[^\W\d_]{2,12}")
 _ESCAPE = re.compile(r"&(?:apos|quot|amp|lt|gt|#\d{1,4});")
 _MAX_DISTINCT = 100_000
@@ -27,13 +25,10 @@ _MAX_DISTINCT = 100_000
 
 @dataclass(frozen=True)
 class TextCounts:
-    """The size of the training text.
-
-    Pairs that will certainly be left out, because a side is empty or far too long, count only for
-    their characters and different words.
+    """The size of the training text, of which only the pairs that are kept count.
 
     Attributes:
-        pairs: pairs of all corpora.
+        pairs: pairs of all corpora that are kept.
         source_words: words of the sources; in scripts without spaces, half the characters.
         target_words: words of the targets, counted in the same way.
         epoch_words: target words of one epoch, with the weights of the corpora.
@@ -53,13 +48,16 @@ class TextCounts:
     escapes: int = 0
 
 
-def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> TextCounts:
+def count_text(
+    data: DataConfig, tokenizer: TokenizerConfig, base: Path, kept: bytes | None = None
+) -> TextCounts:
     """Count the training text, in one pass.
 
     Args:
         data: the recipe's data section.
         tokenizer: its normalization, and whether the sides share a vocabulary.
         base: the recipe's folder, where relative names start.
+        kept: a byte for each pair, 0 for those that do not count; None counts all.
 
     Raises:
         InputError: the text cannot be read.
@@ -67,17 +65,15 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
     form = tokenizer.normalization
     sides = (_SideCounts(), _SideCounts())
     pairs, source_words, target_words, epoch_words = 0, 0, 0, 0.0
-    too_many = 1 + CERTAINLY_TOO_LONG * data.max_length
+    counted = repeat(1) if kept is None else iter(kept)
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
-        for pair in read_pairs(corpus.data, "train", base):
-            in_source = sides[0].add(normalize(pair.source, form))
+        for pair in compress(read_pairs(corpus.data, "train", base), counted):
             in_target = sides[1].add(normalize(pair.target, form))
-            if 0 < in_source < too_many and 0 < in_target < too_many:
-                pairs += 1
-                source_words += in_source
-                target_words += in_target
-                epoch_words += weight * in_target
+            pairs += 1
+            source_words += sides[0].add(normalize(pair.source, form))
+            target_words += in_target
+            epoch_words += weight * in_target
     per_side = [side.finish() for side in sides]
     joint = tokenizer.sharing == "joint"
     frequencies = [per_side[0] + per_side[1]] if joint else per_side
@@ -94,6 +90,12 @@ def count_text(data: DataConfig, tokenizer: TokenizerConfig, base: Path) -> Text
     )
 
 
+def count_words(line: str) -> int:
+    """Count the words of a line; in scripts without spaces, half its characters."""
+    num_words = len(line.split())
+    return max(num_words, len(line) // 2) if len(line) > 12 * num_words else num_words
+
+
 class _SideCounts:
     """Counts words and characters of one side."""
 
@@ -108,9 +110,6 @@ class _SideCounts:
 
     def add(self, line: str) -> int:
         """Count a line; return the number of its words."""
-        num_words = len(line.split())
-        if len(line) > 12 * num_words:  # a script without spaces
-            num_words = max(num_words, len(line) // 2)
         if len(self.distinct) < _MAX_DISTINCT:
             self.distinct.update(_WORD.findall(line))
         if "&" in line:
@@ -119,7 +118,7 @@ class _SideCounts:
         self._num_waiting += len(line)
         if self._num_waiting >= self._CHUNK:
             self._count()
-        return num_words
+        return count_words(line)
 
     def finish(self) -> NDArray[np.int64]:
         """Return how often every character occurs, spaces not counted."""

@@ -11,6 +11,7 @@ import typer
 from typer.core import TyperCommand
 
 from pellucid.errors import InputError, suggestion
+from pellucid.files import expand_home
 
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
@@ -86,7 +87,14 @@ class _Command(TyperCommand):
                 raise InputError(
                     f"{names} must be given once, but is given {times} times. Leave one out."
                 )
+        # The shell expands no ~ in --out=~/x, or in quotes.
+        for parameter in self.params:
+            if parameter.name in ctx.params and parameter.metavar in _NAMES_FILES:
+                ctx.params[parameter.name] = expand_home(ctx.params[parameter.name])
         return rest
+
+
+_NAMES_FILES = ("FILE", "DIR", "RUN", "BUNDLE", "FOLDER", "RECIPE")
 
 
 def _show_version(is_wanted: bool) -> None:

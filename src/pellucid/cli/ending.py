@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import errno
 import io
+import locale
 import os
 import signal
 import sys
 import traceback
+from collections.abc import Iterator
+from pathlib import Path
 
 from pellucid.errors import (
     OutputError,
@@ -17,6 +21,7 @@ from pellucid.errors import (
     make_printable,
     shorten,
 )
+from pellucid.terminal.text import TerminalOutput, replace_letters
 
 
 class _Closed(io.TextIOBase):
@@ -31,6 +36,9 @@ class _Closed(io.TextIOBase):
 def prepare_output() -> None:
     r"""Make standard output UTF-8 with ``\n`` line ends, whatever the locale says.
 
+    A terminal gets its own encoding, and readable letters in the place of those that it lacks. What
+    a model or a file holds must not steer it: control characters are shown.
+
     If standard output is closed, writing to it is an error. If standard error is closed, what is
     written to it is lost.
     """
@@ -40,7 +48,13 @@ def prepare_output() -> None:
     if sys.stderr is None:
         sys.stderr = os.fdopen(2, "w", encoding="utf-8", closefd=False)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace", newline="\n")
+        codecs.register_error("letters", replace_letters)
+        sys.stdout.reconfigure(encoding="utf-8", errors="letters", newline="\n")
+        if sys.stdout.isatty():
+            with contextlib.suppress(LookupError):
+                asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+                sys.stdout.reconfigure(encoding=asked or locale.getencoding(), errors="letters")
+            sys.stdout = TerminalOutput(sys.stdout)
 
 
 def _occupy_standard_descriptors() -> None:
@@ -50,6 +64,25 @@ def _occupy_standard_descriptors() -> None:
             os.fstat(descriptor)
         except OSError:
             os.open(os.devnull, os.O_RDWR)
+
+
+@contextlib.contextmanager
+def drawing_folder() -> Iterator[None]:
+    """Give Matplotlib a temporary folder for its lists of fonts if the user has none to write in.
+
+    Otherwise it would make one itself, say so, and leave it behind.
+    """
+    home = Path(os.path.expanduser(os.environ.get("XDG_CONFIG_HOME") or "~/.config"))  # noqa: PTH111
+    nearest = next(one for one in (home, *home.parents, Path()) if os.path.lexists(one))
+    with contextlib.ExitStack() as stack:
+        if "MPLCONFIGDIR" not in os.environ and not os.access(nearest, os.W_OK):
+            from tempfile import TemporaryDirectory
+
+            with contextlib.suppress(OSError):  # No folder can be written.
+                folder = stack.enter_context(TemporaryDirectory(ignore_cleanup_errors=True))
+                os.environ["MPLCONFIGDIR"] = folder
+                stack.callback(os.environ.pop, "MPLCONFIGDIR")
+        yield
 
 
 def note(line: str) -> None:

@@ -8,8 +8,9 @@ import sys
 from collections.abc import Sequence
 from typing import NoReturn
 
-from pellucid.cli.ending import end_output, prepare_output, report
+from pellucid.cli.ending import drawing_folder, end_output, prepare_output, report
 from pellucid.cli.stopping import Stopping
+from pellucid.machine.hardware import limit_threads
 from pellucid.machine.waiting import bound_spinning
 
 
@@ -39,10 +40,12 @@ def run(arguments: Sequence[str]) -> int:
     try:
         prepare_output()
         bound_spinning()
+        limit_threads()
         # Imported late, so that Ctrl-C while Python loads the library ends without a traceback.
         from pellucid.cli.app import dispatch
 
-        code = dispatch(list(arguments) or ["--help"])
+        with drawing_folder():
+            code = dispatch(list(arguments) or ["--help"])
     except BaseException as error:
         code = report(stopping.end() or error)
     else:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
@@ -46,7 +45,9 @@ Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 def _at_most_processors(threads: int | None) -> int | None:
     """Lower a number of threads to that of the processors, and say so."""
-    processors = os.cpu_count() or 1
+    from pellucid.machine.hardware import num_processors
+
+    processors = num_processors()
     if threads is None or not processors < threads <= 1000:
         return threads
     warn(f"--threads {threads:,} asks for more threads than processors, so {processors} are used.")
@@ -58,7 +59,8 @@ Threads = Annotated[
     typer.Option(
         "--threads",
         metavar="N",
-        help="Processor threads to use; all by default.",
+        help="Processor threads to use. [default: what affinity, a container's quota and "
+        "OMP_NUM_THREADS allow]",
         callback=_at_most_processors,
     ),
 ]

@@ -3,7 +3,7 @@
 from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import BundleConfig, LanguagesConfig, TokenizerConfig
 from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
-from pellucid.config.model import NAMED_SIZES, ModelConfig, named_size
+from pellucid.config.model import NAMED_SIZES, ModelConfig, known_option, named_size
 from pellucid.config.recipe import (
     DataConfig,
     Recipe,
@@ -32,6 +32,7 @@ __all__ = [
     "TrainingConfig",
     "TreatmentConfig",
     "apply_overrides",
+    "known_option",
     "load_recipe",
     "named_size",
     "parse_toml",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -52,6 +52,13 @@ class Strict(BaseModel):
         protected_namespaces=(),
         defer_build=True,
     )
+
+    def find_set(self, served: Collection[str]) -> str | None:
+        """Find the first field that is not served and has another value than its default."""
+        for name, field in type(self).model_fields.items():
+            if name not in served and getattr(self, name) != field.default:
+                return name
+        return None
 
 
 Section = TypeVar("Section", bound=Strict)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import (
@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Strict, Width
+from pellucid.errors import ConfigurationError
 
 if TYPE_CHECKING:
     from pellucid.config.decoding import DecodingConfig
@@ -48,6 +49,31 @@ _AS_RECURRENT: Mapping[str, Any] = {
 }
 """The values of a recurrent model: one layer on either side unless given, and of the Transformer's
 settings those that describe it, so that code which reads them finds nothing that is not there."""
+
+_ANY_NUMBER = {
+    *_SIZES,
+    *("d_key", "d_value", "layer_norm_epsilon", "max_source_length", "max_target_length"),
+    *("source_vocabulary_size", "target_vocabulary_size"),
+}
+
+AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
+    "architecture": ("transformer",),
+    "norm": ("post", "pre", "none"),
+    "activation": ("relu", "gelu", "swish"),
+    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "none"),
+    "embedding_scale": ("sqrt", "none"),
+    "projection_bias": (False, True),
+    "tied_embeddings": ("all", "decoder", "none"),
+    "residual": (True, False),
+    "scale_scores": (True, False),
+    "look_ahead_mask": (True, False),
+    "projections": ("qkv", "qk", "none"),
+}
+"""The options of a Transformer, with the values that every implementation of it was built for.
+
+A new option or value is not added here. It goes into the list of each implementation that computes
+it; the others then refuse it.
+"""
 
 _ROUNDING = "its states would add up the rounding of every step"
 _NO_EFFECT = "it drops only inputs, states between layers and outputs"
@@ -202,6 +228,46 @@ class ModelConfig(Strict):
                 f"embeddings are tied, but are {sizes[0]} and {sizes[1]}"
             )
         return self
+
+
+def known_option(config: ModelConfig, name: str, values: Collection[object]) -> Any:
+    """Get the value of an option that is one of these.
+
+    Raises:
+        ConfigurationError: it is another, so what follows would compute something else.
+    """
+    value = getattr(config, name)
+    if value not in values:
+        raise ConfigurationError(
+            f"model.{name} must be {' or '.join(map(repr, values))} for this computation, but is "
+            f"{value!r}. Use one of these, or teach the computation the new value."
+        )
+    return value
+
+
+def find_unlisted(config: ModelConfig, accepted: Mapping[str, Collection[object]]) -> str | None:
+    """Find the first option of a Transformer whose value an implementation does not list.
+
+    Numbers need no entry. Another option without an entry is found whatever its value is.
+
+    Args:
+        config: the model's.
+        accepted: by option, the values that the implementation computes.
+    """
+    for name in type(config).model_fields:
+        is_free = name in _ANY_NUMBER or name in _OF_RECURRENT
+        allowed = accepted.get(name, None if is_free else ())
+        if allowed is not None and getattr(config, name) not in allowed:
+            return name
+    return None
+
+
+def explain_unlisted(config: ModelConfig, accepted: Mapping[str, Collection[object]]) -> str | None:
+    """Say in words what `find_unlisted` finds."""
+    if config.is_recurrent:
+        return "the model is recurrent"
+    name = find_unlisted(config, accepted)
+    return None if name is None else f"model.{name} is {getattr(config, name)}"
 
 
 def named_size(size: str, architecture: object) -> dict[str, int]:

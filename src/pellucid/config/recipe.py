@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
 import tomli_w
-from pydantic import Field, NonNegativeInt, PositiveFloat, PositiveInt, model_validator
+from pydantic import (
+    Field,
+    NonNegativeInt,
+    PositiveFloat,
+    PositiveInt,
+    field_validator,
+    model_validator,
+)
 
 from pellucid.config.base import Several, Strict, validate
 from pellucid.config.bundle import TokenizerConfig
@@ -17,7 +24,7 @@ from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_reci
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.config.training import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.files import read_bytes
+from pellucid.files import expand_home, read_bytes
 
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
@@ -39,7 +46,7 @@ class DataConfig(Strict):
     # Place and languages
     folder: str = ""
     """Folder that relative names start from; itself relative to the recipe's. ``$NAME`` is taken
-    from the environment."""
+    from the environment, and ``~/`` in any name is the home folder."""
     source_language: str = ""
     """Code of the source language, such as ``en``."""
     target_language: str = ""
@@ -96,6 +103,12 @@ class DataConfig(Strict):
     pad_to: NonNegativeInt = 0
     """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
     a batch. All batches then have one shape, at the cost of computing the padding."""
+
+    @field_validator("*")
+    @classmethod
+    def _expand_home(cls, value: Any) -> Any:
+        """Let ``~/`` stand for the user's home folder in the names of files."""
+        return expand_home(value)
 
     @model_validator(mode="after")
     def _check_sides(self) -> DataConfig:

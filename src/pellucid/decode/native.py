@@ -12,11 +12,19 @@ from pellucid.decode.constraints.request import Request, SpecialIds, check_reque
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.decode.search.uniforms import draw_samples, uniforms
 from pellucid.machine.hardware import threads_in_use
-from pellucid.native.engine import LengthLimits, NativeEngine, SearchOptions
+from pellucid.native.call import LengthLimits, SearchOptions
+from pellucid.native.engine import NativeEngine
 from pellucid.native.weights import find_obstacle
 
 if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
+
+_SERVED = {
+    *("beam", "n_best", "length_penalty", "alpha", "stopping", "diversity", "precision"),
+    *("sample", "temperature", "top_k", "top_p", "epsilon", "seed", "forbidden_tokens"),
+    *("max_length_ratio", "max_length_offset", "max_length", "min_length", "min_length_ratio"),
+}
+"""The options that one call of the engine serves; all others must have their default."""
 
 Weights = Mapping[str, Any]
 """NumPy arrays by the names of a bundle."""
@@ -55,13 +63,10 @@ class NativePath:
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
         """Say why one call cannot answer requests; None if it can."""
+        unserved = config.find_set(_SERVED)
         for is_other, reason in (
             (len(self._models) > 1, "several models translate together"),
-            (config.alternatives, "alternatives are asked for"),
-            (config.strict, "strict results are asked for"),
-            (config.diverse_groups > 1, "diverse groups are asked for"),
-            (config.repetition_penalty > 1, "a repetition penalty is asked for"),
-            (config.no_repeat_ngram > 0, "repetitions are forbidden"),
+            (unserved is not None, f"decoding.{unserved} is {getattr(config, str(unserved), '')}"),
             (any(one.required for one in requests), "phrases are required"),
             (any(one.forbidden_texts for one in requests), "phrases are forbidden"),
             (_forbidden_ids(requests) is None, "sequences of tokens are forbidden"),

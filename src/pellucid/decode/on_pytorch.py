@@ -24,7 +24,7 @@ from pellucid.decode.search.loop import Answer, Search
 from pellucid.decode.search.uniforms import draw_samples, number_sample
 from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
 from pellucid.errors import InputError
-from pellucid.machine.hardware import hand_over_threads, some_threads
+from pellucid.machine.hardware import set_threads, some_threads
 from pellucid.model import EncoderDecoder
 
 DOUBT = 1e-3
@@ -66,7 +66,7 @@ class PyTorchDecoder:
         special: SpecialIds,
         native: NativePath,
     ) -> None:
-        hand_over_threads()
+        set_threads(None)
         self._models = models
         self._special = special
         self._num_weights = sum(map(_count_weights, models))

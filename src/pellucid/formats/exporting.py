@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import RECIPE, Bundle, save_bundle
 from pellucid.config import Precision
+from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
 from pellucid.machine.precision import METRIC
@@ -16,12 +17,14 @@ from pellucid.machine.precision import METRIC
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
 
-REQUIRED: dict[str, tuple[Any, ...]] = {
+ACCEPTED: dict[str, Collection[Any]] = {
+    **AS_FIRST_BUILT,
     "projections": ("qkv",),
     "residual": (True,),
     "scale_scores": (True,),
     "look_ahead_mask": (True,),
 }
+"""The values of a model's options that other systems compute, unless one allows fewer."""
 
 
 def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ...]]) -> None:
@@ -30,25 +33,21 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
     Args:
         bundle: the model.
         target: the other system, for messages.
-        allowed: the values that fields of ``model`` may have there, in addition to `REQUIRED`.
+        allowed: the values that fields of ``model`` may have there, in place of those of
+            `ACCEPTED`.
 
     Raises:
         InputError: a field has another value.
     """
     config = bundle.config.model
     where = f"{bundle.folder / 'config.json'}"
-    if config.is_recurrent:
+    accepted = {**ACCEPTED, **allowed}
+    if (name := find_unlisted(config, accepted)) is not None:
+        values = " or ".join(map(repr, accepted.get(name, ()))) or "left out"
         raise InputError(
-            f"model.architecture must be 'transformer' for {target}, but is 'recurrent' ({where}). "
-            "Use --to pellucid to keep the model as it is."
+            f"model.{name} must be {values} for {target}, but is {getattr(config, name)!r} "
+            f"({where}). Use --to pellucid to keep the model as it is."
         )
-    for name, values in {**REQUIRED, **allowed}.items():
-        value = getattr(config, name)
-        if value not in values:
-            raise InputError(
-                f"model.{name} must be {' or '.join(map(repr, values))} for {target}, but is "
-                f"{value!r} ({where}). Use --to pellucid to keep the model as it is."
-            )
     for name in ("d_key", "d_value"):
         width = getattr(config, name) * config.num_heads
         if width != config.d_model:

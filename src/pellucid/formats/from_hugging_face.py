@@ -27,6 +27,8 @@ from pellucid.model.stored import read_tensors
 from pellucid.model.unowned import rows_of_zeros, silence_logits
 
 WEIGHTS = "model.safetensors"
+INDEX = f"{WEIGHTS}.index.json"
+SUFFIX = ".safetensors"
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "swish", "silu": "swish"}
 SIDES = {
     "embedding.weight": "source",
@@ -43,9 +45,9 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """Read a MarianMT model with its tokenizer.
 
     Args:
-        folder: contains ``config.json``, ``model.safetensors``, ``source.spm``, ``target.spm``,
-            ``vocab.json``, and perhaps ``target_vocab.json``, ``tokenizer_config.json`` and
-            ``generation_config.json``.
+        folder: contains ``config.json``, ``model.safetensors`` or its parts and their index,
+            ``source.spm``, ``target.spm``, ``vocab.json``, and perhaps ``target_vocab.json``,
+            ``tokenizer_config.json`` and ``generation_config.json``.
 
     Raises:
         BundleError: the folder is damaged, incomplete, or of another architecture.
@@ -53,22 +55,17 @@ def import_hugging_face(folder: Path) -> ImportedModel:
     """
     where = str(folder / "config.json")
     values = {**_DEFAULTS, **read_json(folder / "config.json")}
-    if values.get("model_type") != "marian":
-        raise BundleError(
-            f"model_type must be 'marian', but is {values.get('model_type')!r} ({where}). Only "
-            "models of Hugging Face's MarianMT can be converted."
-        )
-    tensors = read_tensors(_find_weights(folder))
-    tables = _find_tables(values, tensors, str(folder / WEIGHTS))
+    tensors, stored = _read_tensors(folder)
+    tables = _find_tables(values, tensors, str(folder / stored[0]))
     config = _read_model(values, tables, tensors, where)
     vocabulary, languages = _read_vocabulary(folder, values, config)
     tokenizer = make_tokenizer(vocabulary, where)
     unwritten = tokenizer.unwritten_ids()
     generation = read_generation(folder, values, config, unwritten)
-    weights = _read_weights(config, tables, tensors, str(folder / WEIGHTS))
+    weights = _read_weights(config, tables, tensors, str(folder / stored[0]))
     # Their converter appended `<pad>` with a row of zeros, which no softmax of the training saw.
     silenced = {*rows_of_zeros(weights, unwritten), *generation.silenced}
-    names = ("config.json", WEIGHTS, "source.spm", "target.spm", "vocab.json", *_OPTIONAL)
+    names = ("config.json", *stored, "source.spm", "target.spm", "vocab.json", *_OPTIONAL)
     return ImportedModel(
         config,
         silence_logits(weights, silenced),
@@ -99,24 +96,45 @@ _OTHER_NAMES: dict[tuple[bool, bool], dict[str, tuple[str, ...]]] = {
 }
 
 
-def _find_weights(folder: Path) -> Path:
+def _read_tensors(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Read the weights, which may be in several files; return them with the files' names."""
     if (folder / WEIGHTS).is_file():
-        return folder / WEIGHTS
-    if (folder / "pytorch_model.bin").is_file():
+        return read_tensors(folder / WEIGHTS), (WEIGHTS,)
+    if (folder / INDEX).is_file():
+        return _read_shards(folder)
+    if pickles := sorted(folder.glob("pytorch_model*.bin*")):
         raise BundleError(
-            f"The weights must be in {WEIGHTS}, but {folder} has only pytorch_model.bin, a "
+            f"The weights must be in {WEIGHTS}, but {folder} has only {pickles[0].name}, a "
             "pickle, which can run hidden code when it is read. If you trust it, these two lines "
             f"of Python write {WEIGHTS} next to it: from transformers import MarianMTModel; "
             f"MarianMTModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})"
         )
-    if (folder / f"{WEIGHTS}.index.json").is_file():
-        raise BundleError(
-            f"The weights must be in one {WEIGHTS}, but are in several ({folder}). Load them "
-            "with transformers and save them with save_pretrained(…, max_shard_size='100GB')."
-        )
     raise BundleError(
         f"The folder must contain {WEIGHTS}, but does not ({folder}). Copy the whole folder."
     )
+
+
+def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
+    """Read weights that an index spreads over files of the same folder, each tensor once."""
+    index = folder / INDEX
+    found = read_json(index).get("weight_map")
+    places = found if isinstance(found, dict) else {}
+    names = sorted(set(map(str, places.values())))
+    if not names or any(Path(one).name != one or not one.endswith(SUFFIX) for one in names):
+        raise BundleError(
+            f"weight_map must name a {SUFFIX} file of the folder for each tensor, but does not "
+            f"({index}). Take the file from where the model comes from."
+        )
+    tensors: dict[str, Tensor] = {}
+    for name in names:
+        shard = read_tensors(folder / name)
+        if wrong := sorted({one for one, place in places.items() if place == name} ^ shard.keys()):
+            raise BundleError(
+                f"{name} must hold the tensors that {INDEX} places in it, but {wrong[0]} is only "
+                f"in one of the two ({folder}). The files belong to different models."
+            )
+        tensors |= shard
+    return tensors, (INDEX, *names)
 
 
 def _find_tables(

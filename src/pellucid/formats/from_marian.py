@@ -12,9 +12,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pellucid.bundle import read_json
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
-from pellucid.errors import BundleError, InputError, InputFileNotFoundError
+from pellucid.errors import BundleError, InputFileNotFoundError
 from pellucid.files import read_bytes
+from pellucid.foreign import identify
 from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.imported import (
     ImportedModel,
@@ -46,22 +48,19 @@ def import_marian(folder: Path) -> ImportedModel:
 
     Raises:
         InputFileNotFoundError: the folder does not exist.
-        InputError: it is a file.
-        BundleError: it is damaged, incomplete, or holds another format.
+        BundleError: it is a file, damaged, incomplete, or holds another format.
     """
     if not folder.exists():
         raise InputFileNotFoundError(f"The folder {folder} does not exist. Check the name.")
-    if not folder.is_dir():
-        raise InputError(
-            f"FOLDER must be a folder, but {folder} is a file. Unpack it, and give the folder."
-        )
-    if (folder / "config.json").is_file():
+    config = folder / "config.json"
+    if config.is_file() and read_json(config).get("model_type") == "marian":
         return import_hugging_face(folder)
     if any(folder.glob("*decoder.yml")) or any(folder.glob("*.npz")):
         return import_marian_archive(folder)
+    what, advice = identify(folder)
     raise BundleError(
         "FOLDER must hold config.json (a model of Hugging Face's MarianMT) or decoder.yml (one "
-        f"of Marian itself), but {folder} holds neither. Give the folder that has the weights."
+        f"of Marian itself), but {folder} is {what}. {advice}"
     )
 
 

@@ -12,13 +12,14 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.pair import Keeper, problem_of, states_of
+from pellucid.shapes import Brief
 from pellucid.text.codes import split_code
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import words_of_tokens
 
 
-@dataclass(frozen=True)
-class Occurrence:
+@dataclass(frozen=True, repr=False)
+class Occurrence(Brief):
     """One place where the word stands.
 
     Attributes:
@@ -34,8 +35,8 @@ class Occurrence:
     vectors: np.ndarray
 
 
-@dataclass(frozen=True)
-class Contexts:
+@dataclass(frozen=True, repr=False)
+class Contexts(Brief):
     """A word's vectors in several sentences.
 
     Attributes:

@@ -12,19 +12,21 @@ from torch import Tensor, nn
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
+from pellucid.config import ModelConfig, known_option
 from pellucid.decode.hypothesis import OVERFLOW
-from pellucid.errors import InputError
-from pellucid.inside.ask import Part
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.ask import Part, arrays_of
 from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
+from pellucid.shapes import Brief
 from pellucid.text.token_words import mark_unknown
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
-@dataclass(frozen=True, eq=False)
-class Pair:
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair(Brief):
     """A source and the target to look at, as ids, with the model that reads them.
 
     Attributes:
@@ -71,6 +73,7 @@ class Pair:
         Raises:
             InputError: they are not finite.
         """
+        check_probe(probe, self.model.config)
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
         logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
         if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
@@ -186,8 +189,30 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     depth = getattr(model.config, f"num_{part}_layers")
     if model.config.is_recurrent:
         return [f"{part}.input", *(f"{part}.{layer}.recurrent.state" for layer in range(depth))]
-    last = "norm" if model.config.norm == "post" else "residual"
+    place = known_option(model.config, "norm", ("post", "pre", "none"))
+    last = "norm" if place == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
+
+
+def check_probe(probe: Probe | None, config: ModelConfig) -> None:
+    """Make sure that an object is a probe, and that the sites that it names exist.
+
+    Raises:
+        InputError: it has no method ``see``, or a site does not exist.
+    """
+    if probe is not None and not callable(getattr(probe, "see", None)):
+        raise InputError(
+            "A probe must have a method see(site, stage, tensor), but is a "
+            f"{type(probe).__name__}. Wrap changes: Changes(parse_change('cut decoder.0.cross.0'))."
+        )
+    sites = getattr(probe, "sites", None) or ()
+    known = {wanted.name.rpartition(".")[0] for wanted in arrays_of(config)}
+    for site in [sites] if isinstance(sites, str) else sites:
+        if site not in known:
+            raise InputError(
+                f"A probe's sites must exist in this model, but {site!r} does not. "
+                f"{suggestion(str(site), known)}"
+            )
 
 
 def check_memory(what: str, num_bytes: int, advice: str) -> None:

@@ -8,6 +8,7 @@ far the arrays are from what they must add up to.
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,15 +18,18 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
-from pellucid.inside.ask import HEAD_STAGES, Ask
+from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
+from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import (
     Pair,
     attention_at,
     check_memory,
+    check_probe,
     output_by_head,
     recurrent_attention_at,
 )
 from pellucid.inside.traces import Trace
+from pellucid.machine.replacement import fitted
 from pellucid.model import EncoderDecoder
 
 Keep = Callable[[str, np.ndarray], None]
@@ -40,6 +44,7 @@ def replay(
     model: Mapping[str, Any] | None = None,
     decoding: Mapping[str, Any] | None = None,
     changes: Probe | None = None,
+    decoded_under_changes: bool = False,
     float64: bool = False,
     keep: Keep | None = None,
 ) -> Trace:
@@ -52,16 +57,23 @@ def replay(
         decode_log_probabilities: of each target token as the decode computed it, to compare with.
         model: facts about the model, for the trace.
         decoding: facts about the decode that found the target, for the trace.
-        changes: a probe that changes results on the way; the arrays follow from its changes.
+        changes: a probe that changes results on the way; the arrays follow from its changes. A
+            warning says if it replaces nothing.
+        decoded_under_changes: True if the decode made the same changes, so that its
+            log-probabilities must be those of the replay.
         float64: keep arrays in double precision instead of rounding them to float32.
         keep: takes each array as soon as it is computed, instead of the trace, so that memory
             holds one layer at a time.
 
     Raises:
-        InputError: something asked for does not exist, or does not fit into memory.
+        InputError: something asked for or to be changed does not exist, or the arrays do not fit
+            into memory.
     """
     ask = ask or Ask()
     config = pair.model.config
+    check_probe(changes, config)
+    if isinstance(changes, Changes) and changes.changes and not decoded_under_changes:
+        changes.check(config, len(pair.source_ids), len(pair.target_ids))
     if ask == Ask() and not config.has_attention:
         ask = Ask(stages=("vector",))  # Without weights the one vector is what there is to see.
     ask.check(config)
@@ -79,8 +91,11 @@ def replay(
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
     targets_T1 = torch.tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
-    checks = dict(recorder.checks)
-    if decode_log_probabilities is not None:
+    checks, decoding = dict(recorder.checks), dict(decoding or {})
+    if changes is not None and not recorder.replaced and not isinstance(changes, Changes):
+        decoding["changes"] = "by a probe, which replaced nothing"
+        warnings.warn(_REPLACED_NOTHING, stacklevel=2)
+    if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         checks["decode"] = max(
             abs(one - other) for one, other in zip(logs, decode_log_probabilities, strict=True)
         )
@@ -100,14 +115,24 @@ def replay(
         heads=ask.chosen_heads(config),
         checks=checks,
         model=dict(model or {}),
-        decoding={**(decoding or {}), "replay_precision": str(logs_TV.dtype)[6:]},
+        decoding={**decoding, "replay_precision": str(logs_TV.dtype)[6:]},
     )
+
+
+_REPLACED_NOTHING = (
+    "The probe replaced nothing: the trace is that of the unchanged model. Compare its sites and "
+    "stages with the names of a trace's arrays, and return the changed tensor."
+)
 
 
 class _Recorder:
     """The probe that keeps arrays, and checks each attention once it has seen its output.
 
-    No checks run under changes: results then no longer follow from one another.
+    An attention whose results were replaced is not checked: they no longer follow from one another.
+
+    Attributes:
+        checks: the largest differences found.
+        replaced: the sites and stages of all results that were replaced.
     """
 
     def __init__(
@@ -125,16 +150,22 @@ class _Recorder:
         self._keep = keep
         self._changes = changes
         self._dtype = dtype
+        self._change_rows = getattr(changes, "see_rows", None)
+        self.see_rows = None if self._change_rows is None else self._see_rows
         self._seen: dict[str, Tensor] = {}
         self.checks: dict[str, float] = {}
+        self.replaced: set[tuple[str, str]] = set()
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""
-        # A recurrent decoder's attention was changed row by row, before it is seen as a whole.
-        is_changed = self._model.config.is_recurrent and site.endswith(".cross")
         changed = None
-        if self._changes is not None and not is_changed:
-            changed = self._changes.see(site, stage, tensor)
+        if self._changes is not None:
+            # A copy, so that a change in place counts only if it is returned.
+            replacement = self._changes.see(site, stage, tensor.clone())
+            # A recurrent decoder's attention was changed row by row, before it is seen as a whole.
+            is_late = self._model.config.is_recurrent and site.endswith(".cross")
+            if not (is_late and stage not in ("key", "value") and self._change_rows):
+                changed = self._note_change(replacement, tensor, site, stage)
         if changed is not None:
             tensor = changed
         name = f"{site}.{stage}"
@@ -143,22 +174,35 @@ class _Recorder:
             if stage in HEAD_STAGES and self._heads is not None:
                 first = first[self._heads]
             self._keep(name, first.numpy().astype(self._dtype))
-        if self._changes is None and site in self._sites and site.endswith((".self", ".cross")):
+        if site in self._sites and site.endswith((".self", ".cross")):
             self._seen[stage] = tensor[0]
             if stage == ("context" if self._model.config.is_recurrent else "output"):
                 self._check(site)
         return changed
 
-    def see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
+    def _see_rows(self, site: str, stage: str, rows: Tensor) -> Tensor | None:
         """Change the newest row of a recurrent decoder's attention; `see` keeps the whole."""
-        see_rows = getattr(self._changes, "see_rows", None)
-        changed: Tensor | None = None if see_rows is None else see_rows(site, stage, rows)
+        assert self._change_rows is not None
+        return self._note_change(self._change_rows(site, stage, rows.clone()), rows, site, stage)
+
+    def _note_change(
+        self, replacement: Any, result: Tensor, site: str, stage: str
+    ) -> Tensor | None:
+        """Return a replacement that differs from the result, and note where it stands."""
+        if replacement is None:
+            return None
+        changed = fitted(replacement, result, site, stage)
+        if torch.equal(changed, result):
+            return None
+        self.replaced.add((site, stage))
         return changed
 
     def _check(self, site: str) -> None:
         """Compare weights with a softmax computed again, and what they bring with the result."""
         seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
         self._seen = {}
+        if any((site, stage) in self.replaced for stage in ATTENTION_STAGES):
+            return
         is_masked_HLM = seen["masked"].isneginf()
         if self._model.config.is_recurrent:
             stage = "context"

@@ -12,7 +12,7 @@ from pellucid.inside.record.data import TraceData
 from pellucid.inside.record.files import name_without_gz, read_trace, write_json, write_npz
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Trace(TraceData):
     """The record of one sentence, which can save and show itself.
 

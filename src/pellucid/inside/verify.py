@@ -56,8 +56,13 @@ def verify_cell(
         column: the position attended to.
 
     Raises:
-        InputError: the trace is of another model.
+        InputError: the trace is of another model, or of a changed one.
     """
+    if trace.decoding.get("changes"):
+        raise InputError(
+            "A weight to verify must be the model's own, but the trace was changed on the way "
+            f"({trace.decoding['changes']}). Look again without changes."
+        )
     fresh = load_bundle(bundle.folder)
     if fresh.model_hash != trace.model.get("model_hash"):
         raise InputError(

@@ -6,6 +6,7 @@ import ctypes
 import gc
 import os
 import platform
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pellucid.errors import ConfigurationError, PellucidError, fault_of_machine
+from pellucid.machine.groups import find_groups, find_quota, read_lines
 
 if TYPE_CHECKING:
     import torch
@@ -24,7 +26,10 @@ _planned: list[int] = []
 
 
 def set_threads(threads: int | None) -> int:
-    """Use this many processor threads, at most one for each processor; None keeps PyTorch's choice.
+    """Use this many processor threads, at most one for each processor.
+
+    None keeps the number that was set or planned before. Without one it is that of
+    `default_threads`, or PyTorch's own if that is lower.
 
     A process that is forked from this one uses one thread, because a fork copies none of them, and
     PyTorch would wait for those that are missing.
@@ -40,6 +45,8 @@ def set_threads(threads: int | None) -> int:
     import torch
 
     first_process = _process_with_threads()
+    if threads is None and _planned:
+        threads = _planned[0]
     if threads is not None:
         threads = _bound_threads(threads)
         if threads > 1 and os.getpid() != first_process:
@@ -62,39 +69,46 @@ def use_threads(threads: int | None) -> None:
     """
     if "torch" in sys.modules:
         set_threads(threads)
-    else:
-        plan_threads(threads)
+    elif threads is not None:
+        _planned[:] = [_bound_threads(threads)]
+    elif not _planned:
+        _planned[:] = [default_threads()]
 
 
-def plan_threads(threads: int | None) -> int:
-    """Choose the number of threads for code that needs no PyTorch, as `set_threads` does.
+def limit_threads() -> None:
+    """Limit this command, its libraries and its children to the threads of `default_threads`.
 
-    Returns:
-        The number of threads that will be used.
-
-    Raises:
-        ConfigurationError: fewer than one, or more than a thousand.
+    Works only before PyTorch is imported, because libgomp reads the environment when it loads.
     """
-    _planned[:] = [_bound_threads(threads)]
-    return _planned[0]
+    if "torch" not in sys.modules:
+        use_threads(None)
+        os.environ["OMP_NUM_THREADS"] = str(threads_in_use())
 
 
-def _bound_threads(threads: int | None) -> int:
+def default_threads(root: Path = Path("/")) -> int:
+    """Choose the number of threads that is used unless another one is asked for.
+
+    That is the least of the processors that this process may use, those whose time its control
+    groups allow (containers, batch systems), and ``OMP_NUM_THREADS``.
+
+    Args:
+        root: the folder with ``proc`` and ``sys``.
+    """
+    limits = [num_processors(), find_quota(root)]
+    # As OpenMP reads it: a list has a number for each level of nesting, and others do not count.
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    if re.fullmatch(r"\s*0*[1-9]\d{0,8}\s*(,\s*0*[1-9]\d{0,8}\s*)*", given, re.ASCII):
+        limits.append(int(given.partition(",")[0]))
+    return min(one for one in limits if one is not None)
+
+
+def _bound_threads(threads: int) -> int:
     """Check a number of threads; return it, at most one for each processor."""
-    if threads is not None and not 1 <= threads <= 1000:
+    if not 1 <= threads <= 1000:
         raise ConfigurationError(
             f"The number of threads must be between 1 and 1000, but is {threads} (--threads)."
         )
-    return min(threads or _num_processors(), _num_processors())
-
-
-def hand_over_threads() -> None:
-    """Set the planned number of threads in PyTorch, which was just imported.
-
-    Errors are those of `set_threads`.
-    """
-    if planned := _planned[:1]:
-        set_threads(planned[0])
+    return min(threads, num_processors())
 
 
 def threads_in_use() -> int:
@@ -104,21 +118,25 @@ def threads_in_use() -> int:
     """
     if planned := _planned[:1]:
         return planned[0]
-    find = getattr(sys.modules.get("torch"), "get_num_threads", _num_processors)
+    find = getattr(sys.modules.get("torch"), "get_num_threads", default_threads)
     return int(find())
 
 
 @cache
 def _process_with_threads() -> int:
-    """Return the process that set its threads first, and let its forks use one thread each."""
+    """Return the process that set its threads first, and let its forks use one thread each.
+
+    Its threads are then at most those of `default_threads`.
+    """
     import torch
 
+    torch.set_num_threads(min(torch.get_num_threads(), default_threads()))
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))
     return os.getpid()
 
 
-def _num_processors() -> int:
+def num_processors() -> int:
     """Count the processors that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
@@ -226,9 +244,11 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
         return int(torch.cuda.mem_get_info(device)[0])
     limits = []
     with suppress(OSError, ValueError, IndexError):
-        fields = dict(line.split(":", 1) for line in _lines(root / "proc/meminfo"))
+        fields = dict(line.split(":", 1) for line in read_lines(root / "proc/meminfo"))
         limits.append(1024 * int(fields["MemAvailable"].split()[0]))
-    limits += [left for group in _memory_groups(root) if (left := _left_in(group)) is not None]
+    limits += [
+        left for group in find_groups("memory", root) if (left := _left_in(group)) is not None
+    ]
     if not limits:
         with suppress(OSError, ValueError):
             limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
@@ -246,24 +266,8 @@ def reachable_memory(device: torch.device) -> int | None:
         return left + torch.cuda.memory_reserved(device)
     held = 0
     with suppress(OSError, ValueError, IndexError):
-        held = int(_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        held = int(read_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf("SC_PAGE_SIZE")
     return left + held
-
-
-def _memory_groups(root: Path) -> Iterator[Path]:
-    """List the folders of the control groups that limit the memory of this process.
-
-    A container may see its own group at the top, and may not see its name in ``/proc``.
-    """
-    with suppress(OSError, ValueError):
-        for line in _lines(root / "proc/self/cgroup"):
-            # Version 1 has a line per controller, version 2 one line that names no controllers.
-            _, controllers, name = line.split(":", 2)
-            if controllers and "memory" not in controllers.split(","):
-                continue
-            top = root / "sys/fs/cgroup" / ("memory" if controllers else "")
-            group = top / name.strip("/")
-            yield from (folder for folder in (group, *group.parents) if folder.is_relative_to(top))
 
 
 def _left_in(group: Path) -> int | None:
@@ -274,15 +278,11 @@ def _left_in(group: Path) -> int | None:
     ):
         with suppress(OSError, ValueError):
             left = int((group / limit).read_text()) - int((group / used).read_text())
-            held = dict(line.split() for line in _lines(group / "memory.stat"))
+            held = dict(line.split() for line in read_lines(group / "memory.stat"))
             # Used memory includes cached files, which the kernel drops when memory is needed.
             kinds = (f"{prefix}active_file", f"{prefix}inactive_file")
             return left + sum(int(held.get(kind, 0)) for kind in kinds)
     return None
-
-
-def _lines(path: Path) -> list[str]:
-    return path.read_text().splitlines()
 
 
 def keep_freed_memory() -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from pellucid.attention.stages import score
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
+from pellucid.machine.replacement import fitted
 from pellucid.model.site import Site
 
 
@@ -89,8 +90,10 @@ class Rows:
         computed = self._computed.setdefault(stage, [])
         computed.append(row_BH1X)
         if self._see_rows is not None:
-            changed = self._see_rows(self._site.name, stage, torch.cat(computed, dim=2))
-            row_BH1X = row_BH1X if changed is None else changed[:, :, -1:]
+            rows = torch.cat(computed, dim=2)
+            changed = self._see_rows(self._site.name, stage, rows)
+            if changed is not None:
+                row_BH1X = fitted(changed, rows, self._site.name, stage)[:, :, -1:]
         self._shown.setdefault(stage, []).append(row_BH1X)
         return row_BH1X
 

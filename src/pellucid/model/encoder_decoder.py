@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import Any, Literal
 
 import torch
@@ -11,8 +12,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from pellucid.attention.probe import Probe
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.errors import ConfigurationError, InputError
+from pellucid.machine.turns import give_way
 from pellucid.model.dropout import Dropout
 from pellucid.model.site import Site
 
@@ -42,9 +44,16 @@ def embed(
             f"but has {end}. Split it, or train with a larger model.max_{side}_length."
         )
     x_BLD = embedding(ids_BL)
-    if config.embedding_scale == "sqrt":
+    if known_option(config, "embedding_scale", ("sqrt", "none")) == "sqrt":
         x_BLD = x_BLD * math.sqrt(config.d_model)
     return site.show("embedding", site.drop_tokens(x_BLD))
+
+
+def in_turns(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+    """Number layers, giving way before each."""
+    for index, layer in enumerate(layers):
+        give_way()
+        yield index, layer
 
 
 class Output(nn.Module):
@@ -80,7 +89,7 @@ class EncoderDecoder(nn.Module, ABC):
                 "(model.source_vocabulary_size, model.target_vocabulary_size)."
             )
         self.config = config
-        if config.tied_embeddings == "all":
+        if known_option(config, "tied_embeddings", ("all", "decoder", "none")) == "all":
             self.embedding = make_embedding(config.source_vocabulary_size, config.d_model)
         else:
             self.source_embedding = make_embedding(config.source_vocabulary_size, config.d_model)

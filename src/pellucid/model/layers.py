@@ -15,7 +15,7 @@ from torch import Tensor, nn
 
 from pellucid.attention import masks, stages
 from pellucid.attention.fast import attend_fast
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.model.cache import LayerCache
 from pellucid.model.site import Site
 
@@ -41,9 +41,9 @@ class MultiHeadAttention(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.num_heads = config.num_heads
-        self.use_scale = config.scale_scores
-        self.projections = config.projections
-        d_model, bias = config.d_model, config.projection_bias
+        self.use_scale: bool = known_option(config, "scale_scores", (True, False))
+        self.projections = known_option(config, "projections", ("qkv", "qk", "none"))
+        d_model, bias = config.d_model, known_option(config, "projection_bias", (False, True))
         key_width, value_width = config.num_heads * config.d_key, config.num_heads * config.d_value
         if config.projections != "none":
             self.query = nn.Linear(d_model, key_width, bias=bias)
@@ -79,9 +79,9 @@ class MultiHeadAttention(nn.Module):
         """Attend with every head, concatenate, and project: ``output_BLD``."""
         drop = site.drop_weights
         if site.is_watched:
-            query_BHLK = site.show("query", query_BHLK)
-            key_BHMK = site.show("key", key_BHMK)
-            value_BHME = site.show("value", value_BHME)
+            query_BHLK = site.show("query", query_BHLK, is_shared=True)
+            key_BHMK = site.show("key", key_BHMK, is_shared=True)
+            value_BHME = site.show("value", value_BHME, is_shared=True)
             scores_BHLM = scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
             if self.use_scale:
                 scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])
@@ -111,7 +111,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.outer = nn.Linear(config.d_ff, config.d_model)
-        self.activation = ACTIVATIONS[config.activation]
+        self.activation = ACTIVATIONS[known_option(config, "activation", ACTIVATIONS)]
 
     def forward(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Widen, activate, narrow: ``output_BLD``."""
@@ -133,7 +133,8 @@ class AddNorm:
     """
 
     def __init__(self, config: ModelConfig) -> None:
-        self.config = config
+        self.norm_place = known_option(config, "norm", ("post", "pre", "none"))
+        self.has_residual = known_option(config, "residual", (True, False))
 
     def __call__(
         self,
@@ -147,13 +148,13 @@ class AddNorm:
         # post-norm: norm(x + sublayer(x))
         # pre-norm:  x + sublayer(norm(x))
         x_BLD = entering_BLD = site.show("input", x_BLD)
-        if self.config.norm == "pre" and norm is not None:
+        if self.norm_place == "pre" and norm is not None:
             entering_BLD = site.show("norm", norm(x_BLD))
         output_BLD = site.drop(sublayer(entering_BLD, site, *rest))
-        if self.config.residual:
+        if self.has_residual:
             output_BLD = x_BLD + output_BLD
         output_BLD = site.show("residual", output_BLD)
-        if self.config.norm == "post" and norm is not None:
+        if self.norm_place == "post" and norm is not None:
             output_BLD = site.show("norm", norm(output_BLD))
         return output_BLD
 

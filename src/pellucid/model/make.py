@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.recurrent import RecurrentModel
 from pellucid.model.transformer import Transformer
@@ -18,6 +18,6 @@ def make_model(config: ModelConfig, *, has_output_bias: bool = False) -> Encoder
     Raises:
         ConfigurationError: a vocabulary size is missing.
     """
-    if config.is_recurrent:
+    if known_option(config, "architecture", ("transformer", "recurrent")) == "recurrent":
         return RecurrentModel(config, has_output_bias=has_output_bias)
     return Transformer(config, has_output_bias=has_output_bias)

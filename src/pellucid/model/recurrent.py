@@ -36,6 +36,7 @@ from pellucid.attention.probe import Probe
 from pellucid.attention.stages import mix, weigh
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention, Rows
 from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed
@@ -111,6 +112,7 @@ class GatedCell(nn.Module):
         order = range(len(inputs))
         steps: dict[int, GatedStep] = {}
         for position in reversed(order) if is_backward else order:
+            give_way()
             step, is_token_B1 = self(inputs[position], state_BD), masks[position]
             if is_token_B1 is not None:
                 step = step._replace(state=torch.where(is_token_B1, step.state, state_BD))
@@ -224,11 +226,12 @@ class DecoderLayer(nn.Module):
         """
         cross = site.within("cross")
         key_BHMK, value_BHME = (
-            cross.show(stage, array)
+            cross.show(stage, array, is_shared=True)
             for stage, array in zip(("key", "value"), key_value, strict=True)
         )
         rows, steps, contexts = Rows(cross), [], []
         for from_input in self.cell.input(x_BTD).unbind(dim=1):
+            give_way()
             query_BH1K = rows.show("query", self.cross_attention.project_query(state_BD[:, None]))
             scores_BH1M = rows.show("scores", self.cross_attention.score(query_BH1K, key_BHMK))
             masked_BH1M = rows.show("masked", apply_mask(scores_BH1M, mask))

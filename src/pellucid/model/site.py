@@ -35,9 +35,10 @@ class Site:
         """True if the probe wants every stage of attention here."""
         return self.probe is not None and is_watched(self.probe, self.name)
 
-    def show(self, stage: str, tensor: Tensor) -> Tensor:
-        """Hand a result to the probe, if any; return the result or the probe's replacement."""
-        return show(self.probe, self.name, stage, tensor)
+    def show(self, stage: str, tensor: Tensor, *, is_shared: bool = False) -> Tensor:
+        """Hand a result to the probe, or a copy of one that something else shares; return it."""
+        is_copied = is_shared and self.probe is not None
+        return show(self.probe, self.name, stage, tensor.clone() if is_copied else tensor)
 
     def drop(self, tensor: Tensor) -> Tensor:
         """Apply dropout to a sub-layer's output, or to the input of a stack."""

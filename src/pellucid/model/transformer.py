@@ -9,11 +9,11 @@ from torch import Tensor, nn
 from pellucid.attention.masks import causal_mask, padding_mask
 from pellucid.attention.positions import position_rows
 from pellucid.attention.probe import Probe
-from pellucid.config import ModelConfig
+from pellucid.config import ModelConfig, known_option
 from pellucid.errors import InputError
 from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
-from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, make_embedding
+from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, in_turns, make_embedding
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.site import Site
 
@@ -49,17 +49,17 @@ class Stack(nn.Module):
         x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
         positions_LD = self.positions_of(offset, end, like=x_BLD)
         if positions_LD is not None:
-            x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD))
+            x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD), is_shared=True)
         # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 
     def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
-        kind = self.config.positions
-        if kind == "none":
+        if self.config.positions == "none":
             return None
-        if kind == "learned":
+        if self.config.positions == "learned":
             return self.positions.weight[start:end]
+        kind = known_option(self.config, "positions", ("sinusoidal", "sinusoidal_halves"))
         halves = kind == "sinusoidal_halves"
         return position_rows(start, end, like=like, halves=halves, max_length=self.max_length)
 
@@ -108,7 +108,7 @@ class Transformer(EncoderDecoder):
         site = Site("encoder", probe, dropout)
         x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
-        for index, layer in enumerate(self.encoder.layers):
+        for index, layer in in_turns(self.encoder.layers):
             x_BSD = layer(x_BSD, mask, site.within(index))
         return self.encoder.leave(x_BSD, site)
 
@@ -142,7 +142,7 @@ class Transformer(EncoderDecoder):
         x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         self_mask = self._self_mask(x_BTD, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
-        for index, layer in enumerate(self.decoder.layers):
+        for index, layer in in_turns(self.decoder.layers):
             past = None if cache is None else cache.layers[index]
             x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, past, site.within(index))
         return self.decoder.leave(x_BTD, site)
@@ -151,7 +151,8 @@ class Transformer(EncoderDecoder):
         """Combine look-ahead mask and padding; None if every row may see everything."""
         length = x_BTD.shape[1]
         mask = None if is_token_BT is None else padding_mask(is_token_BT)
-        if not self.config.look_ahead_mask or length == 1:  # The newest row may see all before it.
+        is_hidden = known_option(self.config, "look_ahead_mask", (True, False))
+        if not is_hidden or length == 1:  # The newest row may see all before it.
             return mask
         look_ahead_11LM = causal_mask(length, offset + length, device=x_BTD.device)
         return look_ahead_11LM if mask is None else mask & look_ahead_11LM

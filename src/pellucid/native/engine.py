@@ -2,27 +2,23 @@
 
 from __future__ import annotations
 
-import _thread
 import ctypes
 import os
 import threading
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from itertools import accumulate, chain
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 import numpy as np
 
-from pellucid.config import DecodingConfig, ModelConfig, Precision
+from pellucid.config import ModelConfig, Precision
 from pellucid.errors import InputError
-from pellucid.native.layout import NO_MEMORY, Job, address_of
+from pellucid.machine.turns import give_way
+from pellucid.native.call import Call, Ended, LengthLimits, SearchOptions
+from pellucid.native.layout import NO_MEMORY
 from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
 from pellucid.native.weights import Weights, pack
-
-STOPPING = {"safe": 0, "heuristic": 1, "never": 2}
 
 MOST_ROWS = 64
 """Rows that a thread computes at once."""
@@ -38,36 +34,8 @@ SHARED_BYTES = 3 * 2**20
 
 BYTES_OF_WEIGHT = {"float32": 4, "bfloat16": 2, "int8": 1}
 
-FEW_REQUESTS = 4
-"""Requests that are answered without a way to interrupt them: they take a moment."""
-
-
-class Ended(NamedTuple):
-    """A hypothesis: its tokens, their log-probabilities, and its score."""
-
-    ids: tuple[int, ...]
-    logs: tuple[float, ...]
-    is_finished: bool
-    score: float
-
-
-@dataclass(frozen=True)
-class LengthLimits:
-    """What one translation may be: its greatest and least length, and how it begins."""
-
-    max_length: int
-    min_length: int = 0
-    prefix_ids: tuple[int, ...] = ()
-
-
-@dataclass(frozen=True)
-class SearchOptions:
-    """How to search: the options, the ids with a meaning, and those that no translation holds."""
-
-    config: DecodingConfig
-    start_id: int
-    eos_id: int
-    never: tuple[int, ...] = ()
+SHORT_WORK = 200_000_000
+"""Multiplications of a call without a way to interrupt it: it takes a tenth of a second at most."""
 
 
 class NativeEngine:
@@ -114,7 +82,8 @@ class NativeEngine:
     ) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Search for translations, or draw them; the answers are in the order of the sources.
 
-        Calls from several threads take turns in C, each with all of its threads.
+        Calls from several threads take turns in C, each with all of its threads; one that gives
+        way lets others in.
 
         Args:
             sources: token ids, ``</s>`` included.
@@ -132,13 +101,14 @@ class NativeEngine:
         Raises:
             InputError: an id is not in the vocabulary, or a length is out of range.
             MemoryError: there is too little memory.
+            StoppedError: no caller waits for it.
         """
         if not sources:
             return []
         self._check(sources, limits, search)
         # The longest first, so that no long sentence is left for the end.
         order = sorted(range(len(sources)), key=lambda index: -len(sources[index]))
-        call = _Call([sources[i] for i in order], [limits[i] for i in order], search)
+        call = Call([sources[i] for i in order], [limits[i] for i in order], search)
         if search.config.sample:
             call.draw([uniforms[i] for i in order])
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
@@ -152,11 +122,20 @@ class NativeEngine:
                 and self._step_bytes() >= SHARED_BYTES
                 and has_free_cores(threads)
             )
-            status = call.run(self._library)
+            work = sum(limit.max_length for limit in limits) * search.config.beam
+            is_short = work * self._packed.num_weights < SHORT_WORK
+            status = call.run(self._library, self._let_others_in, is_short=is_short)
         if status == NO_MEMORY:
             raise MemoryError
         answers = dict(zip(order, call.answers(), strict=True))
         return [answers[index] for index in range(len(sources))]
+
+    def _let_others_in(self) -> None:
+        self._is_computing.release()
+        try:
+            give_way()
+        finally:
+            self._is_computing.acquire()
 
     def _fitting(self, sources: Sequence[Sequence[int]], search: SearchOptions) -> int:
         """Count the sentences whose keys and values stay in a core's share of the cache.
@@ -251,185 +230,3 @@ def _check_ids(side: str, ids: Sequence[int], size: int) -> None:
             f"The ids of a {side} must be from 0 to {size - 1}, but one is {wrong}. Take them "
             "from this model's vocabulary."
         )
-
-
-class _Call:
-    """One call of the engine: its arguments, and the arrays for its results."""
-
-    def __init__(
-        self,
-        sources: Sequence[Sequence[int]],
-        limits: Sequence[LengthLimits],
-        search: SearchOptions,
-    ) -> None:
-        config = search.config
-        count, best = len(sources), min(config.n_best, config.beam)
-        self.longest_source = max(map(len, sources))
-        self.longest_limit = max(limit.max_length for limit in limits)
-        limit_R = [limit.max_length for limit in limits]
-        starts_R = _starts([best * limit for limit in limit_R])
-        prefixes = [limit.prefix_ids for limit in limits]
-        never = sorted(set(search.never))
-        self._limit_R, self._starts_R = limit_R, starts_R
-        self._scores = np.empty(count * best, np.float64)
-        self._ids = np.empty(starts_R[-1], np.int32)
-        self._logs = np.empty(starts_R[-1], np.float32)
-        penalties = length_penalties(config.length_penalty, config.alpha, self.longest_limit)
-        self._numbers, number_places = _gather(
-            np.int64,
-            source_starts=_starts(map(len, sources)),
-            limits=limit_R,
-            min_lengths=[limit.min_length for limit in limits],
-            prefix_starts=_starts(map(len, prefixes)),
-            result_starts=starts_R,
-        )
-        nothing = [0] * (count * best)
-        self._integers, self._places = _gather(
-            np.int32,
-            stop=[0],
-            counts=nothing[:count],
-            lengths=nothing,
-            finished=nothing,
-            never=never,
-            source_ids=list(chain.from_iterable(sources)),
-            prefix_ids=list(chain.from_iterable(prefixes)),
-        )
-        arrays = (self._numbers, self._integers, penalties, self._scores, self._ids, self._logs)
-        numbers, integers, penalty, score, ids, logs = map(address_of, arrays)
-        of_numbers = {name: numbers + 8 * place for name, place in number_places.items()}
-        of_integers = {name: integers + 4 * place for name, place in self._places.items()}
-        self.job = Job(
-            num_requests=count,
-            num_never=len(never),
-            start_id=search.start_id,
-            eos_id=search.eos_id,
-            width=config.beam,
-            num_best=best,
-            stopping=STOPPING[config.stopping],
-            temperature=config.temperature,
-            top_p=config.top_p,
-            epsilon=config.epsilon,
-            top_k=min(config.top_k, 2**31),
-            longest_source=self.longest_source,
-            longest_limit=self.longest_limit,
-            penalties=penalty,
-            scores=score,
-            ids=ids,
-            logs=logs,
-            **of_numbers,
-            **of_integers,
-        )
-
-    def draw(self, uniforms: Sequence[np.ndarray]) -> None:
-        """Draw tokens with these numbers instead of searching for the best."""
-        for numbers, limit in zip(uniforms, self._limit_R, strict=True):
-            if numbers.shape != (limit,) or not ((numbers >= 0) & (numbers < 1)).all():
-                raise InputError(
-                    f"A sample of at most {limit} tokens needs as many numbers in [0, 1), but got "
-                    f"an array of the shape {numbers.shape}, or others."
-                )
-        self._uniforms = np.concatenate(uniforms).astype(np.float64, copy=False)
-        self.job.uniforms = address_of(self._uniforms)
-
-    def run(self, library: ctypes.CDLL) -> int:
-        """Call the engine and return its status; an interruption ends it early.
-
-        While the main thread of Python is in C it takes no signals. So a long call runs
-        in another thread, for which the main one waits.
-        """
-        is_main = threading.current_thread() is threading.main_thread()
-        if self.job.num_requests <= FEW_REQUESTS or not is_main:
-            return int(library.translate(ctypes.byref(self.job)))
-        status = [NO_MEMORY]
-        done = threading.Event()
-
-        def work() -> None:
-            try:
-                status[0] = library.translate(ctypes.byref(self.job))
-            finally:
-                done.set()
-
-        interruption: BaseException | None = None
-        try:
-            _thread.start_new_thread(work, ())
-        except RuntimeError:  # The system has no more threads.
-            work()
-        except BaseException as error:
-            interruption = error
-            self._integers[self._places["stop"]] = 1
-        while not done.is_set():  # C writes into arrays of this object, so it must end first.
-            try:
-                done.wait()
-            except BaseException as error:
-                interruption = error
-                self._integers[self._places["stop"]] = 1
-        if interruption is not None:
-            raise interruption
-        return status[0]
-
-    def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
-        """Read the results."""
-        count, best = len(self._limit_R), len(self._scores) // len(self._limit_R)
-        counts_R, lengths, finished = (
-            self._integers[at : at + size].tolist()
-            for at, size in (
-                (self._places["counts"], count),
-                (self._places["lengths"], count * best),
-                (self._places["finished"], count * best),
-            )
-        )
-        scores = self._scores.tolist()
-        found: list[tuple[Ended, ...] | Literal["overflowed"]] = []
-        for row, (number, limit) in enumerate(zip(counts_R, self._limit_R, strict=True)):
-            ended = []
-            for rank in range(number):
-                place = row * best + rank
-                start = self._starts_R[row] + rank * limit
-                end = start + lengths[place]
-                ids, logs = self._ids[start:end].tolist(), self._logs[start:end].tolist()
-                ended.append(Ended(tuple(ids), tuple(logs), bool(finished[place]), scores[place]))
-            found.append("overflowed" if number < 0 else tuple(ended))
-        return found
-
-
-def _starts(sizes: Iterable[int]) -> list[int]:
-    """Find where each of some stretches starts, and where the last ends."""
-    return [0, *accumulate(sizes)]
-
-
-def _gather(dtype: Any, **lists: Sequence[int]) -> tuple[np.ndarray, dict[str, int]]:
-    """Put lists of numbers into one array; return it, and the place where each list starts.
-
-    A call has many short lists: one array for all of a type takes a fraction of the time.
-    """
-    array = np.array(list(chain.from_iterable(lists.values())), dtype)
-    return array, dict(zip(lists, _starts(map(len, lists.values())), strict=False))
-
-
-@lru_cache(maxsize=64)
-def length_penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
-    r"""Compute the divisors of log-probabilities, so that short hypotheses do not always win.
-
-    The score of a hypothesis of length Y, ``</s>`` included, is $s(Y) = \log P / lp(Y)$.
-    ``gnmt``: $lp(Y) = ((5 + Y) / 6)^α$; ``average``: $lp(Y) = Y^α$; ``none``: 1. None of them
-    falls with the length, and log-probabilities only fall as tokens are added. So no continuation
-    of a hypothesis can score better than its log-probability so far at its maximum length, and
-    stopping by that bound is safe.
-
-    Returns:
-        ``float64`` for the lengths from 0 to the longest; it must not be written into.
-
-    Source:
-        Wu et al. 2016, "Google's Neural Machine Translation System", equation 14, without the
-        coverage penalty.
-    """
-    length_T = np.arange(longest + 1, dtype=np.float64)
-    if kind == "none":
-        length_T = np.ones_like(length_T)
-    elif kind == "gnmt":
-        length_T = (5 + length_T) / 6
-    else:
-        length_T = np.maximum(length_T, 1)  # no division by 0 in an empty slot
-    with np.errstate(over="ignore"):  # Divided by infinity, a score is 0.
-        penalties_T: np.ndarray = length_T**alpha
-    return penalties_T

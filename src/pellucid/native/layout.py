@@ -14,6 +14,9 @@ import numpy as np
 DONE, NO_MEMORY, STOPPED, WRONG = range(4)
 """What a call returns, as in model.h."""
 
+TurnFunction = ctypes.CFUNCTYPE(None)
+"""The function that a job calls now and then, in the thread that called C."""
+
 _TYPES: dict[str, Any] = {
     "pointer": ctypes.c_void_p,
     "integer": ctypes.c_int64,
@@ -120,7 +123,7 @@ class Job(ctypes.Structure):
         number temperature top_p epsilon
         integer top_k
         integer slots threads shares_products longest_source longest_limit
-        pointer stop counts lengths finished scores result_starts ids logs
+        pointer stop turn counts lengths finished scores result_starts ids logs
         """
     )
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.native.layout import NO_MEMORY, WRONG, Encoding, address_of, flatten
 from pellucid.native.weights import Packed
 
@@ -22,11 +23,13 @@ class Encoded:
     """Sentences whose keys and values of all decoder layers are computed.
 
     Attributes:
+        packed: the model.
         lengths: tokens of each.
         memories: the keys and values of all sentences.
         offsets: the place of each sentence's first, and the end of the last.
     """
 
+    packed: Packed
     lengths: tuple[int, ...]
     memories: np.ndarray
     offsets: np.ndarray
@@ -57,7 +60,7 @@ def encode(
         offsets=address_of(offsets),
     )
     _check(library.encode_sentences(ctypes.byref(encoding)))
-    return Encoded(lengths, memories, offsets)
+    return Encoded(packed, lengths, memories, offsets)
 
 
 class Session:
@@ -83,6 +86,7 @@ class Session:
         self._close = weakref.finalize(self, library.close_session, self._session)
         self._length_B = np.zeros(sentences, np.int64)
         self._is_filled_B = np.zeros(sentences, bool)
+        self._is_whole_BW = np.zeros((sentences, width), bool)  # Every step computed its part.
         size = packed.config.target_vocabulary_size
         self._logits_AV = np.empty((sentences * width, size), np.float32)
 
@@ -90,8 +94,11 @@ class Session:
         """Start some of the encoded sentences in slots, whose sentences are replaced.
 
         Raises:
+            InputError: another model encoded them.
             MemoryError: there is too little memory.
         """
+        if encoded.packed is not self._packed:
+            raise InputError("Sentences must be encoded by the model of the session.")
         for slot, index in zip(slots, chosen, strict=True):
             start, end = encoded.offsets[index : index + 2]
             memory = encoded.memories[start:end]
@@ -104,6 +111,7 @@ class Session:
                 )
             )
             self._length_B[slot], self._is_filled_B[slot] = 0, True
+            self._is_whole_BW[slot] = True
 
     def retire(self, slots: Sequence[int]) -> None:
         """Empty slots, so that nothing is computed for them."""
@@ -120,6 +128,7 @@ class Session:
         pointer = ctypes.c_void_p(address_of(kept_B))
         self._library.keep_slots(self._session, pointer, ctypes.c_int64(len(kept_B)))
         self._length_B, self._is_filled_B = self._length_B[kept_B], self._is_filled_B[kept_B]
+        self._is_whole_BW = self._is_whole_BW[kept_B]
         self._logits_AV = self._logits_AV[: len(kept_B) * self._width]
 
     def reorder(self, parents_BW: np.ndarray) -> None:
@@ -133,6 +142,8 @@ class Session:
             raise InputError(f"Parents must fill the slots, but have the shape {parents_BW.shape}.")
         pointer = ctypes.c_void_p(address_of(parents_BW))
         _check(self._library.reorder_slots(self._session, pointer))
+        is_whole_BW = np.take_along_axis(self._is_whole_BW, parents_BW % self._width, axis=1)
+        self._is_whole_BW = np.where(self._is_filled_B[:, None], is_whole_BW, False)
 
     def step(
         self, newest_A: np.ndarray, is_needed_A: np.ndarray | None = None, *, threads: int
@@ -149,16 +160,25 @@ class Session:
             not needed or in empty slots have zeros.
 
         Raises:
-            InputError: a token is not in the vocabulary, or a sentence is longer than the model
-                allows.
+            InputError: a token is not in the vocabulary, a sentence is longer than the model
+                allows, or an earlier step left out what a row continues.
             MemoryError: there is too little memory.
         """
+        give_way()
         newest_A = np.ascontiguousarray(newest_A, np.int64)
         if is_needed_A is not None:
             is_needed_A = np.ascontiguousarray(is_needed_A, bool)
         for one in (newest_A, is_needed_A):
             if one is not None and one.shape != (len(self._logits_AV),):
                 raise InputError(f"Tokens must fill the rows, but have the shape {one.shape}.")
+        needed_BW = np.repeat(self._is_filled_B[:, None], self._width, axis=1)
+        if is_needed_A is not None:
+            needed_BW &= is_needed_A.reshape(needed_BW.shape)
+        if (needed_BW & ~self._is_whole_BW).any():
+            raise InputError(
+                "A step continues a row that an earlier step left out. Mark a row as needed as "
+                "long as anything continues it."
+            )
         longest = int(self._length_B.max(initial=0, where=self._is_filled_B)) + 1
         config = self._packed.config
         if config.positions == "learned" and longest > config.max_target_length:
@@ -178,6 +198,7 @@ class Session:
             )
         )
         self._length_B += 1
+        self._is_whole_BW &= needed_BW
         return self._logits_AV
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import mmap
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,11 +10,17 @@ from typing import Any
 import numpy as np
 
 from pellucid.config import BundleConfig
+from pellucid.config.parsing import read_json_text
 from pellucid.native.loading import find_library
 from pellucid.native.quantization import SCALE, is_quantizable, is_quantized
 from pellucid.native.weights import StoredWeights, find_obstacle, find_wrong_shape
 
 TYPES: dict[str, type] = {"F32": np.float32, "BF16": np.uint16, "I8": np.int8}
+_LONGEST_HEADER = 100_000_000
+"""The bound of the library safetensors."""
+
+_FAULTS = (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError)
+"""Errors of reading a file in which a stranger may have written anything."""
 
 
 def read_stored(path: Path, config: BundleConfig) -> StoredWeights | None:
@@ -36,7 +41,7 @@ def read_stored(path: Path, config: BundleConfig) -> StoredWeights | None:
         return None
     try:
         weights = _read(path)
-    except (OSError, ValueError, KeyError, TypeError):  # PyTorch's loading says what is wrong.
+    except _FAULTS:  # PyTorch's loading says what is wrong.
         return None
     if find_wrong_shape(config.model, weights) is not None:
         return None
@@ -58,8 +63,13 @@ def _read(path: Path) -> StoredWeights:
     with path.open("rb") as file:
         memory = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     start = 8 + int.from_bytes(memory[:8], "little")
-    header: dict[str, Any] = json.loads(memory[8:start])
+    if start > _LONGEST_HEADER:
+        raise ValueError("the header is too long")
+    header: dict[str, Any] = read_json_text(memory[8:start])
     header.pop("__metadata__", None)
+    offsets = [entry["data_offsets"] for entry in header.values()]
+    if start + sum(end - first for first, end in offsets) != len(memory):
+        raise ValueError("some bytes belong to no tensor, or to several")
     found = {name: _view(memory, start, entry) for name, entry in header.items()}
     return StoredWeights(found, memory)
 

@@ -12,10 +12,12 @@ import mmap
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from pellucid.config import ModelConfig, Precision
+from pellucid.config.model import AS_FIRST_BUILT, explain_unlisted
 from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
 from pellucid.native.quantization import SCALE, quantize_rows, to_bfloat16
 
@@ -28,6 +30,9 @@ PRECISIONS: dict[Precision, int] = {"float32": 0, "bfloat16": 1, "int8": 2}
 NORM_PLACES = {"none": 0, "pre": 1, "post": 2}
 ACTIVATIONS = {"relu": 0, "gelu": 1, "swish": 2}
 
+ACCEPTED = {**AS_FIRST_BUILT, "norm": tuple(NORM_PLACES), "activation": tuple(ACTIVATIONS)}
+"""The values of a model's options that the engine computes."""
+
 LONGEST_EXACT_SUM = 2**31 // 127**2 // 256 * 128
 """Inputs of a product whose sum of bytes fits 32 bits, also with the offset."""
 
@@ -37,15 +42,15 @@ OFFSET = 64
 
 def find_obstacle(config: ModelConfig, precision: Precision) -> str | None:
     """Say why the engine cannot compute with a model; None if it can."""
-    if config.is_recurrent:
-        return "the model is recurrent"
+    if (reason := explain_unlisted(config, ACCEPTED)) is not None:
+        return reason
     widest = max(config.d_model, config.d_ff, config.num_heads * config.d_value)
     if precision == "int8" and widest > LONGEST_EXACT_SUM:
         return f"int8 needs products of at most {LONGEST_EXACT_SUM} inputs"
     return None
 
 
-def find_wrong_shape(config: ModelConfig, weights: Weights) -> str | None:
+def find_wrong_shape(config: ModelConfig, weights: Mapping[str, Any]) -> str | None:
     """Name a weight that is missing, or has another shape than the configuration says."""
     expected = dict(_shapes(config))
     if "output.bias" in weights:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from importlib import import_module
 from typing import Any
+
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from pellucid.serve.answers.bodies import make_schemas
 from pellucid.serve.compat.routes import compat_operations
@@ -51,11 +54,35 @@ class Service:
             *page_operations(parts, lessons),
             *compat_operations(parts),
         ]
-        self.app = Gate(self.operations, settings, self.scheduler, self.metrics)
+        self._gate = Gate(self.operations, settings, self.scheduler, self.metrics)
+        self._has_started = False
+
+    @property
+    def app(self) -> ASGIApp:
+        """The service as an ASGI application, which any server may run or mount under a path."""
+        return self
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, or start and end with the server."""
+        if scope["type"] == "lifespan":
+            await receive()
+            self.start()
+            await send({"type": "lifespan.startup.complete"})
+            await receive()
+            await asyncio.to_thread(self.stop)
+            await send({"type": "lifespan.shutdown.complete"})
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            self.start()  # An application that is mounted hears of no lifespan.
+            await self._gate(scope, receive, send)
 
     def start(self) -> None:
-        """Start to compute, first what every request needs."""
-        self.scheduler.start(self._warm_up)
+        """Start to compute unless that has been done, first what every request needs."""
+        if not self._has_started:
+            self._has_started = True
+            self.scheduler.start(self._warm_up)
 
     def _warm_up(self) -> None:
         """Do once what would hold up the first requests, and import what the event loop would."""
@@ -67,7 +94,7 @@ class Service:
 
     def drain(self) -> None:
         """Say that the server is ending, so that nothing new is sent to it."""
-        self.app.is_draining = True
+        self._gate.is_draining = True
 
     def stop(self) -> None:
         """Finish what waits, and stop computing."""

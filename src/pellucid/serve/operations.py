@@ -22,11 +22,14 @@ from pellucid.errors import shorten
 from pellucid.serve.answers.bodies import ProblemAnswer
 from pellucid.serve.answers.responses import PROBLEMS, Problem
 
-DOOR = (403, 408, 413, 421)
+DOOR = (400, 403, 408, 413, 421, 431)
 """Refusals of every route."""
 
 WORK = (429, 500, 503, 504)
 """Refusals of a route that computes."""
+
+BASE = "pellucid.base"
+"""The key of a request's scope that holds the address under which its client sees the server."""
 
 _MEDIA = re.compile(r"application/([\w.-]+\+)?json", re.IGNORECASE)
 _JSON = "application/json"

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TypeVar
 
 from pellucid.serve.models import Models
@@ -31,11 +29,8 @@ class Parts:
     settings: Settings
     scheduler: Scheduler
     metrics: Metrics
-    # One thread: each one more that runs Python takes its share of the event loop's time.
-    _aside: ThreadPoolExecutor = field(
-        default_factory=lambda: ThreadPoolExecutor(1, "pellucid-aside"), repr=False
-    )
 
     async def aside(self, work: Callable[[], Result]) -> Result:
-        """Do some work that needs no model, next to what is computed."""
-        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+        """Do some work that needs no model, in turns with what is computed."""
+        result: Result = await self.scheduler.call(work)
+        return result

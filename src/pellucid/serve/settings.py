@@ -6,17 +6,18 @@ import hashlib
 import hmac
 import re
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from ipaddress import ip_address
+from ipaddress import ip_address, ip_network
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 
 from pellucid.config.base import Strict
 from pellucid.errors import DataError, InputError, OutputError, not_readable, not_writable
 
-_LINE = re.compile(r"([0-9a-f]{64})(?:\s+.*)?\Z")
+_LINE = re.compile(r"([0-9a-f]{64})(?:\s+(?!.*[0-9a-f]{64}).*)?\Z")
 
 
 class Limits(Strict):
@@ -59,7 +60,8 @@ class Limits(Strict):
 
     # What waits
     queue_tokens: int = Field(default=200_000, ge=1, le=10**9)
-    """Source tokens that may wait; with more, requests are refused with 429."""
+    """Positions that may wait, as the work of requests is estimated: tokens times hypotheses. With
+    more, requests are refused with 429, and one that is more with 413."""
     queue_requests: int = Field(default=1000, ge=1, le=10**6)
     """Requests that may wait; with more, they are refused with 429."""
     batch_tokens: int = Field(default=4096, ge=1, le=10**7)
@@ -106,8 +108,9 @@ class Keys:
             if match is None:
                 # The line may be a key that was pasted by mistake, so it is not shown.
                 raise DataError(
-                    f"A line of a key file must begin with the SHA-256 of a key, but line {number} "
-                    f"of {path} does not. Make keys with pellucid serve --new-key."
+                    f"A line of a key file must begin with the SHA-256 of a key and hold no other, "
+                    f"but line {number} of {path} does not. Make keys with pellucid serve "
+                    "--new-key."
                 )
             hashes.append(bytes.fromhex(match[1]))
         if not hashes:
@@ -137,6 +140,12 @@ class Settings:
         allowed_hosts: further names by which clients may address the server.
         allowed_origins: origins of web pages that may use the server.
         keys_in_query: True to accept a key in a query string, which proxies may log.
+        path_prefix: the path under which a proxy serves this server, such as ``/mt``.
+        trusted_proxies: addresses and networks of proxies whose ``X-Forwarded`` headers count;
+            ``unix`` for those that connect through a Unix socket.
+
+    Raises:
+        InputError: the prefix or an address is not one.
     """
 
     host: str = "127.0.0.1"
@@ -146,6 +155,34 @@ class Settings:
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
     keys_in_query: bool = False
+    path_prefix: str = ""
+    trusted_proxies: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.path_prefix and not is_prefix(self.path_prefix):
+            raise InputError(
+                "The path prefix must be a path such as /mt, without a slash at its end, but is "
+                f"{self.path_prefix!r}. Change --path-prefix."
+            )
+        for one in self.trusted_proxies:
+            try:
+                _ = one == "unix" or ip_network(one)
+            except ValueError:
+                raise InputError(
+                    "A trusted proxy must be an address, a network such as 10.0.0.0/8, or unix, "
+                    f"but is {one!r}. Change --trust-proxy."
+                ) from None
+
+    def trusts(self, client: Sequence[Any] | None) -> bool:
+        """Tell whether the headers of a proxy count; one without an address uses a Unix socket."""
+        if not self.trusted_proxies or client is None:
+            return client is None and "unix" in self.trusted_proxies
+        try:
+            address = ip_address(str(client[0]).partition("%")[0])
+        except ValueError:
+            return False
+        address = getattr(address, "ipv4_mapped", None) or address
+        return any(address in ip_network(one) for one in self.trusted_proxies if one != "unix")
 
     def check_public(self, *, is_public: bool) -> None:
         """Refuse to serve other machines without a key, unless that is wanted explicitly.
@@ -174,6 +211,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def is_prefix(path: str) -> bool:
+    """Tell whether a text is a path that addresses may begin with."""
+    return re.fullmatch(r"(/[\w.~-]+)+", path, re.ASCII) is not None
+
+
 def key_of(authorization: str | None) -> str | None:
     """Take the key out of an ``Authorization: Bearer KEY`` header."""
     scheme, _, key = (authorization or "").partition(" ")
@@ -191,8 +233,9 @@ def make_key(path: Path, name: str) -> str:
     line = f"{hash_key(key).hex()}  {' '.join(name.split()) or '-'}\n"
     try:
         path.touch(mode=0o600)
+        is_cut = path.read_bytes()[-1:] not in (b"", b"\n")
         with path.open("a", encoding="utf-8") as file:
-            file.write(line)
+            file.write("\n" * is_cut + line)
     except OSError as error:
         fault: OutputError = not_writable(error, path)
         raise fault from None

@@ -6,6 +6,7 @@ from rich.console import Console
 from rich.text import Text
 
 from pellucid.errors import make_printable
+from pellucid.terminal.text import styled_output
 
 _NARROWEST = 24
 
@@ -18,7 +19,7 @@ class Printer:
     """
 
     def __init__(self, widest: int | None = None) -> None:
-        self._console = Console(highlight=False, soft_wrap=True)
+        self._console = Console(file=styled_output(), highlight=False, soft_wrap=True)
         width = max(self._console.width, _NARROWEST)
         self.width = width if widest is None else min(width, widest)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import io
 import sys
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
+from typing import Any, TextIO
 
 _HARMLESS = frozenset("\n\t\u200c\u200d")
 """Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
@@ -88,14 +88,44 @@ def _shown(letter: str) -> str:
     return ascii(letter)[1:-1]
 
 
-class TerminalOutput(io.TextIOBase):
-    """Standard output on a terminal, which control characters must not steer: they are shown."""
+class TerminalOutput:
+    """Standard output on a terminal, which control characters must not steer: they are shown.
+
+    Args:
+        styled: the terminal itself, for texts whose styles are control characters.
+    """
+
+    def __init__(self, styled: TextIO) -> None:
+        self.styled = styled
 
     def write(self, text: str) -> int:
         """Write a text."""
-        sys.stdout.write(show_controls(text))
-        return len(text)
+        return self.styled.write(show_controls(text))
 
-    def flush(self) -> None:
-        """Send what was written."""
-        sys.stdout.flush()
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.styled, name)
+
+
+def styled_output() -> TextIO:
+    """Return standard output for texts with styles, whose control characters are shown already."""
+    found: TextIO = getattr(sys.stdout, "styled", sys.stdout)
+    return found
+
+
+_IN_ASCII = str.maketrans("→▁…·÷√Σαᵢⱼ–−“”‘’␛", ">_~*/v+aij--\"\"''^")
+
+
+def replace_letters(error: UnicodeError) -> tuple[str, int]:
+    """Replace what an encoding lacks, one letter for one: as an error handler of `codecs`.
+
+    A letter loses its accents, a sign becomes a similar one, and others a question mark. Half of
+    a surrogate pair becomes an escape.
+    """
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    shown = []
+    for letter in error.object[error.start : error.end].translate(_IN_ASCII):
+        plain = unicodedata.normalize("NFKD", letter)[0]
+        is_half = "\ud800" <= letter <= "\udfff"
+        shown.append(ascii(letter)[1:-1] if is_half else plain if plain.isascii() else "?")
+    return "".join(shown), error.end

@@ -20,6 +20,9 @@ from pellucid.errors import DataError
 from pellucid.text.letters import combining_marks, is_unspaced
 from pellucid.text.token_words import split_pieces
 
+MOST_COMPARED = 2000
+"""Letters of a line that are compared in full with those of its parts."""
+
 # Entities of the Moses tokenizer, and names of brackets in treebanks.
 _ENTITIES: Mapping[str, str] = {
     "&apos;": "'",
@@ -102,7 +105,9 @@ def parts_of_words(words: Sequence[str], parts: Sequence[str]) -> list[list[tupl
     if spelled == found:
         owner_of = dict(zip(places, owners, strict=True))
     else:
-        matcher = SequenceMatcher(None, spelled, found, autojunk=False)
+        # A full comparison of letters that repeat takes the square of their number.
+        is_long = len(spelled) > MOST_COMPARED
+        matcher = SequenceMatcher(None, spelled, found, autojunk=is_long)
         for block in matcher.get_matching_blocks():
             for offset in range(block.size):
                 owner_of.setdefault(places[block.b + offset], owners[block.a + offset])

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, final
 
 import numpy as np
 
 from pellucid.text.learned import byte_or_unknown_ids
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
-from pellucid.text.tokenizers.words import without_joiner, word_cutter
+from pellucid.text.tokenizers.words import JOINER, without_joiner, word_cutter
 
 Side = Literal["source", "target"]
 
@@ -140,15 +142,21 @@ _STEM = 4
 def unknown_words(tokenizer: Tokenizer, text: str) -> tuple[str, ...]:
     """List the words of a source text that a vocabulary of whole words lacks, in their order.
 
-    A model of subwords cuts every word into pieces that it knows: the list is empty.
+    A word that is known, but not joined to the sign before it, is listed with that sign:
+    ``"pizza`` in ``The "pizza" is good.`` A model of subwords cuts every word into pieces that it
+    knows: the list is empty.
     """
     if tokenizer.config.kind != "words":
         return ()
     known = _known(tokenizer)
     text = tokenizer.normalized(text)
     cut = word_cutter(tokenizer.config)
-    unknown = [without_joiner(token) for token in cut(text) if token not in known]
-    return tuple(dict.fromkeys(word for word in unknown if word.strip()))
+    unknown = []
+    for before, token in pairwise(["", *cut(text)]):
+        if token not in known:
+            word = without_joiner(token)
+            unknown.append(without_joiner(before) + word if word in known else word)
+    return tuple(dict.fromkeys(word.strip() for word in unknown if word.strip()))
 
 
 def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
@@ -165,6 +173,7 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
         Three words at most, the closest first.
     """
     lowered = word.lower()
+    begins_upper = word[0].isupper() and (len(word) == 1 or not word.isupper())
     scores: dict[str, tuple[float, str]] = {}
     for other in vocabulary:
         near = other.lower()
@@ -180,21 +189,50 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
                 continue
             score = 1.5 + distance
         # Of two spellings that differ in capitals, the one written like the word is closer.
-        score += 0.05 * (other[0].isupper() != word[0].isupper())
+        score += 0.05 * (other[0].isupper() != begins_upper)
         if near not in scores or (score, other) < scores[near]:
             scores[near] = score, other
     return [other for _, other in sorted(scores.values())[:_MOST_CLOSE]]
 
 
-def say_unknown_words(words: Sequence[str], tokenizer: Tokenizer) -> str:
-    """Word what the vocabulary lacks: *"kitten" (close: "bitten"), "zebra" (nothing close)*."""
-    vocabulary = sorted({without_joiner(token) for token in _known(tokenizer)})
+def say_unknown_words(
+    words: Sequence[str], tokenizer: Tokenizer, *, most: int | None = None
+) -> str:
+    """Word what the vocabulary lacks: *"kitten" (close: "bitten"), "zebra" (nothing close)*.
+
+    Args:
+        words: from `unknown_words`.
+        tokenizer: has the vocabulary.
+        most: the most words to name; the others are counted.
+    """
+    known = _known(tokenizer)
+    vocabulary = sorted({without_joiner(token) for token in known})
     said = []
-    for word in words:
-        close = close_words(word, vocabulary)
-        near = ", ".join(f'"{other}"' for other in close)
-        said.append(f'"{word}" ({f"close: {near}" if near else "nothing close"})')
-    return ", ".join(said)
+    for word in words[:most]:
+        mark = "'" if '"' in word else '"'
+        said.append(f"{mark}{word}{mark} ({_say_close(word, known, vocabulary)})")
+    if len(said) < len(words):
+        said.append(f"and {len(words) - len(said)} more")
+    shouted = [word for word in words if len(word) > 1 and word.isupper()]
+    num_folded = sum(not known.isdisjoint((one.lower(), one.capitalize())) for one in shouted)
+    is_shouted = num_folded > 1 and 2 * num_folded >= len(words)
+    return ", ".join(said) + (_SHOUTED if is_shouted else "")
+
+
+_SHOUTED = "; text in capitals is unlike the text that the model learned from: use small letters"
+
+
+def _say_close(word: str, known: frozenset[str], vocabulary: Sequence[str]) -> str:
+    """Word what the vocabulary has instead of a word."""
+    if JOINER + word in known:
+        return "known without the space before it"
+    bare = re.sub(r"^[\W_]+", "", word)
+    if bare in known:
+        return f'known with a space before it: "{bare}"'
+    # To a sign every other sign is close, which helps nobody.
+    close = close_words(word, vocabulary) if bare else []
+    near = ", ".join(f'"{other}"' for other in close)
+    return f"close: {near}" if near else "nothing close"
 
 
 def _known(tokenizer: Tokenizer) -> frozenset[str]:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.check.data import check_data
@@ -17,6 +15,7 @@ from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
     leave_lasting_objects,
+    set_threads,
     some_threads,
 )
 from pellucid.machine.precision import METRIC, read_precisions
@@ -42,7 +41,7 @@ from pellucid.train.run.ending import (
     is_far_above_guessing,
     share_done,
 )
-from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.folder import RunFolder, read_chosen
 from pellucid.train.run.interruption import Interruption
 from pellucid.train.run.metrics import MetricsWriter, require_tensorboard
 from pellucid.train.run.resume import (
@@ -53,6 +52,8 @@ from pellucid.train.run.resume import (
     roll_back,
 )
 from pellucid.train.run.saving import Saver
+from pellucid.train.start.course import STEPS_BEFORE_PLAN, plan_course
+from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.start.from_model import extend_bundle, load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
@@ -100,8 +101,7 @@ def train(
     *,
     recipe_folder: Path,
     progress: bool = True,
-    choices: Sequence[str] = (),
-    chosen: Mapping[str, Any] | None = None,
+    filled: FilledRecipe | None = None,
 ) -> TrainingSummary:
     """Train a model, or continue where the same command stopped.
 
@@ -110,8 +110,7 @@ def train(
         out: the run folder; made if it is not there.
         recipe_folder: where the recipe's relative file names start.
         progress: show a live bar on a terminal.
-        choices: sentences about settings that were chosen for the user, to be shown.
-        chosen: these settings, ``section.name``, with their values.
+        filled: the settings that were chosen for the user, and why.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
@@ -119,11 +118,13 @@ def train(
         KeyboardInterrupt: Ctrl-C; the step was finished and saved.
         SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
     """
+    set_threads(None)
     check_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
     if recipe.training.tensorboard:
         require_tensorboard()
-    run = RunFolder(out, recipe, chosen)
+    filled = filled or FilledRecipe({}, [], {})
+    run = RunFolder(out, recipe, filled.chosen)
     start = load_start(recipe.start, out)
     with Interruption() as interruption, run.locked():
         with interruption.abandonable(), run.created():
@@ -133,21 +134,26 @@ def train(
             tokenizer = None if start is None else start.tokenizer
             manifest = None if start is None else start.manifest
             prepared = prepare_data(
-                recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest
+                recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest, text=filled.text
             )
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
             trainer = Trainer(recipe, run, prepared, start=start)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
-        for line in announce(recipe, prepared, trainer.learner, choices, num_batches=num_batches):
-            run.log(line)
-        with (
-            closing(trainer.learner),
-            closing(trainer.threads),
-            TrainingProgress(is_wanted=progress) as bar,
+        for line in announce(
+            trainer.recipe, prepared, trainer.learner, filled.choices, num_batches=num_batches
         ):
-            return trainer.run_to_the_end(interruption, bar)
+            run.log(line)
+        with TrainingProgress(is_wanted=progress) as bar:
+            while True:
+                with closing(trainer.learner), closing(trainer.threads):
+                    summary = trainer.run_to_the_end(interruption, bar)
+                if summary is not None:
+                    return summary
+                # Continued from the checkpoint, as by another start, so that both compute the same.
+                del trainer
+                trainer = Trainer(recipe, run, prepared, start=start)
 
 
 class Trainer:
@@ -163,12 +169,13 @@ class Trainer:
     def __init__(
         self, recipe: Recipe, run: RunFolder, prepared: PreparedData, *, start: Bundle | None = None
     ) -> None:
-        training = recipe.training
-        self.recipe, self.training = recipe, training
         self.run, self.prepared = run, prepared
         checkpoint = newest_checkpoint(run)
-        check_start(checkpoint, prepared.store.fingerprint, run, training.validate_every)
+        check_start(checkpoint, prepared.store.fingerprint, run, recipe.training.validate_every)
         state = TrainingState() if checkpoint is None else checkpoint.state
+        training = recipe.training.model_copy(update=state.course)
+        recipe = recipe.model_copy(update={"training": training})
+        self.recipe, self.training = recipe, training
         config = make_bundle_config(recipe, prepared.tokenizer)
         plan = make_plan(
             config.model,
@@ -182,7 +189,7 @@ class Trainer:
                 f"So far this run used {state.kernels}; from here on it uses "
                 f"{plan.kernels.description}. The last digits of its numbers change."
             )
-        run.write_plan(plan.to_record())
+        run.write_plan({**plan.to_record(), "course": state.course})
         self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)
         state = self.learner.state
         run.drop_after(state.step, state.validated_step)
@@ -193,11 +200,17 @@ class Trainer:
         self._interval = Interval()
         self.threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
         self._started = time.monotonic()
-        self._first_step = state.step
+        self._first = replace(state)
 
     @leave_lasting_objects()
-    def run_to_the_end(self, interruption: Interruption, bar: TrainingProgress) -> TrainingSummary:
-        """Train until a limit is reached; validate and save as often as the recipe says."""
+    def run_to_the_end(
+        self, interruption: Interruption, bar: TrainingProgress
+    ) -> TrainingSummary | None:
+        """Train until a limit is reached; validate and save as often as the recipe says.
+
+        Returns:
+            What came of it, or None if the course was planned again: a new trainer continues.
+        """
         self._started = time.monotonic() - self.learner.state.seconds
         if self.learner.state.step == 0:
             self._saver.save_bundle(self.run.untrained)
@@ -209,6 +222,8 @@ class Trainer:
             with closing(self.feed.updates(self.learner.state.step)) as updates:
                 for update in updates:
                     was_made = self._advance(update, bar)
+                    if was_made and self._plan_again():
+                        return None
                     if self._must_validate():
                         self._validate_and_save(interruption)
                     elif self._saver.is_due:
@@ -287,10 +302,25 @@ class Trainer:
             rate=learner.rates[0],
             bleu=state.best_bleu,
         )
-        if state.step == self._first_step + STEPS_BEFORE_ESTIMATE:
+        if state.step == self._first.step + STEPS_BEFORE_ESTIMATE:
             self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
         self._record_if_due(update.epoch)
         return True
+
+    def _plan_again(self) -> bool:
+        """Shorten the course to the time limit, once; return True if a checkpoint holds it."""
+        state, before = self.learner.state, self._first
+        is_due = state.step == before.step + STEPS_BEFORE_PLAN < 2 * STEPS_BEFORE_PLAN
+        if not is_due or not self.training.max_minutes or state.course:
+            return False
+        tokens = len(self.prepared.validation) * float(self.prepared.store.target_lengths.mean())
+        chosen = read_chosen(self.run.path) or {}
+        state.course, sentence = plan_course(self.training, before, state, tokens, chosen)
+        if state.course and not self._save():
+            state.course = {}
+        elif sentence:
+            self.run.log(sentence)
+        return bool(state.course)
 
     def _roll_back(self) -> None:
         """Go back to a checkpoint, and save one that later starts take instead of later ones."""

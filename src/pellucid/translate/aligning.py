@@ -14,6 +14,7 @@ from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 from pellucid.inside.align.links import links_of_maps
 from pellucid.inside.align.maps import View, all_views, guided_view, map_pairs
 from pellucid.inside.align.units import UnitRule, Units
+from pellucid.machine.turns import give_way
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
 from pellucid.text.codes import split_code
@@ -182,6 +183,7 @@ class Aligner:
     def _words(self, text: str, parts: Sequence[str]) -> tuple[tuple[str, ...], list[_Held]]:
         assert self._units != "subwords"
         self._num_by_script += self._units == "auto" and is_without_spaces(text)
+        give_way()
         names = tuple(line_words(text, self._units))
         return names, [
             _Held(tuple(number for number, _ in held), Units(letters, letters))
@@ -202,6 +204,7 @@ class Aligner:
             start_id=tokenizer.config.target_start_id,
             has_norms=view.map == "norms",
         ):
+            give_way()
             part, (source_ids, target_ids) = parts[maps.index], ids[maps.index]
             source, target = part.source_words, part.target_words
             words = (

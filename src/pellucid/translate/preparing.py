@@ -17,6 +17,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
 from pellucid.text.codes import find_fault
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
@@ -139,6 +140,7 @@ class Preparer:
 
     def _clean(self, text: str, how: Treatment) -> Cleaned:
         """Replace the characters of a line that the model does not know, see `Cleaner`."""
+        give_way()
         if self._cleaner is None or not how.clean:
             return Cleaned(text)
         if self._cleaner.known.issuperset(self._tokenizer.normalized(text)):
@@ -201,6 +203,7 @@ class Preparer:
         how: Treatment,
     ) -> tuple[list[str], bool]:
         """Split one line if it should be; tell whether its constraints keep it whole instead."""
+        give_way()
         is_too_long = len(ids) > self._builder.max_source_length
         is_split = how.split and self.learned is not None
         may_split = is_split or how.split_long

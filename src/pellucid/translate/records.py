@@ -5,7 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from pellucid.bundle import Bundle
     from pellucid.translate.results import Scored, Translation
+    from pellucid.translate.translator import Translator
+
+MOST_WORDS = 10
+"""Words outside a vocabulary that are named."""
 
 _TOKENS = ("tokens", "ids", "token_log_probabilities")
 _LINKS = ("words", "alignment")
@@ -37,6 +42,34 @@ def translation_record(
         "hypotheses": hypothesis_records(translation, has_tokens=has_tokens, has_links=has_links),
         # Nothing unusual, nothing to say: most lines have no such key.
         **({"notes": notes} if notes else {}),
+    }
+
+
+def clean_line(bundle: Bundle, text: str) -> str:
+    """Replace or drop the characters of a line that a model has not learned."""
+    from pellucid.text.cleaning import Cleaner
+    from pellucid.text.learned import LearnedText
+
+    learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
+    return Cleaner(learned.characters, bundle.tokenizer).clean(text).text
+
+
+def line_notes(translator: Translator, text: str) -> dict[str, Any]:
+    """Describe what is unusual about a line, as the page words it.
+
+    Returns:
+        ``words`` that the vocabulary lacks as one phrase, the names of ``changed`` and ``unknown``
+        characters, and ``isLong``.
+    """
+    from pellucid.text.cleaning import character_name
+    from pellucid.text.outside import say_unknown_words
+
+    notes = translator.examine(text, split=False)
+    return {
+        "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
+        "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),
+        "unknown": list(map(character_name, notes.unknown)),
+        "isLong": notes.is_long,
     }
 
 

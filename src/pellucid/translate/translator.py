@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pellucid.bundle import Bundle, open_bundle, resolve_model
-from pellucid.config import DecodingConfig
+from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder
@@ -82,6 +82,11 @@ class Translator:
     def model(self) -> EncoderDecoder:
         """The only model, or the first of several, for PyTorch."""
         return self._models[0]
+
+    @property
+    def config(self) -> ModelConfig:
+        """The configuration of the only model, or of the first."""
+        return self._given[0].config
 
     @cached_property
     def _models(self) -> tuple[EncoderDecoder, ...]:
@@ -166,9 +171,7 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
-        given = texts
-        if to is not None:
-            texts = with_codes(self.tokenizer, to, texts)
+        given, texts = texts, with_codes(self.tokenizer, to, texts)
         config = self.configure(**options)
         each: Sequence[LineConstraints] = (
             [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
@@ -401,7 +404,8 @@ def load(
 
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
-        threads: processor threads to use; PyTorch's choice unless given.
+        threads: processor threads to use; unless given those that were used before, at first as
+            many as affinity, a container's quota and ``OMP_NUM_THREADS`` allow.
         precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
         workers: processes that share the threads and translate in parallel if each gets some

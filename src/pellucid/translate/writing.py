@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import reduce
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pellucid.config import DecodingConfig
@@ -12,6 +11,7 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)
+
+_Row = tuple[float, "_Row | None", "TranslatedHypothesis | None"]
+"""A choice of a hypothesis for each part so far: their scores, the row before, and the last."""
 
 
 @dataclass(frozen=True)
@@ -113,6 +116,7 @@ class Writer:
         return Translation(line.source, tuple(joined), notes=notes)
 
     def _hypothesis(self, part: str, request: Request, found: Hypothesis) -> TranslatedHypothesis:
+        give_way()
         text = self.text(found.ids)
         if self.unknown == "source-word" and self.tokenizer.config.unk_id in found.ids:
             from pellucid.translate.attention import replace_unknown
@@ -141,26 +145,36 @@ def _join(
     """Join the hypotheses of the parts of one text: the ``n_best`` of all combinations."""
     if len(parts) == 1 and not any(gaps):
         return parts[0]
-    rows: list[tuple[TranslatedHypothesis, ...]] = [()]
     if config.sample:
         rows = list(zip(*parts, strict=False))
     else:
-        rows = reduce(lambda best, part: _combine(best, part, config.n_best), parts, rows)
+        best: list[_Row] = [(0.0, None, None)]
+        for part in parts:
+            best = _combine(best, part, config.n_best)
+        rows = list(map(_unroll, best))
     return [TranslatedHypothesis.joined(row, gaps) for row in rows]
 
 
-def _combine(
-    rows: Sequence[tuple[TranslatedHypothesis, ...]], part: Sequence[TranslatedHypothesis], n: int
-) -> list[tuple[TranslatedHypothesis, ...]]:
+def _combine(rows: Sequence[_Row], part: Sequence[TranslatedHypothesis], n: int) -> list[_Row]:
     """Append one part's hypotheses to the best rows so far, and keep the best again."""
-    found = [
-        (*row, hypothesis)
+    give_way()
+    found: list[_Row] = [
+        (row[0] + hypothesis.score, row, hypothesis)
         for i, row in enumerate(rows)
         # Both are sorted: before this pair stand (i + 1)(j + 1) - 1 better ones.
-        for j, hypothesis in enumerate(part)
+        for j, hypothesis in enumerate(part[:n])
         if (i + 1) * (j + 1) <= n
     ]
-    return sorted(found, key=lambda row: -sum(one.score for one in row))[:n]
+    return sorted(found, key=lambda row: -row[0])[:n]
+
+
+def _unroll(row: _Row | None) -> tuple[TranslatedHypothesis, ...]:
+    """List the hypotheses of a row."""
+    found: list[TranslatedHypothesis] = []
+    while row is not None and row[2] is not None:
+        found.append(row[2])
+        row = row[1]
+    return tuple(reversed(found))
 
 
 def stream_line(

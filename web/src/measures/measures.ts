@@ -16,7 +16,9 @@ export interface Measure {
   /** Whether the page computes it itself; others come with a recording. */
   isHere: boolean;
   meaning: string;
-  /** How far to trust it, in a line. Figures are those of “The pizza came out of the oven and it tasted good.” on `demo`. */
+  /** Whether negative numbers have a meaning. */
+  isSigned?: boolean;
+  /** How far to trust it, in a line; true of every model and sentence. */
   trust: string;
 }
 
@@ -27,7 +29,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: true,
     isHere: true,
     meaning: "How much the heads look at each word, on average.",
-    trust: "Exact, but not importance: in the example about the pizza no weight of the last layer is on “pizza”, yet “elle” loses 6.7 nats without that word.",
+    trust: "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
   },
   {
     name: "norms",
@@ -51,7 +53,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: true,
     isHere: true,
     meaning: "The share of each word in the turn of the layer’s result when its values are 0.",
-    trust: "Counts the whole layer; not what later layers or the prediction would miss. In the example about the pizza it orders words as norms do (0.97).",
+    trust: "Counts the whole layer; not what later layers or the prediction would miss.",
   },
   {
     name: "rollout",
@@ -67,7 +69,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: false,
     isHere: true,
     meaning: "The share of each word in the row’s vector, followed back through all layers.",
-    trust: "About the vector, not the choice of a word: in the example about the pizza it gives “and” 0.34, whose removal costs 0.02 nats.",
+    trust: "About the vector, not the choice of a word: a word may have a large share, and the prediction may lose nothing without it.",
   },
   {
     name: "gradients",
@@ -82,6 +84,7 @@ export const MEASURES: readonly Measure[] = [
     title: "Occlusion",
     isOfLayer: false,
     isHere: true,
+    isSigned: true,
     meaning: "How much log-probability, in nats, the predicted word loses without each word.",
     trust: "The model’s real prediction, for a sentence it may never have met; two words that say the same are each missed little.",
   },

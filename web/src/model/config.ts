@@ -28,6 +28,28 @@ export interface ModelConfig {
   projections: "qkv" | "qk" | "none";
 }
 
+/** The values of a model's options that the page computes. Other fields must be numbers. */
+const COMPUTES: Record<string, readonly unknown[]> = {
+  architecture: ["transformer"],
+  norm: ["post", "pre", "none"],
+  activation: ["relu", "gelu", "swish"],
+  positions: ["sinusoidal", "sinusoidal_halves", "learned", "none"],
+  embedding_scale: ["sqrt", "none"],
+  projection_bias: [false, true],
+  tied_embeddings: ["all", "decoder", "none"],
+  residual: [true, false],
+  scale_scores: [true, false],
+  look_ahead_mask: [true, false],
+  projections: ["qkv", "qk", "none"],
+};
+
+/** Refuse a model with an option, or a value of one, that the page does not compute. */
+export function requireComputed(config: ModelConfig): void {
+  for (const [name, value] of Object.entries(config))
+    if (!(COMPUTES[name]?.includes(value) ?? typeof value === "number"))
+      throw new Error(`The page cannot run a model whose ${name} is ${String(value)}. Use the command line.`);
+}
+
 export interface TokenizerConfig {
   kind: string;
   normalization: "nfc" | "nfkc" | "none";
@@ -50,6 +72,10 @@ export interface DecodingConfig {
 
 export interface CarriedModel {
   name: string;
+  /** The model as a command names it; empty if that is not known. */
+  command: string;
+  /** Characters that it knows; by the most tokens of a source the longest target; usual longest line, or 0. */
+  learned: { known: string; longest_targets: Record<string, number>; most_characters: number };
   model_hash: string;
   /** The head of cross-attention that learned word links from given ones, or "". */
   taught_head: string;

@@ -5,6 +5,8 @@ import type { TokenizerConfig } from "./config";
 /** The sign of a token without a space before it. */
 export const JOINER = "\uffed";
 
+const SPECIAL = new Set(["<pad>", "<unk>", "<s>", "</s>"]);
+
 // White space as Python counts it: JavaScript's \s differs by a few control characters.
 const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const WORD = "[\\p{L}\\p{N}\\p{M}]+";
@@ -13,6 +15,10 @@ const CUTTER = new RegExp(
   "gsu",
 );
 const IS_SPACE = new RegExp(`^[${SPACE}]`, "u");
+const EDGES = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "gu");
+
+export const isSpace = (character: string) => IS_SPACE.test(character);
+export const trim = (text: string) => text.replace(EDGES, "");
 
 /** Cut a text into tokens, so that `joinWords` gives it back exactly. */
 export function splitWords(text: string): string[] {
@@ -22,7 +28,7 @@ export function splitWords(text: string): string[] {
   const whole = ` ${text}`;
   for (const match of whole.matchAll(CUTTER)) {
     const piece = match[0];
-    if (IS_SPACE.test(piece)) {
+    if (isSpace(piece)) {
       hasSpace = piece.endsWith(" ") && match.index + piece.length < whole.length;
       for (const space of hasSpace ? piece.slice(0, -1) : piece) tokens.push(JOINER + space);
     } else {
@@ -37,7 +43,7 @@ export function splitWords(text: string): string[] {
 export function bareWords(text: string): string[] {
   return [...text.matchAll(CUTTER)]
     .map((match) => match[0])
-    .filter((piece) => !IS_SPACE.test(piece) && !/^\p{P}/u.test(piece));
+    .filter((piece) => !isSpace(piece) && !/^\p{P}/u.test(piece));
 }
 
 export function joinWords(tokens: string[]): string {
@@ -69,6 +75,8 @@ export interface Encoded {
 export class WordTokenizer {
   private readonly ids: Map<string, number>;
   private readonly textless: Set<number>;
+  /** The words and signs of the source, without joiners. */
+  readonly words: string[];
 
   constructor(
     readonly config: TokenizerConfig,
@@ -76,7 +84,12 @@ export class WordTokenizer {
     readonly target: string[],
   ) {
     this.ids = new Map(source.map((token, id) => [token, id]));
+    this.words = [...new Set(source.filter((token) => !SPECIAL.has(token)).map((token) => token.replace(/^\uffed(?=.)/su, "")))];
     this.textless = new Set([config.pad_id, config.bos_id ?? -1, config.eos_id]);
+  }
+
+  has(word: string): boolean {
+    return this.ids.has(word) && !SPECIAL.has(word);
   }
 
   normalized(text: string): string {

@@ -4,7 +4,7 @@
  */
 
 import { ChangesHere, orderOf, type Change } from "./changes";
-import type { ModelConfig, Weights } from "./config";
+import { requireComputed, type ModelConfig, type Weights } from "./config";
 import { activate, add, layerNorm, linear, zeros, type Tensor } from "./tensor";
 
 /** What accompanies a run: the changes to make, and where to keep results. */
@@ -30,7 +30,9 @@ export class Transformer {
   constructor(
     readonly config: ModelConfig,
     readonly weights: Weights,
-  ) {}
+  ) {
+    requireComputed(config);
+  }
 
   get(name: string): Tensor {
     const found = this.weights.get(name);

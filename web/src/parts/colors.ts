@@ -1,16 +1,21 @@
-/** Colors of numbers: one hue for shares; two, from a neutral middle, for signed numbers. */
+/**
+ * Colors of numbers: blue for shares; for signed numbers blue below 0 and orange above, from a neutral
+ * middle, as in every other picture of the package.
+ */
+
+const isOrange = (value: number, isSigned: boolean) => isSigned && value > 0;
 
 /** The background of a cell. `value` is a share of the largest, from −1 to 1. */
-export function ground(value: number): string {
+export function ground(value: number, isSigned: boolean): string {
   const size = Math.min(1, Math.abs(value));
-  return `color-mix(in oklab, var(--${value < 0 ? "other" : "accent"}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
+  return `color-mix(in oklab, var(--${isOrange(value, isSigned) ? "other" : "accent"}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
 }
 
 /** The color of a number on its ground: each has a contrast of at least 4.5 in both themes. */
-export function ink(value: number): string {
+export function ink(value: number, isSigned: boolean): string {
   const size = Math.abs(value);
   if (size < 0.6) return "var(--on-faint)";
-  return size < (value < 0 ? 0.94 : 0.815) ? "var(--on-middle)" : "var(--on-strong)";
+  return size < (isOrange(value, isSigned) ? 0.94 : 0.815) ? "var(--on-middle)" : "var(--on-strong)";
 }
 
 type Rgb = [number, number, number];
@@ -30,13 +35,14 @@ export function paint(
   image: ImageData,
   values: ArrayLike<number>,
   largest: number,
+  isSigned: boolean,
   colors: { accent: Rgb; other: Rgb; ground: Rgb },
 ): void {
   const { accent, other, ground } = colors;
   for (let i = 0; i < values.length; i++) {
     const isMasked = values[i] === -Infinity;
     const share = isMasked ? 0 : Math.max(-1, Math.min(1, values[i] / largest));
-    const hue = share < 0 ? other : accent;
+    const hue = isOrange(share, isSigned) ? other : accent;
     const size = Math.abs(share);
     for (let c = 0; c < 3; c++) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
     image.data[4 * i + 3] = isMasked ? 90 : 255;

@@ -15,6 +15,10 @@ export const EXAMPLES = [
   "Not on your life!",
 ];
 
+/** Sentences to begin with: those whose words a model has, as far as is known. */
+export const examplesFor = (source?: Source) =>
+  source?.isLive && ["", "en"].includes(source.languages.source) ? EXAMPLES.filter((text) => source.isRemote || source.reads(text)) : [];
+
 export class App {
   readonly data: Data;
   state = $state.raw<State>(START);
@@ -22,6 +26,8 @@ export class App {
   /** The answer without changes; the same one if there are none. */
   unchanged = $state.raw<Answer | null>(null);
   problem = $state("");
+  /** The line and the source that the answer is about. */
+  private answered = $state.raw<Pick<State, "text" | "source">>(START);
   isBusy = $state(false);
   /** The text so far, while a source writes it piece by piece. */
   written = $state("");
@@ -31,12 +37,17 @@ export class App {
     this.data = readData();
     const first = this.data.sources[0];
     const start = readLink(new URLSearchParams(this.data.start).toString());
-    if (!start.text) start.text = first?.isLive ? EXAMPLES[0] : "";
+    if (!start.text) start.text = examplesFor(first)[0] ?? "";
     this.state = readLink(location.hash, start);
     addEventListener("hashchange", () => {
       if (location.hash !== writeLink(this.state)) this.set(readLink(location.hash, this.state), false);
     });
     void this.ask();
+  }
+
+  /** Whether the answer is about another line than the one in view, until the new one is there. */
+  get isOld(): boolean {
+    return this.answered.text !== this.state.text || this.answered.source !== this.state.source;
   }
 
   get source(): Source | undefined {
@@ -124,9 +135,11 @@ export class App {
       if (number !== this.asked) return;
       this.unchanged = unchanged;
       this.answer = answer;
+      this.answered = this.state;
       this.problem = "";
     } catch (error) {
       if (number !== this.asked) return;
+      this.answer = this.unchanged = null;
       this.problem = error instanceof Error ? error.message : String(error);
     } finally {
       if (number === this.asked) {

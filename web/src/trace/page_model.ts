@@ -7,6 +7,10 @@ import { logSumExp, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
+import { characterName, Cleaner } from "../notes/cleaning";
+import { sayUnknownWords, unknownWords } from "../notes/close";
+import { isStuck, judge } from "../notes/judging";
+import type { Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { parseHead, Trace } from "./trace";
 
@@ -19,27 +23,20 @@ export class PageModel implements Source {
   readonly measures = MEASURES.filter(({ isHere }) => isHere).map(({ name }) => name);
   readonly transformer: Transformer;
   readonly tokenizer: WordTokenizer;
+  private readonly cleaner: Cleaner;
 
   constructor(readonly carried: CarriedModel) {
     this.transformer = new Transformer(carried.model, unpackWeights(carried));
     this.tokenizer = new WordTokenizer(carried.tokenizer, carried.source_vocabulary, carried.target_vocabulary);
+    this.cleaner = new Cleaner(carried.learned.known, this.tokenizer);
   }
 
-  get name() {
-    return this.carried.name;
-  }
-  get languages() {
-    return this.carried.languages;
-  }
-  get hash() {
-    return this.carried.model_hash;
-  }
-  get taught() {
-    return parseHead(this.carried.taught_head);
-  }
-  get model() {
-    return { carried: this.carried, transformer: this.transformer };
-  }
+  get name() { return this.carried.name; }
+  get command() { return this.carried.command; }
+  get languages() { return this.carried.languages; }
+  get hash() { return this.carried.model_hash; }
+  get taught() { return parseHead(this.carried.taught_head); }
+  get model() { return { carried: this.carried, transformer: this.transformer }; }
   get about() {
     const { num_encoder_layers: above, num_decoder_layers: below, num_heads } = this.carried.model;
     return `${above} + ${below} layers, ${num_heads} heads, computed in this page`;
@@ -54,16 +51,18 @@ export class PageModel implements Source {
   }
 
   reads(text: string): boolean {
-    return !this.tokenizer.encodeSource(text).ids.includes(this.carried.tokenizer.unk_id);
+    return !this.tokenizer.encodeSource(this.cleaner.clean(text).text).ids.includes(this.carried.tokenizer.unk_id);
   }
 
   async ask(question: Question): Promise<Answer> {
     return this.answer(question);
   }
 
-  answer({ text, decoding, prefix, changes, target }: Question): Answer {
+  answer({ text: line, decoding, prefix, changes, target }: Question): Answer {
     const started = performance.now();
-    const { model, tokenizer: settings } = this.carried;
+    const { model, tokenizer: settings, learned } = this.carried;
+    const cleaned = this.cleaner.clean(line);
+    const { text } = cleaned;
     const encoded = this.tokenizer.encodeSource(text);
     const most = Math.min(LONGEST, model.max_source_length);
     if (!encoded.words.length) throw new Problem("There is nothing to translate yet. Type a sentence.");
@@ -92,9 +91,21 @@ export class PageModel implements Source {
       text: this.text(ids),
       heads: Array.from({ length: model.num_heads }, (_, head) => head),
     };
-    const unknown = words.filter((_, i) => encoded.ids[i] === settings.unk_id);
-    const milliseconds = performance.now() - started;
-    return { trace: new Trace(records, arrays), ...found, unknown, words, milliseconds };
+    const trace = new Trace(records, arrays);
+    const notes: Notes = {
+      words: target ? "" : sayUnknownWords(unknownWords(encoded.words, this.tokenizer), this.tokenizer),
+      changed: Array.from(cleaned.changed, characterName),
+      unknown: Array.from(cleaned.unknown, characterName),
+      isLong: learned.most_characters > 0 && [...text].length > 1.5 * learned.most_characters,
+      flags: [],
+    };
+    if (!target) {
+      const { isFinished } = found.hypotheses[0];
+      const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
+      notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
+      if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
+    }
+    return { text, trace, ...found, notes, milliseconds: performance.now() - started };
   }
 
   async measure(name: string, trace: Trace, layer: number): Promise<Measured> {

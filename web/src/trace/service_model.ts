@@ -2,13 +2,15 @@
 
 import type { Tensor } from "../model/tensor";
 import { writeChange, type Change } from "../model/changes";
-import { plain } from "../model/tokenizer";
+import { plain, trim } from "../model/tokenizer";
+import { NO_NOTES, type Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { parseHead, siteOf, Trace, type HeadPlace } from "./trace";
 
 /** What the page knows of a server's model. */
 export interface CarriedService {
   name: string;
+  command: string;
   languages: { source: string; target: string };
   model_hash: string;
   taught_head: string;
@@ -27,6 +29,7 @@ interface Records {
   heads: number[];
   text: string;
   problems: string[];
+  notes: Partial<Notes>;
   hypotheses: { text: string; ids: number[]; log_probabilities: number[]; is_finished: boolean; score: number }[];
   vocabulary: Record<string, string>;
 }
@@ -34,7 +37,6 @@ interface Records {
 /** Rows of logits are sent if a sentence of usual length has at most so many numbers. */
 const MOST_LOGITS = 4_000_000;
 const USUAL_TOKENS = 60;
-const shown = (token: string) => plain(token);
 
 export class ServiceModel implements Source {
   readonly isLive = true;
@@ -52,24 +54,13 @@ export class ServiceModel implements Source {
     private readonly askForKey: () => string | null = () => prompt("This server needs a key."),
   ) {}
 
-  get name() {
-    return this.carried.name;
-  }
-  get languages() {
-    return this.carried.languages;
-  }
-  get hash() {
-    return this.carried.model_hash;
-  }
-  get taught() {
-    return parseHead(this.carried.taught_head);
-  }
-  get about() {
-    return this.carried.about;
-  }
-  get unit() {
-    return this.carried.unit;
-  }
+  get name() { return this.carried.name; }
+  get command() { return this.carried.command; }
+  get languages() { return this.carried.languages; }
+  get hash() { return this.carried.model_hash; }
+  get taught() { return parseHead(this.carried.taught_head); }
+  get about() { return this.carried.about; }
+  get unit() { return this.carried.unit; }
 
   token(id: number): string {
     return this.vocabulary.get(id) ?? `#${id}`;
@@ -83,17 +74,18 @@ export class ServiceModel implements Source {
     throw new Problem("A server makes no measures. Use: pellucid look MODEL TEXT --measure");
   }
 
-  /** The server does not say which words it has. */
+  /** The server does not say which words it has; a model of pieces reads every word. */
   reads(): boolean {
-    return true;
+    return this.unit === "pieces";
   }
 
   async ask(question: Question): Promise<Answer> {
     const started = performance.now();
     this.running?.abort(); // whoever asked before no longer waits
     const { signal } = (this.running = new AbortController());
-    const { text, decoding, prefix, changes, target } = question;
-    if (!text.trim()) throw new Problem("There is nothing to translate yet. Type a sentence.");
+    const { decoding, prefix, changes, target } = question;
+    const text = trim(question.text);
+    if (!text) throw new Problem("There is nothing to translate yet. Type a sentence.");
     const search =
       decoding.method === "beam"
         ? { beam: decoding.beam, n_best: decoding.beam }
@@ -109,12 +101,13 @@ export class ServiceModel implements Source {
     const isGreedy = prefix.length > 0 || changes.length > 0;
     if (question.written && !isGreedy && !target) {
       const { n_best: _, ...first } = { n_best: 1, ...search };
-      await this.stream({ text, ...first }, question.written, signal);
+      await this.stream({ text, split: false, ...first }, question.written, signal);
     }
     const logits = this.carried.vocabulary_size * USUAL_TOKENS <= MOST_LOGITS ? ["logits"] : [];
     const { records, arrays } = await this.look(
       {
         text,
+        clean: true,
         stages: ["weights", ...logits],
         ...(target ? { target_ids: target } : isGreedy ? {} : search),
         ...(prefix.length && !target ? { prefix_ids: prefix } : {}),
@@ -128,10 +121,10 @@ export class ServiceModel implements Source {
     });
     const trace = new Trace(
       {
-        sourceTokens: records.source_tokens.map(shown),
+        sourceTokens: records.source_tokens.map(plain),
         sourceIds: records.source_ids,
-        targetTokens: records.target_tokens.map(shown),
-        predictedTokens: records.predicted_tokens.map(shown),
+        targetTokens: records.target_tokens.map(plain),
+        predictedTokens: records.predicted_tokens.map(plain),
         predictedIds: records.predicted_ids,
         logProbabilities: records.log_probabilities,
         text: records.text,
@@ -141,14 +134,15 @@ export class ServiceModel implements Source {
     );
     const milliseconds = performance.now() - started;
     const remark = records.problems.join(" ");
-    return { trace, hypotheses, tree: [], unknown: [], words: trace.records.sourceTokens, milliseconds, remark };
+    return { text, trace, hypotheses, tree: [], notes: { ...NO_NOTES, ...records.notes }, milliseconds, remark };
   }
 
   /** Fetch every array of one layer, and return the answer with them. */
   async load(question: Question, answer: Answer, place: HeadPlace): Promise<Answer> {
     const { records, arrays } = answer.trace;
     const found = await this.look({
-      text: question.text,
+      text: answer.text,
+      clean: true,
       target_ids: records.predictedIds,
       parts: [place.part],
       layers: [place.layer],
@@ -163,7 +157,7 @@ export class ServiceModel implements Source {
   }
 
   private async stream(body: object, written: (text: string) => void, signal: AbortSignal): Promise<void> {
-    const answer = await this.post("/v1/stream", body, signal);
+    const answer = await this.post("v1/stream", body, signal);
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     let text = "";
@@ -184,12 +178,12 @@ export class ServiceModel implements Source {
   }
 
   private async look(body: object, signal?: AbortSignal): Promise<{ records: Records; arrays: Map<string, Tensor> }> {
-    const answer = await this.post("/v1/look", body, signal);
+    const answer = await this.post("v1/look", body, signal);
     const buffer = await answer.arrayBuffer();
     const size = Number(new DataView(buffer).getBigUint64(0, true));
     const header = JSON.parse(new TextDecoder().decode(new Uint8Array(buffer, 8, size)));
     const records: Records = JSON.parse(header.__metadata__.trace);
-    for (const [id, token] of Object.entries(records.vocabulary)) this.vocabulary.set(Number(id), shown(token));
+    for (const [id, token] of Object.entries(records.vocabulary)) this.vocabulary.set(Number(id), plain(token));
     const arrays = new Map<string, Tensor>();
     for (const [name, { shape, data_offsets }] of Object.entries<{ shape: number[]; data_offsets: number[] }>(header)) {
       if (name === "__metadata__") continue;

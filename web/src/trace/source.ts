@@ -8,6 +8,7 @@ import type { CarriedModel } from "../model/config";
 import type { Candidate, Decoding, Hypothesis } from "../model/decode";
 import type { Transformer } from "../model/transformer";
 import type { Matrix } from "../measures/apart";
+import type { Notes } from "../notes/notes";
 import type { HeadPlace, Trace } from "./trace";
 
 export interface Question {
@@ -23,26 +24,21 @@ export interface Question {
 }
 
 export interface Answer {
+  /** The line as the model reads it: without edges, in known characters. */
+  text: string;
   trace: Trace;
   hypotheses: Hypothesis[];
   tree: Candidate[][];
-  /** Source words that the vocabulary lacks, as typed. */
-  unknown: string[];
-  /** The source as cut, with the words as typed in place of `<unk>`. */
-  words: string[];
+  notes: Notes;
   milliseconds: number;
   /** A check that failed, in a sentence. */
   remark?: string;
 }
 
-export interface Sizes {
-  layers: { encoder: number; decoder: number };
-  numHeads: number;
-  width: number;
-}
-
 export interface Source {
   readonly name: string;
+  /** The model as a command names it; empty if that is not known. */
+  readonly command: string;
   readonly languages: { source: string; target: string };
   readonly hash: string;
   /** Whether it answers questions about new sentences. */
@@ -57,7 +53,7 @@ export interface Source {
   token(id: number): string;
   /** The text of target ids. */
   text(ids: number[]): string;
-  /** Whether it can be asked about a text all of whose words are in its vocabulary. */
+  /** Whether it certainly has all words of a text. */
   reads(text: string): boolean;
   ask(question: Question): Promise<Answer>;
   /** The measures that it can make of a trace, by the names of `--measure`. */

@@ -1,8 +1,11 @@
 /** A source that holds one trace: it shows what was recorded, and answers nothing else. */
 
 import { bytesOf } from "../model/config";
+import { sum } from "../model/decode";
 import type { Tensor } from "../model/tensor";
 import { plain } from "../model/tokenizer";
+import { judge } from "../notes/judging";
+import { NO_NOTES } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { Trace } from "./trace";
 
@@ -12,12 +15,18 @@ export const FORMAT = 1;
 export interface CarriedTrace {
   format: number;
   source_tokens: string[];
+  source_ids: number[];
   target_tokens: string[];
   predicted_tokens: string[];
   predicted_ids: number[];
   log_probabilities: number[];
   heads: number[];
   text: string;
+  /** The source line, and the model as a command names it; empty if not known. */
+  source: string;
+  command: string;
+  /** Whether a search found the target, so that it is judged. */
+  is_found: boolean;
   model: { name?: string; model_hash?: string; languages?: { source: string; target: string } };
   about: string;
   arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
@@ -49,7 +58,7 @@ export class TraceFile implements Source {
     this.trace = new Trace(
       {
         sourceTokens: carried.source_tokens.map(unspaced),
-        sourceIds: [],
+        sourceIds: carried.source_ids,
         targetTokens: carried.target_tokens.map(unspaced),
         predictedTokens: carried.predicted_tokens.map(unspaced),
         predictedIds: carried.predicted_ids,
@@ -61,18 +70,11 @@ export class TraceFile implements Source {
     );
   }
 
-  get name() {
-    return this.carried.model.name ?? "a recorded model";
-  }
-  get about() {
-    return `a recorded sentence. ${this.carried.about}`;
-  }
-  get hash() {
-    return this.carried.model.model_hash ?? "";
-  }
-  get languages() {
-    return this.carried.model.languages ?? { source: "", target: "" };
-  }
+  get name() { return this.carried.model.name ?? "a recorded model"; }
+  get command() { return this.carried.command; }
+  get about() { return `a recorded sentence. ${this.carried.about}`; }
+  get hash() { return this.carried.model.model_hash ?? ""; }
+  get languages() { return this.carried.model.languages ?? { source: "", target: "" }; }
 
   token(id: number): string {
     const place = this.carried.predicted_ids.indexOf(id);
@@ -101,9 +103,12 @@ export class TraceFile implements Source {
   }
 
   async ask(_: Question): Promise<Answer> {
-    const { sourceTokens, predictedIds: ids, logProbabilities: logs } = this.trace.records;
-    const score = logs.reduce((a, b) => a + b, 0);
-    const hypotheses = [{ ids, logs, isFinished: true, score }];
-    return { trace: this.trace, hypotheses, tree: [], unknown: [], words: sourceTokens, milliseconds: 0 };
+    const { predictedIds: ids, predictedTokens, logProbabilities: logs, sourceIds } = this.trace.records;
+    const { text, source, is_found } = this.carried;
+    const isFinished = predictedTokens.at(-1) === "</s>";
+    // Without the model only the tokens can be judged.
+    const flags = is_found ? judge({ source, sourceIds, text, ids, logs, isFinished }) : [];
+    const hypotheses = [{ ids, logs, isFinished, score: sum(logs) }];
+    return { text: source, trace: this.trace, hypotheses, tree: [], notes: { ...NO_NOTES, flags }, milliseconds: 0 };
   }
 }

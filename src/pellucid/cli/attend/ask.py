@@ -87,7 +87,7 @@ def _choose(number: int, count: int) -> int | None:
             return number + 1
         if answer.lower() in ("b", "back"):
             return max(number - 1, 1)
-        if answer.isdecimal() and 1 <= int(answer) <= count:
+        if answer.isdecimal() and len(answer) < 19 and 1 <= int(answer) <= count:
             return int(answer)
         prompt = f"There are pages 1 to {count} ({_KEYS}) "
 

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from rich.cells import cell_len, set_cell_size
-from rich.console import Console
 from rich.text import Text
 
 from pellucid.by_hand.pages import Page, correction_groups
@@ -16,89 +15,87 @@ from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, Table, write_number
 from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ink_on, shade
+from pellucid.terminal.printing import Printer
 
 COMPARED = "Compared with the text"
 
-_NARROWEST = 24
 _WIDEST_NAME = 16
 
 
 def draw_heading(example: Example) -> None:
     """Print the title of an example, its source, and what is given."""
-    console = _console()
-    _print(console, Text(example.title, "bold"))
+    printer = Printer()
+    printer.paragraph(example.title, "bold")
     if example.text:
-        _print(console, Text(f"From: {example.text}"))
-    _print(console, Text(example.note))
+        printer.paragraph(f"From: {example.text}")
+    printer.paragraph(example.note)
 
 
 def draw_opening(page: Page) -> None:
     """Print the title of a page and its explanation."""
-    console, part = _console(), page.part
-    console.print()
-    _print(console, Text(f"Page {page.number} of {page.count}: {part.title}", "bold underline"))
+    printer, part = Printer(), page.part
+    printer.line()
+    printer.paragraph(f"Page {page.number} of {page.count}: {part.title}", "bold underline")
     if part.note:
-        _print(console, Text(part.note))
+        printer.paragraph(part.note)
 
 
 def draw_comparison(page: Page) -> None:
     """Print the numbers that are right, those that differ with their cause, and remarks."""
     if not page.printed and not page.part.corrections:
         return
-    console = _console()
-    console.print()
-    _print(console, Text(COMPARED, "bold"))
+    printer = Printer()
+    printer.line()
+    printer.paragraph(COMPARED, "bold")
     for number in page.printed:
         if number.is_right:
             verdict = f"printed {' '.join(number.printed)} ({drop_backquotes(number.place)}): right"
             cause = prefix_unless_empty("; ", drop_backquotes(number.cause))
-            _print(console, Text(verdict + cause), "  ", "      ")
+            printer.paragraph(verdict + cause, first="  ", later="      ")
     for cause, numbers in correction_groups(page):
         for number in numbers:
-            _draw_number(console, number)
-        _print(console, Text(f"why: {drop_backquotes(cause)}"), "      ", "          ")
+            _draw_number(printer, number)
+        printer.paragraph(f"why: {drop_backquotes(cause)}", first="      ", later="          ")
     for sentence in page.part.corrections:
-        _print(console, Text(sentence), "  ")
+        printer.paragraph(sentence, first="  ")
 
 
 def draw_text(text: str) -> None:
     """Print a sentence that wraps, after an empty line."""
-    console = _console()
-    console.print()
-    _print(console, Text(text))
+    printer = Printer()
+    printer.line()
+    printer.paragraph(text)
 
 
 def draw_step(step: Step) -> None:
     """Print one step, with aligned tables, and with colors if the terminal has them."""
     if not (step.tables or step.lines or step.note or step.formula):
         return  # It only holds printed numbers, which the comparison shows.
-    console = _console()
-    console.print()
-    _print(console, Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))
+    printer = Printer()
+    printer.line()
+    printer.paragraph(Text.assemble((step.name, "bold"), prefix_unless_empty("  ", step.formula)))
     if step.note:
-        _print(console, Text(step.note), "  ")
+        printer.paragraph(step.note, first="  ")
     for line in step.lines:
-        _print(console, Text(line), "  ", "      ")
+        printer.paragraph(line, first="  ", later="      ")
     for table in step.tables:
         if table.title:
-            _print(console, Text(table.title), "  ")
-        for line_text in _draw_table(table, _width(console) - 2, is_shaded=step.name == "weights"):
-            console.print(Text("  ") + line_text, no_wrap=True, overflow="ignore", crop=False)
+            printer.paragraph(table.title, first="  ")
+        for line_text in _draw_table(table, printer.width - 2, is_shaded=step.name == "weights"):
+            printer.line(Text("  ") + line_text)
 
 
-def _console() -> Console:
-    return Console(highlight=False, soft_wrap=True)
-
-
-def _draw_number(console: Console, number: WorkedNumber) -> None:
+def _draw_number(printer: Printer, number: WorkedNumber) -> None:
     """Print a number from a text, the computed one, and their difference."""
     place = drop_backquotes(number.place)
-    _print(console, Text.assemble(("differs ", "bold yellow"), f"({place})"), "  ", "      ")
+    printer.paragraph(
+        Text.assemble(("differs ", "bold yellow"), f"({place})"), first="  ", later="      "
+    )
     rows = (number.printed, format_numbers(number.computed), _differences(number))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
-        _print(console, Text(f"{name:<9} {' '.join(cells)}"), "      ", "          ")
+        printer.paragraph(f"{name:<9} {' '.join(cells)}", first="      ", later="          ")
 
 
 def _differences(number: WorkedNumber) -> list[str]:
@@ -179,21 +176,6 @@ def _format_cell(value: float, *, decimals: int) -> str:
     if value == 0 or math.isinf(value):
         return write_number(value) + " " * (decimals + 1 if decimals else 0)
     return f"{value:.{decimals}f}".replace("-", "−")
-
-
-def _print(console: Console, text: Text, first: str = "", later: str | None = None) -> None:
-    """Print text that wraps, with a prefix for its first line and one for later lines."""
-    text.plain = make_printable(text.plain)
-    indent = first if later is None else later
-    room = max(_width(console) - max(len(first), len(indent)), 1)
-    for index, line in enumerate(text.wrap(console, room)):
-        line.rstrip()
-        start = indent if index else first
-        console.print(type(line)(start) + line, no_wrap=True, overflow="ignore", crop=False)
-
-
-def _width(console: Console) -> int:
-    return max(console.width, _NARROWEST)
 
 
 def say_heading(example: Example) -> None:

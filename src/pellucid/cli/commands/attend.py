@@ -101,7 +101,7 @@ def _read_page(page: str | None) -> int | None:
     """Read the number of a page; None means all of them."""
     if page is None or page == "all":
         return None
-    if page.isdecimal():
+    if page.isdecimal() and len(page) < 19:
         return int(page)
     raise InputError(
         f"--page must be a number from 1 or the word all, but is {page!r}. Leave it out to read "

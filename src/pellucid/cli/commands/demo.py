@@ -6,7 +6,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Literal
 
-from pellucid.cli.options import Changes, described
+from pellucid.cli.options import Changes, Threads, described
 
 
 @described(
@@ -20,6 +20,7 @@ from pellucid.cli.options import Changes, described
 def demo(
     out: Path = Path("demo-run"),
     model: Literal["transformer", "recurrent"] = "transformer",
+    threads: Threads = None,
     changes: Changes = None,
 ) -> None:
     """Train a small translator on the built-in corpus and look inside it.
@@ -28,7 +29,9 @@ def demo(
     interrupted run, or shows what a finished one found.
     """
     from pellucid.demo import run_demo
+    from pellucid.machine.hardware import use_threads
 
+    use_threads(threads)
     name = "demo.toml" if model == "transformer" else "demo-recurrent.toml"
     recipe = Path(str(files("pellucid") / "recipes" / name))
     run_demo(out, recipe_file=recipe, changes=changes or ())

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import warn
-from pellucid.cli.options import Changes, Ensemble, Json, Model, described
+from pellucid.cli.options import Changes, Ensemble, Json, Model, Threads, described
 from pellucid.errors import ConfigurationError
 from pellucid.terminal.text import lay_out
 
@@ -51,6 +51,7 @@ def distill(
     with_original: bool = False,
     guided: bool = False,
     json: Json = False,
+    threads: Threads = None,
     changes: Changes = None,
 ) -> None:
     """Teach a small fast model from a large one, and compare the two.
@@ -66,10 +67,12 @@ def distill(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
     from pellucid.cli.commands.train import find_recipe, recipe_values
+    from pellucid.machine.hardware import use_threads
     from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize
     from pellucid.train.distill.teacher import TeacherSettings
 
+    use_threads(threads)
     path, folder = find_recipe(data)
     task = Distillation(
         teacher=(model, *(ensemble or ())),
@@ -96,12 +99,13 @@ def distill(
 
 def _show(rows: Sequence[MeasuredModel]) -> None:
     """Write the table."""
-    heads = ("", "search", "precision", "BLEU", "95 %", "parameters", "MB", "tokens/s", "in bulk")
+    measured = "search precision BLEU interval parameters MB tokens/CPU·s bulk/CPU·s"
+    heads = ("", *measured.split())
     lines = [heads] + [
         (
             row.name, row.search, row.precision, f"{row.bleu:.1f}",
             f"{row.low:.1f}–{row.high:.1f}", f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}",
-            f"{row.single:,.0f}", f"{row.bulk:,.0f}",
+            str(row.single), str(row.bulk),
         )
         for row in rows
     ]  # fmt: skip

@@ -11,7 +11,7 @@ import typer
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Json, To, described
+from pellucid.cli.options import Json, Threads, To, described
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def evaluate(
     tokenize: str | None = None,
     no_normalize: bool = False,
     json: Json = False,
+    threads: Threads = None,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
@@ -69,8 +70,7 @@ def evaluate(
     interval and the signature that says how it was computed.
     """
     files = _choose_given(model, source=source, hypothesis=hypothesis)
-    if to is not None and model is None:
-        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
+    _prepare_model(model, to, threads)
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
     files |= dict(zip(names, reference, strict=True))
     if baseline is not None:
@@ -113,9 +113,21 @@ def evaluate(
     comparison = None
     if baseline is not None:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
-    said = _to_json(evaluation, comparison, kept) if json else _to_text(evaluation, comparison)
+    text = _to_text(evaluation, comparison, len(hypotheses))
+    said = _to_json(evaluation, comparison, kept) if json else text
     sys.stdout.write(said)
     return 2 if errors else 0
+
+
+def _prepare_model(model: str | None, to: str | None, threads: int | None) -> None:
+    """Set the threads of the model, or refuse the options that need one."""
+    from pellucid.machine.hardware import use_threads
+
+    if to is not None and model is None:
+        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
+    if threads is not None and model is None:
+        warn("--threads has no effect without MODEL, which translates.")
+    use_threads(threads)
 
 
 def _choose_given(
@@ -214,7 +226,10 @@ def _to_json(evaluation: Evaluation, comparison: Comparison | None, kept: KeptPl
     return to_json_line(record)
 
 
-def _to_text(evaluation: Evaluation, comparison: Comparison | None) -> str:
+def _to_text(evaluation: Evaluation, comparison: Comparison | None, num_lines: int) -> str:
+    from pellucid.evaluate.corpus import FEW_LINES
+
+    few = ", but too few lines to tell" if num_lines < FEW_LINES else ""
     lines = []
     for name, label in METRICS.items():
         score = getattr(evaluation, name)
@@ -225,6 +240,6 @@ def _to_text(evaluation: Evaluation, comparison: Comparison | None) -> str:
         entry = getattr(comparison, name)
         lines.append(
             f"{label:<4} {entry.difference:+6.2f}  against the baseline's {entry.baseline:.2f}, "
-            f"p = {entry.p_value:.4f}"
+            f"p = {entry.p_value:.4f} (two tails{few})"
         )
     return "".join(f"{line}\n" for line in lines)

@@ -118,14 +118,16 @@ def _export_bundle(
         export_bundle(bundle, trial, precision)
         texts, errors, _ = translate_all(bundle.folder, sources)
         before = evaluate_corpus(texts, references).bleu
-        texts = translate_all(trial, sources).texts
+        texts, errors_after, _ = translate_all(trial, sources)
         after = evaluate_corpus(texts, references).bleu
-    for error in errors:
+    lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
+    for error in (*errors, *lost):
         warn(error)
     difference = after.score - before.score
     if asked == "auto" and difference < -LOSS_ALLOWED:
         note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}: too low")
         precision, after, difference = bundle.config.precision, before, 0.0
+        lost = []  # of a bundle that is not written
     export_bundle(
         bundle,
         out,
@@ -140,4 +142,4 @@ def _export_bundle(
     )
     note(f"BLEU {before.score:6.2f}  before ({bundle.config.precision})")
     note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}")
-    return errors
+    return [*errors, *lost]

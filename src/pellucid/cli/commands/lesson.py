@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.options import Json, described
 from pellucid.errors import InputError
 
@@ -35,14 +36,16 @@ def lesson(
 
     if name is None:
         for one in map(load_walk, NAMES):
-            typer.echo(f"{one.name:12} {one.title} ({len(one.statements)} statements)")
-        typer.echo("\nBegin with: pellucid lesson lecture")
+            size = len(one.statements)
+            record = {"name": one.name, "title": one.title, "statements": size}
+            line = f"{one.name:12} {one.title} ({size} statements)\n"
+            sys.stdout.write(to_json_line(record) if json else line)
+        if not json:
+            typer.echo("\nBegin with: pellucid lesson lecture")
         return
     found = load_walk(name)
     if json:
-        import json as writer
-
-        typer.echo(writer.dumps(found.to_record(), ensure_ascii=False, indent=2))
+        sys.stdout.write(to_json_line(found.to_record()))
         return
 
     from pellucid.cli.lesson import ask_for_enter, list_statements, walk

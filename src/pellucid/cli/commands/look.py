@@ -64,7 +64,8 @@ def look(
     if options["contexts"] is not None:
         from pellucid.cli.look.tables import show_contexts
 
-        return show_contexts(model, options["contexts"], text, is_plain=bool(options["plain"]))
+        word, is_plain = options["contexts"], bool(options["plain"])
+        return show_contexts(model, word, text, is_plain=is_plain, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import Line

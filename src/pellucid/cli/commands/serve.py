@@ -37,6 +37,8 @@ LIMITS = options_of(Limits, named=_name_limit)
     public_no_auth=("", "Let other machines ask without a key."),
     allow_host=("NAME", "A name that clients use for the server."),
     allow_origin=("ORIGIN", "Let pages of this origin ask, such as https://example.org."),
+    path_prefix=("PATH", "The path under which a proxy serves this server, such as /mt."),
+    trust_proxy=("ADDRESS", "A proxy whose X-Forwarded headers count: address, network or unix."),
     keys_in_query=("", "Accept api_key in a query string, which proxies may log."),
     precision=("", "Precision of matrix products."),
     log=("", "What to write on standard error; never texts or addresses."),
@@ -57,6 +59,8 @@ def serve(
     public_no_auth: bool = False,
     allow_host: list[str] | None = None,
     allow_origin: list[str] | None = None,
+    path_prefix: str = "",
+    trust_proxy: list[str] | None = None,
     keys_in_query: bool = False,
     precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
@@ -65,8 +69,8 @@ def serve(
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.
 
-    The address is written once requests are accepted. SIGTERM and Ctrl-C stop accepting, answer
-    what was accepted, and end with exit code 0.
+    The address is written once requests are accepted. SIGTERM, SIGHUP and Ctrl-C stop
+    accepting, answer what was accepted, and end with exit code 0.
 
     Addresses other than this machine's own need --key-file or --public-no-auth.
     """
@@ -86,6 +90,8 @@ def serve(
         allowed_hosts=tuple(allow_host or ()),
         allowed_origins=tuple(allow_origin or ()),
         keys_in_query=keys_in_query,
+        path_prefix=path_prefix,
+        trusted_proxies=tuple(trust_proxy or ()),
     )
     settings.check_public(is_public=public_no_auth)
     _warn_of_useless(settings, is_public=public_no_auth)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Changes, described
+from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 
 if TYPE_CHECKING:
@@ -46,6 +46,7 @@ def train(
     model: str | None = None,
     worst: int | None = None,
     json: bool = False,
+    threads: Threads = None,
     changes: Changes = None,
 ) -> int:
     """Train a model from a recipe; the same command again resumes.
@@ -56,6 +57,9 @@ def train(
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
+    from pellucid.machine.hardware import use_threads
+
+    use_threads(threads)
     path, folder = find_recipe(recipe)
     values = recipe_values(path, changes or ())
     if check:
@@ -82,8 +86,13 @@ def _check_text(
 
     data = validate(DataConfig, values.get("data", {}), str(path))
     # The text may be checked before it is known how to train on it.
-    without_links = {k: v for k, v in values.get("data", {}).items() if k != "train_alignments"}
-    values = {**values, "data": without_links, "training": {}}
+    text = {**values["data"], "train_alignments": [], "on_bad_line": "skip"}
+    sizes = values.get("model", {})
+    if isinstance(sizes, Mapping):
+        longest = (sizes.get("max_source_length"), sizes.get("max_target_length"))
+        if given := [number for number in longest if isinstance(number, int)]:
+            text["max_length"] = min(data.max_length, *given)
+    values = {**values, "data": text, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
     # until the check has given its memory back.
     bundle = None
@@ -99,10 +108,12 @@ def _check_text(
     report = check_data(data, folder)
     from pellucid.train.start.choices import complete
     from pellucid.train.start.fit import check_fit
+    from pellucid.train.start.kept import KeptText
 
-    recipe = validate(Recipe, complete(values, folder)[0], str(path))
+    kept = KeptText(folder)
+    recipe = validate(Recipe, complete(values, folder, kept)[0], str(path))
     tokenizer = None if bundle is None else bundle.tokenizer
-    report = report.with_findings(check_fit(recipe, folder, report.tags, tokenizer))
+    report = report.with_findings(check_fit(recipe, folder, kept, report.tags, tokenizer))
     if data.train_alignments:
         from pellucid.train.start.links import check_links
 
@@ -173,16 +184,16 @@ def _train(
     from pellucid.config import Recipe, validate
     from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
-    from pellucid.train.start.choices import fill_in
+    from pellucid.train.start.filling import fill_in
     from pellucid.train.start.from_model import with_start
 
     repair_recipe(run)
     start = start if start is not None else _start_of(values)
     if start is not None:
         values = with_start(values, start, run)
-    values, choices, chosen = fill_in(values, run, folder)
-    recipe = validate(Recipe, values, str(path))
-    run_training(recipe, run, recipe_folder=folder, progress=True, choices=choices, chosen=chosen)
+    filled = fill_in(values, run, folder)
+    recipe = validate(Recipe, filled.values, str(path))
+    run_training(recipe, run, recipe_folder=folder, progress=True, filled=filled)
     note(str(run / "bundle"))
 
 
@@ -222,6 +233,6 @@ def find_recipe(name: str) -> tuple[Path, Path]:
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve a data folder from the command line against the current folder, not the recipe's."""
     data = dict(values["data"])
-    if not str(data["folder"]).startswith("$"):
+    if not str(data["folder"]).startswith(("$", "~/")):
         data["folder"] = str(Path.cwd() / str(data["folder"]))
     return {**values, "data": data}

@@ -253,9 +253,5 @@ def say_words(number: int, words: Sequence[str], translator: Translator) -> str:
 def _about_words(begin: str, words: Sequence[str], translator: Translator) -> str:
     from pellucid.text.outside import say_unknown_words
 
-    shown, more = words[:_MOST_WORDS], len(words) - _MOST_WORDS
-    said = say_unknown_words(shown, translator.tokenizer)
-    return (
-        f"{begin} words that the model does not know and reads as <unk>: "
-        f"{said}{f', and {more} more' if more > 0 else ''}."
-    )
+    said = say_unknown_words(words, translator.tokenizer, most=_MOST_WORDS)
+    return f"{begin} words that the model does not know and reads as <unk>: {said}."

@@ -23,7 +23,7 @@ from typing import Any, TextIO
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, is_special, open_output
-from pellucid.errors import InputError, OutputError
+from pellucid.errors import InputError, OutputError, how_to_write
 from pellucid.files import flush_folder, open_own, write_text
 
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
@@ -322,10 +322,10 @@ class ResumableOutput:
             cause = error.__cause__ if isinstance(error, OutputError) else error
             if cause is None:  # It is a sentence already.
                 raise
-            hint = "Free some space or choose another place."
+            hint = f"{how_to_write(cause)} or choose another place."
             if self.state.num_lines:
                 hint = (
-                    "Free some space and give the same command again: it resumes after line "
+                    f"{how_to_write(cause)} and give the same command again: it resumes after line "
                     f"{self.state.num_lines}."
                 )
             raise OutputError(

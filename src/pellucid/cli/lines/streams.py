@@ -14,12 +14,10 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO, cast
+from typing import Any, Literal, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.terminal.progress import is_terminal
-from pellucid.terminal.text import TerminalOutput
 from pellucid.text.reading.lines import count_lines, name_unpacked, read_lines
 
 MAX_LINES = 2000
@@ -248,8 +246,7 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     """
     if path == STANDARD:
         sys.stdout.write("")  # fails at once if it is closed
-        # What a model or a file holds must not steer a terminal.
-        yield cast("TextIO", TerminalOutput()) if is_terminal("stdout") else sys.stdout
+        yield sys.stdout
         return
     is_direct = is_special(path)
     target = Path(path) if is_direct else Path(os.path.realpath(path))

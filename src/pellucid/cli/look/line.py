@@ -68,7 +68,8 @@ def look_at_line(
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
-    for sentence in remarks_on(translator, line.text):
+    remarks = tuple(remarks_on(translator, line.text))
+    for sentence in remarks:
         warn(sentence)
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
@@ -80,16 +81,16 @@ def look_at_line(
     )
     traces = replay_line(translator, line, how, options)
     if is_compared(options):
-        return look_at_difference(translator, traces[0], line, files, options)
+        return look_at_difference(translator, traces[0], line, files, options, threads)
     exit_code = report_problems(traces)
     if not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
-        write_files(traces, files, partial(_make_page, translator.own_bundle, model, line))
+        write_files(traces, files, partial(_make_page, translator.own_bundle, model, line, remarks))
     return exit_code
 
 
-def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
+def _make_page(bundle: Bundle, model: str, line: Line, remarks: Sequence[str], trace: Trace) -> str:
     """Make the page of a trace: the model runs in it if it can, next to the lessons."""
     lessons, reason = lessons_for(bundle)
     return model_page(
@@ -99,6 +100,7 @@ def _make_page(bundle: Bundle, model: str, line: Line, trace: Trace) -> str:
         lessons=lessons,
         without_lessons=reason,
         name=model,
+        notes=remarks,
     )
 
 

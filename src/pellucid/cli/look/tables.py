@@ -223,7 +223,9 @@ _MOST_COLUMNS = 6
 """Pairs of occurrences shown in a column each; of more, the least, the mean and the most."""
 
 
-def show_contexts(model: str, word: str, sentences: Sequence[str], *, is_plain: bool) -> int:
+def show_contexts(
+    model: str, word: str, sentences: Sequence[str], *, is_plain: bool, threads: int | None
+) -> int:
     """Show the cosines of a word's vectors in several sentences.
 
     Args:
@@ -231,6 +233,7 @@ def show_contexts(model: str, word: str, sentences: Sequence[str], *, is_plain: 
         word: the word.
         sentences: those that it stands in.
         is_plain: True for sentences instead of a table.
+        threads: number of processor threads.
 
     Returns:
         The exit code.
@@ -238,7 +241,7 @@ def show_contexts(model: str, word: str, sentences: Sequence[str], *, is_plain: 
     Raises:
         InputError: a sentence lacks the word, or it stands only once.
     """
-    found = compare_contexts(load(model).own_bundle, word, sentences)
+    found = compare_contexts(load(model, threads=threads).own_bundle, word, sentences)
     writer = Writer(is_plain=is_plain)
     writer.lines(_describe_contexts(found, sentences))
     writer.table(_contexts_table(found))

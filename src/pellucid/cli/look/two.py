@@ -254,10 +254,11 @@ def look_at_difference(
     line: Line,
     files: Mapping[str, Path],
     options: Mapping[str, Any],
+    threads: int | None,
 ) -> int:
     """Show or draw the difference to another line, another head or another model."""
     other_text, name = options["compare"] or line.text, options["compare_model"]
-    other = translator if name is None else load(name)
+    other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None
     other_line = Line(other_text, line.target, other_prefix)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import locale
+import io
 import os
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, TextIO, cast
 
 import numpy as np
 from rich.console import Console
@@ -23,13 +22,12 @@ from pellucid.inside.show.terminal import (
     say_table,
 )
 from pellucid.inside.traces import Trace
-
-_IN_ASCII = str.maketrans("→▁…·÷√Σαᵢⱼ", ">_~*/v+aij")
-"""One letter for one letter, so that columns stay aligned."""
+from pellucid.terminal.text import styled_output
 
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
-_VISIBLE |= {0x7F: 0x2421, **dict.fromkeys(range(0x80, 0xA0), 0xFFFD)}
-_VISIBLE |= dict.fromkeys((*range(0x202A, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
+_VISIBLE |= {0x7F: 0x2421}
+_VISIBLE |= dict.fromkeys((*range(0x80, 0xA0), 0x061C, 0x200E, 0x200F), 0xFFFD)
+_VISIBLE |= dict.fromkeys((*range(0x2028, 0x202F), *range(0x2066, 0x206A)), 0xFFFD)
 """Control characters to pictures of them, and marks of direction: a model's tokens may hold them,
 and a terminal would obey."""
 
@@ -43,8 +41,11 @@ class Writer:
 
     def __init__(self, *, is_plain: bool) -> None:
         self.is_plain = is_plain
+        asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
+        if asked and isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(encoding=asked, errors="letters")
         self._console = Console(
-            file=cast(TextIO, _Encodable(sys.stdout)),
+            file=styled_output(),
             force_terminal=sys.stdout.isatty(),
             highlight=False,
             markup=False,
@@ -103,28 +104,3 @@ def _visible(table: NumberTable) -> NumberTable:
     )
     title, formula = table.title.translate(_VISIBLE), table.formula.translate(_VISIBLE)
     return NumberTable(title, formula, table.header, rows)
-
-
-class _Encodable:
-    """A stream that replaces what the terminal's encoding cannot show.
-
-    Standard output is UTF-8 in any case (see `prepare_output`), but the terminal may not be.
-
-    Args:
-        stream: where to write.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        requested = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
-        self._encoding = requested or locale.getencoding()
-
-    def write(self, text: str) -> int:
-        try:
-            text.encode(self._encoding)
-        except (UnicodeEncodeError, LookupError):
-            text = text.translate(_IN_ASCII).encode("ascii", "replace").decode("ascii")
-        return self._stream.write(text)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)

@@ -13,7 +13,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.history import History
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.native.engine import length_penalties
+from pellucid.native.call import length_penalties
 
 NO_REQUEST = -1
 """The request of an empty slot."""

@@ -13,7 +13,7 @@ from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.inside.ask import AttentionKind, Part, check_number
 
-_NUMBER = r"(\d+|\*)"
+_NUMBER = r"(\d{1,18}|\*)"  # Python reads no number of more than 4,300 digits.
 _PLACE = re.compile(
     rf"(encoder|decoder)\.{_NUMBER}\.(self|cross)\.{_NUMBER}(?::{_NUMBER}>{_NUMBER})?", re.ASCII
 )

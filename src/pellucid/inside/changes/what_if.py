@@ -21,13 +21,14 @@ from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import Pair
 from pellucid.machine.randomness import generator
+from pellucid.shapes import Brief
 
 UNCHANGED = Changes()
 """A probe without changes: it too runs the explicit stages, so that only the changes differ."""
 
 
-@dataclass(frozen=True)
-class Output:
+@dataclass(frozen=True, repr=False)
+class Output(Brief):
     """A translation, and how likely the model found it.
 
     Attributes:
@@ -63,8 +64,8 @@ class Edit:
     after: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Baseline:
+@dataclass(frozen=True, repr=False)
+class Baseline(Brief):
     """The same change of other heads, drawn at random, to judge whether a head is special.
 
     Attributes:
@@ -86,8 +87,8 @@ class Baseline:
         return min(self.effects), max(self.effects)
 
 
-@dataclass(frozen=True)
-class WhatIf:
+@dataclass(frozen=True, repr=False)
+class WhatIf(Brief):
     """The effect of a change on one sentence.
 
     Attributes:

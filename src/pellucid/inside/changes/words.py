@@ -11,7 +11,11 @@ from pellucid.text.token_words import is_punctuation, source_pieces, words_of_to
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 _WORD = re.compile(r"(cut|zero)\s+word\s+(\S+)\s*")
-_MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026"
+MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
+"""Signs at the edges of a word that its name may leave out."""
+
+_MOST_NAMED = 12
+_OF_SOURCE = "A word to cut must be a word of the source"
 
 
 def parse_changes(
@@ -37,29 +41,42 @@ def parse_changes(
             found.append(parse_change(text))
             continue
         pieces = source_pieces(tokenizer, source)
-        word = _find(match[2], pieces, text)
+        word = find_word(match[2], pieces, _OF_SOURCE, f" ({text!r})")
         owners = words_of_tokens(tokenizer, "source", source, source_ids)
         positions = [token for token, words in enumerate(owners) if word in words]
-        if match[2] == pieces[word].strip(_MARKS):
+        if match[2] == pieces[word].strip(MARKS):
             tokens = tokenizer.source_tokens(source_ids)
             positions = [token for token in positions if not is_punctuation(tokens[token])]
         found += cut_source_word(positions, "masked" if match[1] == "cut" else "zeroed").changes
     return found
 
 
-def _find(wanted: str, words: Sequence[str], text: str) -> int:
-    """Return the number of a word that is given by its letters or by its number."""
-    places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
-    if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
-        return int(wanted)
+def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> int:
+    """Return the number of a word that is given by its letters or by its number.
+
+    Args:
+        wanted: the word, with the marks around it or without, or its number.
+        words: those to choose from.
+        what: the beginning of messages: ``A word to cut must be a word of the source``.
+        where: the place of the fault, for messages.
+
+    Raises:
+        InputError: there is no such word, or several.
+    """
+    bare = [word.strip(MARKS) or word for word in words]
+    places = [place for place, word in enumerate(words) if wanted in (word, bare[place])]
+    if not places and wanted.isascii() and wanted.isdigit() and len(wanted) < 19:
+        places = [int(wanted)] if int(wanted) < len(words) else []
     if len(places) == 1:
         return places[0]
     if places:
         raise InputError(
-            f"A word must occur once in the source to be named, but {wanted!r} occurs "
-            f"{len(places)} times ({text!r}). Name it by its number: {', '.join(map(str, places))}."
+            f"{what} and occur once, but {wanted!r} occurs {len(places)} times{where}. Give its "
+            f"number: {', '.join(map(str, places))}."
         )
+    numbered = ", ".join(f"{number} {word}" for number, word in enumerate(bare[:_MOST_NAMED]))
+    more = ", …" if len(bare) > _MOST_NAMED else ""
     raise InputError(
-        f"A word must be one of the source's, or its number from 0 to {len(words) - 1}, but is "
-        f"{wanted!r} ({text!r}). {suggestion(wanted, [word.strip(_MARKS) for word in words])}"
+        f"{what}, or its number from 0 to {len(words) - 1}, but is {wanted!r}{where}. The words "
+        f"are {numbered}{more}. {suggestion(wanted, bare)}"
     )

@@ -16,10 +16,11 @@ import numpy as np
 from pellucid.errors import InputError
 from pellucid.inside.changes.place import Place
 from pellucid.inside.record.data import TraceData
+from pellucid.shapes import Brief
 
 
-@dataclass(frozen=True, eq=False)
-class MapDifference:
+@dataclass(frozen=True, eq=False, repr=False)
+class MapDifference(Brief):
     """The first map minus the second, in the rows and columns that both have.
 
     Attributes:

@@ -26,6 +26,7 @@ from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
+from pellucid.shapes import Brief
 from pellucid.text.token_words import is_punctuation
 
 
@@ -49,8 +50,8 @@ class Gold:
     rule: LinkRule = "both"
 
 
-@dataclass(frozen=True)
-class HeadRow:
+@dataclass(frozen=True, repr=False)
+class HeadRow(Brief):
     r"""The figures of one head in one sentence, or their means over several sentences.
 
     Figures of weights are averaged over the rows that may attend to something.

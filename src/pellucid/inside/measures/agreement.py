@@ -21,10 +21,11 @@ import numpy as np
 from pellucid.errors import InputError
 from pellucid.inside.measures.maps import Map, merge_source_words, source_words
 from pellucid.inside.pair import Pair
+from pellucid.shapes import Brief
 
 
-@dataclass(frozen=True, eq=False)
-class Agreement:
+@dataclass(frozen=True, eq=False, repr=False)
+class Agreement(Brief):
     """Rank correlations between maps.
 
     Attributes:

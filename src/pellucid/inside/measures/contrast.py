@@ -29,14 +29,14 @@ from typing import Any
 import numpy as np
 import torch
 
-from pellucid.errors import InputError, suggestion
+from pellucid.errors import InputError
+from pellucid.inside.changes.words import MARKS, find_word
 from pellucid.inside.measures.maps import OWN, Map
 from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import Pair, problem_of
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import is_punctuation, mark_unknown, words_of_tokens
 
-_MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
 _LATER = "(later pieces)"
 _LATER_BYTE = re.compile(r"<0x[89AB][0-9A-F]>")
 
@@ -98,9 +98,9 @@ def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
     tokenizer = pair.tokenizer
     target = mark_unknown(tokenizer, target)
     words = line_words(target)
-    number = _find(why, words)
+    number = find_word(why, words, "--why must be a word of the translation")
     word = words[number]
-    bare = word if why == word else word.strip(_MARKS) or word
+    bare = word if why == word else word.strip(MARKS) or word
     wanted = other.strip()
     if not wanted or wanted == bare:
         raise InputError(
@@ -192,30 +192,6 @@ def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarra
         parts.append(map_.matrix[:, end:])
         labels.append(OWN)
     return np.concatenate(parts, axis=1), tuple(labels)
-
-
-def _find(wanted: str, words: Sequence[str]) -> int:
-    """Return the number of a word that is given by its letters or by its number."""
-    places = [number for number, word in enumerate(words) if wanted in (word, word.strip(_MARKS))]
-    if not places and wanted.isascii() and wanted.isdigit() and int(wanted) < len(words):
-        return int(wanted)
-    if len(places) == 1:
-        return places[0]
-    bare = [word.strip(_MARKS) or word for word in words]
-    if places:
-        raise InputError(
-            f"--why must be a word that occurs once in the translation, but {wanted!r} occurs "
-            f"{len(places)} times. Give its number: {', '.join(map(str, places))}."
-        )
-    numbered = ", ".join(f"{number} {word}" for number, word in enumerate(bare[:_MOST_NAMED]))
-    more = ", …" if len(bare) > _MOST_NAMED else ""
-    raise InputError(
-        f"--why must be a word of the translation, or its number, but is {wanted!r}. The words are "
-        f"{numbered}{more}. {suggestion(wanted, bare)}"
-    )
-
-
-_MOST_NAMED = 12
 
 
 def _replaced(text: str, words: Sequence[str], number: int, word: str) -> str:

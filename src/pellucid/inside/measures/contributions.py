@@ -28,14 +28,16 @@ from itertools import chain
 import torch
 from torch import Tensor, nn
 
+from pellucid.config import known_option
 from pellucid.errors import InputError
 from pellucid.inside.ask import Part
 from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
+from pellucid.shapes import Brief
 
 
-@dataclass(frozen=True, eq=False)
-class Contributions:
+@dataclass(frozen=True, eq=False, repr=False)
+class Contributions(Brief):
     r"""Every term of one attention's output.
 
     Attributes:
@@ -52,8 +54,8 @@ class Contributions:
     largest_difference: float
 
 
-@dataclass(frozen=True, eq=False)
-class Attention:
+@dataclass(frozen=True, eq=False, repr=False)
+class Attention(Brief):
     """One attention of one run, ready to be taken apart, in double precision.
 
     Attributes:
@@ -139,7 +141,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
     bias = module.output.bias
     sum_LD = seen[f"{site}.residual"].double()
     gain_D = shift_D = deviation_L1 = None
-    if config.norm == "post":
+    if known_option(config, "norm", ("post", "pre", "none")) == "post":
         part, layer, kind = site.split(".")
         norm = pair.model.get_submodule(f"{part}.layers.{layer}.{kind}_attention_norm")
         assert isinstance(norm, nn.LayerNorm)

@@ -30,6 +30,7 @@ from pellucid.inside.measures.maps import Map, shares_of_rows, source_words
 from pellucid.inside.measures.occlusion import log_probabilities_of
 from pellucid.inside.pair import Pair
 from pellucid.machine.randomness import generator
+from pellucid.shapes import Brief
 
 BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Shares of the words, as in the paper."""
@@ -52,8 +53,8 @@ class Score:
     high: float
 
 
-@dataclass(frozen=True, eq=False)
-class Faithfulness:
+@dataclass(frozen=True, eq=False, repr=False)
+class Faithfulness(Brief):
     """The faithfulness of a map on one sentence.
 
     Attributes:

@@ -11,6 +11,7 @@ import numpy as np
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.pair import Pair
 from pellucid.inside.record.data import row_labels
+from pellucid.shapes import Brief
 from pellucid.text.token_words import is_punctuation
 
 MapKind = Literal["self", "cross", "whole"]
@@ -18,8 +19,8 @@ MapKind = Literal["self", "cross", "whole"]
 OWN = "(own row)"
 
 
-@dataclass(frozen=True, eq=False)
-class Map:
+@dataclass(frozen=True, eq=False, repr=False)
+class Map(Brief):
     r"""One measure of one sentence: a number for each row and each column.
 
     Rows are the encoder's positions or the decoder's rows, by index. A decoder row reads one token

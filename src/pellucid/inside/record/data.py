@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,7 +21,7 @@ ALLOWED_WITHIN = {"weights": 1e-5, "rows": 1e-5, "contributions": 1e-5}
 """The largest difference between an array and the arrays that it follows from."""
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class TraceData:
     """The record of one source and its target. Everything counts from 0.
 
@@ -64,6 +65,18 @@ class TraceData:
     checks: Mapping[str, float] = field(default_factory=dict)
     model: Mapping[str, Any] = field(default_factory=dict)
     decoding: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """Name the model and the pair, and count the arrays, in about two lines."""
+        model = f"{self.model.get('name')} {str(self.model.get('model_hash'))[:8]}"
+        source, target = (
+            textwrap.shorten(" ".join(tokens), 50, placeholder=" …")
+            for tokens in (self.source_tokens, self.predicted_tokens)
+        )
+        ends = " … ".join([*self.arrays][:: max(1, len(self.arrays) - 1)])
+        size = sum(array.nbytes for array in self.arrays.values()) / 2**20
+        held = f"{len(self.arrays)} arrays, {ends}, {size:.1f} MiB"
+        return f"{type(self).__name__}({model}, {source!r} → {target!r}, {held})"
 
     def get(self, name: str) -> np.ndarray:
         """Get one array by its name.

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, shipped_name
+from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.errors import InputError
 from pellucid.inside.measures import MEASURES, measure
 from pellucid.inside.measures.agreement import on_words
@@ -17,6 +19,10 @@ from pellucid.inside.record.data import TraceData
 from pellucid.inside.show.static import static_map
 from pellucid.inside.show.view import default_view, describe_model_of
 from pellucid.page.make import MODEL_LIMIT, make_page
+from pellucid.text.cleaning import Cleaner
+from pellucid.text.learned import LearnedText
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN
+from pellucid.text.tokenizers.words import join_words
 
 
 def trace_page(trace: TraceData) -> str:
@@ -30,10 +36,11 @@ def trace_page(trace: TraceData) -> str:
     Raises:
         InputError: the trace holds no array of a head, or more than a page may hold.
     """
+    text = _sentence(trace.source_tokens)
     return make_page(
-        _title(trace),
-        traces=[carry_trace(trace)],
-        start=_start(trace),
+        _title(text),
+        traces=[carry_trace(trace, source=text)],
+        start={**_start(trace), "text": text},
         remarks=_remarks(trace),
         without_script=static_map(default_view(trace)),
     )
@@ -48,6 +55,7 @@ def model_page(
     without_lessons: str = "",
     name: str = "",
     remarks: Sequence[str] = (),
+    notes: Sequence[str] = (),
 ) -> str:
     """Make a page that runs a model, opened at a sentence.
 
@@ -63,30 +71,33 @@ def model_page(
         without_lessons: the reason, in a sentence, why it has no lessons.
         name: the model's name as the command line takes it.
         remarks: sentences to show at the top.
+        notes: sentences about this line, which a page that runs the model finds by itself.
 
     Raises:
         InputError: the page must show the trace, which holds no array of a head, or more than a
             page may hold.
     """
     reason = cannot_carry(bundle)
-    start = _start(trace)
+    text = text.strip()
+    start = {**_start(trace), "text": text}
+    record = partial(carry_trace, trace, source=text, command=name)
     if reason:
         return make_page(
-            _title(trace),
-            traces=[carry_trace(trace) | {"measures": carry_measures(bundle, trace, text)}],
+            _title(text),
+            traces=[record() | {"measures": carry_measures(bundle, trace, text)}],
             start=start,
-            remarks=[*_remarks(trace), *remarks, reason],
+            remarks=[*_remarks(trace), *remarks, *notes, reason],
             without_lessons=without_lessons,
             without_script=static_map(default_view(trace)),
         )
     is_same = _is_greedy(trace) and not trace.problems
     return make_page(
-        _title(trace),
-        models=[carry_model(bundle, name)],
-        traces=[] if is_same else [carry_trace(trace)],
+        _title(text),
+        models=[carry_model(bundle, name, command=name)],
+        traces=[] if is_same else [record()],
         lessons=lessons,
         without_lessons=without_lessons,
-        start={**start, "text": text, **({} if is_same else {"source": "1"})},
+        start={**start, **({} if is_same else {"source": "1"})},
         remarks=[*_remarks(trace), *remarks],
     )
 
@@ -98,8 +109,16 @@ def _is_greedy(trace: TraceData) -> bool:
     return bool(plain and not any(decoding.get(name) for name in others))
 
 
-def _title(trace: TraceData) -> str:
-    return f"Inside: {' '.join(trace.source_tokens)}"
+def _title(text: str) -> str:
+    return f"{text} · Pellucid"
+
+
+def _sentence(tokens: Sequence[str]) -> str:
+    """Join tokens into a line, as far as that is possible without their tokenizer."""
+    words = [token for token in tokens if token != "</s>"]
+    if any(SPACE_SIGN in word for word in words):
+        return "".join(words).replace(SPACE_SIGN, " ").strip()
+    return join_words(words)
 
 
 def _remarks(trace: TraceData) -> list[str]:
@@ -119,35 +138,52 @@ MOST_BYTES = 64 * 2**20
 """The most bytes of numbers in a page that browsers open well."""
 
 
+_TOKENIZER = {
+    *("kind", "sharing", "normalization", "lowercase", "drop_punctuation"),
+    *("pad_id", "unk_id", "bos_id", "eos_id", "target_start_id"),
+}
+_DECODING = {
+    *("beam", "n_best", "length_penalty", "alpha", "diversity", "precision", "strict"),
+    *("max_length_ratio", "max_length_offset", "temperature", "top_k", "top_p", "epsilon", "seed"),
+}
+"""The settings that a page obeys, or that change nothing there; others must have their default."""
+
+
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
-    config = bundle.config
+    config, recorded = bundle.config, "The page shows a recorded sentence: it "
     if config.model.is_recurrent:
+        return f"{recorded}runs Transformers itself, and this model is recurrent."
+    if config.tokenizer.kind != "words":
         return (
-            "The page shows a recorded sentence: it runs Transformers itself, and this model is "
-            "recurrent."
+            f"{recorded}runs models of whole words itself, and this model cuts words into pieces."
         )
-    is_of_words = config.tokenizer.kind == "words"
-    if not is_of_words or config.tokenizer.symbols:
-        return (
-            "The page shows a recorded sentence: it runs models of whole words itself, and this "
-            f"model {'has tokenizer.symbols' if is_of_words else 'cuts words into pieces'}."
-        )
+    found = [
+        ("model", config.model, find_unlisted(config.model, AS_FIRST_BUILT)),
+        ("tokenizer", config.tokenizer, config.tokenizer.find_set(_TOKENIZER)),
+        ("decoding", config.decoding, config.decoding.find_set(_DECODING)),
+    ]
+    for section, values, name in found:
+        if name is not None:
+            value = getattr(values, name)
+            return f"{recorded}cannot run a model whose {section}.{name} is {value}."
     size = sum(4 * weight.numel() for weight in bundle.exact_model.state_dict().values())
     if size > MODEL_LIMIT:
         return (
-            f"The page shows a recorded sentence: it runs models of at most "
+            f"{recorded}runs models of at most "
             f"{MODEL_LIMIT // 2**20} MiB itself, and this one has {size / 2**20:.0f} MiB."
         )
     return ""
 
 
-def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
+def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[str, Any]:
     """Pack a model as the page runs it: configuration, vocabularies, and float32 weights.
 
     Args:
         bundle: the model.
-        name: its name as the command line takes it; that of its folder unless given.
+        name: its name for the reader; that of its folder unless given.
+        command: its name as the command line takes it; that of a packaged model unless given,
+            and for other models MODEL.
     """
     config = bundle.config.model_dump(mode="json")
     tensors, parts, start = {}, [], 0
@@ -156,8 +192,15 @@ def carry_model(bundle: Bundle, name: str = "") -> dict[str, Any]:
         tensors[tensor_name] = {"shape": list(array.shape), "start": start}
         parts.append(array.tobytes())
         start += array.size
+    learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return {
         "name": name or bundle.folder.name,
+        "command": command or shipped_name(bundle.folder),
+        "learned": {
+            "known": "".join(sorted(Cleaner(learned.characters, bundle.tokenizer).known)),
+            "longest_targets": dict(learned.longest_targets or {}),
+            "most_characters": learned.most_characters,
+        },
         "model_hash": bundle.model_hash,
         "taught_head": taught_head(bundle),
         "languages": config["languages"],
@@ -180,8 +223,13 @@ def taught_head(bundle: Bundle) -> str:
     return f"decoder.{taught[0]}.cross.{taught[1]}" if taught else ""
 
 
-def carry_trace(trace: TraceData) -> dict[str, Any]:
+def carry_trace(trace: TraceData, *, source: str = "", command: str = "") -> dict[str, Any]:
     """Pack a trace as the page shows it.
+
+    Args:
+        trace: the trace.
+        source: the line that was looked at.
+        command: the model's name as the command line takes it, if known.
 
     Raises:
         InputError: it holds more than a page may hold.
@@ -193,15 +241,20 @@ def carry_trace(trace: TraceData) -> dict[str, Any]:
             f"open it, but this trace has {size / 2**20:.0f}. Ask for fewer layers, heads or "
             "stages, or save it as .npz."
         )
+    decoding = trace.decoding
     return {
         "format": 1,
+        "source": source,
+        "command": command,
+        "is_found": not any(decoding.get(name) for name in ("given", "changes", "sample")),
+        "source_ids": list(trace.source_ids),
         "source_tokens": list(trace.source_tokens),
         "target_tokens": list(trace.target_tokens),
         "predicted_tokens": list(trace.predicted_tokens),
         "predicted_ids": list(trace.predicted_ids),
         "log_probabilities": list(trace.log_probabilities),
         "heads": list(trace.heads),
-        "text": str(trace.decoding.get("text") or " ".join(trace.predicted_tokens)),
+        "text": str(decoding.get("text") or _sentence(trace.predicted_tokens)),
         "model": dict(trace.model),
         "about": describe_model_of(trace),
         "arrays": {name: _pack(array) for name, array in trace.arrays.items()},

@@ -28,6 +28,7 @@ typedef struct {
     int64_t shares_products; /* threads without a sentence help with the products of others */
     int64_t longest_source, longest_limit;
     const volatile int32_t *stop; /* not 0 as soon as the search is to end early */
+    void (*turn)(void); /* called by the calling thread now and then, or NULL; it may set `stop` */
     /* Results: for each request up to num_best hypotheses, and -1 of them if it overflowed. */
     int32_t *counts;
     int32_t *lengths;

@@ -184,7 +184,7 @@ EXPORT int reorder_slots(session *s, const int64_t *parents) {
     const long width = s->job.width;
     for (long i = 0; i < s->num_slots; i++) {
         slot *own = &s->slots[i];
-        if (own->request < 0) continue;
+        if (own->request < 0 || !own->length) continue;
         for (long place = 0; place < width; place++) {
             const int64_t parent = parents[i * width + place];
             if (parent < 0 || parent >= width) return WRONG;
@@ -249,12 +249,12 @@ static int list_rows(session *s, const int64_t *newest, const uint8_t *is_needed
     *num_rows = *longest = 0;
     for (long at = 0; at < s->num_slots * width; at++) {
         slot *own = &s->slots[at / width];
+        if (own->request >= 0 && make_room(own, &s->job)) return NO_MEMORY;
         if (own->request < 0 || (is_needed && !is_needed[at])) {
             memset(logits + at * size, 0, (size_t)size * sizeof *logits);
             continue;
         }
         if (newest[at] < 0 || newest[at] >= s->job.model->target.size) return WRONG;
-        if (make_room(own, &s->job)) return NO_MEMORY;
         *longest = max_long(*longest, max_long(own->source_length, own->length + 1));
         s->rows[(*num_rows)++] =
             (row){.slot = own, .place = at % width, .newest = (int32_t)newest[at]};

@@ -1,6 +1,9 @@
 /* The whole search for many sentences: each thread takes the next ones as places become free. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "search.h"
 
@@ -28,14 +31,24 @@ EXPORT int best_instructions(void) {
 enum {
     ENCODED_ROWS = 128, /* about how many source tokens are encoded together */
     ENCODED_AHEAD = 8,  /* sentences that wait for a slot, so that they are encoded together */
+    A_TURN = 10,        /* milliseconds between two calls of a job's `turn` */
 };
+
+/* What the threads of a call share. */
+typedef struct {
+    pthread_mutex_t lock;
+    pthread_cond_t ended; /* a thread has nothing left to do */
+    int64_t next;         /* the first request that no thread has taken */
+    long num_others;      /* threads that compute, without the caller's */
+    _Atomic int is_paused;
+    int64_t asked; /* when `turn` was called last, in milliseconds */
+} shared;
 
 typedef struct {
     const job *job;
     long num_helpers; /* threads that share its products */
-    pthread_mutex_t *lock;
-    int64_t *next; /* the first request that no thread has taken */
-    int status;
+    shared *shared;
+    int is_caller, status;
 } worker;
 
 /* Sentences that are encoded and wait for a slot. */
@@ -48,6 +61,27 @@ static long length_of(const job *j, long request) {
     return j->source_starts[request + 1] - j->source_starts[request];
 }
 
+static int64_t milliseconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Let the caller do something else now and then; the other threads wait for it. */
+static void give_way(worker *w) {
+    shared *s = w->shared;
+    if (!w->job->turn) return;
+    if (!w->is_caller) {
+        while (s->is_paused) usleep(1000);
+        return;
+    }
+    if (milliseconds(CLOCK_MONOTONIC) - s->asked < A_TURN) return;
+    s->is_paused = 1;
+    w->job->turn();
+    s->is_paused = 0;
+    s->asked = milliseconds(CLOCK_MONOTONIC);
+}
+
 /* Threads that take sentences; the others can only help with products. */
 static long num_workers(const job *j) { return min_long(j->threads, j->num_requests); }
 
@@ -55,8 +89,8 @@ static long num_workers(const job *j) { return min_long(j->threads, j->num_reque
 static long take(worker *w, long wanted, long *first) {
     const job *j = w->job;
     long count = 0, rows = 0;
-    pthread_mutex_lock(w->lock);
-    *first = *w->next;
+    pthread_mutex_lock(&w->shared->lock);
+    *first = w->shared->next;
     const long left = j->num_requests - *first, share = ceil_div(left, num_workers(j));
     const long most = min_long(min_long(max_long(wanted, ENCODED_AHEAD), share), ENCODED_ROWS);
     while (count < most) {
@@ -64,8 +98,8 @@ static long take(worker *w, long wanted, long *first) {
         if (count && rows > ENCODED_ROWS) break;
         count++;
     }
-    *w->next += count;
-    pthread_mutex_unlock(w->lock);
+    w->shared->next += count;
+    pthread_mutex_unlock(&w->shared->lock);
     return count;
 }
 
@@ -130,6 +164,7 @@ static int search(worker *w, scratch *s, slot *slots, waiting *ready, candidates
     const job *j = w->job;
     for (;;) {
         long num_rows;
+        give_way(w);
         if (*j->stop) return STOPPED;
         if (fill(w, s, slots, ready)) return NO_MEMORY;
         if (list_rows(j, slots, found->rows, &num_rows)) return NO_MEMORY;
@@ -174,12 +209,32 @@ static void *work(void *argument) {
     end_team(s.team);
     free_scratch(&s);
     w->status = status;
+    if (w->is_caller) return NULL;
+    pthread_mutex_lock(&w->shared->lock);
+    w->shared->num_others--;
+    pthread_cond_signal(&w->shared->ended);
+    pthread_mutex_unlock(&w->shared->lock);
     return NULL;
 }
 
+/* Wait for the other threads, giving way meanwhile. */
+static void wait_for_others(worker *caller) {
+    shared *s = caller->shared;
+    pthread_mutex_lock(&s->lock);
+    while (s->num_others) {
+        const int64_t until = milliseconds(CLOCK_REALTIME) + A_TURN;
+        const struct timespec time = {until / 1000, until % 1000 * 1000000};
+        pthread_cond_timedwait(&s->ended, &s->lock, &time);
+        pthread_mutex_unlock(&s->lock);
+        give_way(caller);
+        pthread_mutex_lock(&s->lock);
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
 EXPORT int translate(const job *j) {
-    pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    int64_t next = 0;
+    shared all = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER};
+    all.asked = milliseconds(CLOCK_MONOTONIC);
     const long threads = num_workers(j);
     worker workers[threads];
     pthread_t started[threads];
@@ -187,11 +242,16 @@ EXPORT int translate(const job *j) {
     /* Threads that get no sentences help with the products of the others. */
     for (long i = 0; i < threads; i++) {
         const long helpers = (j->threads - i - 1) / threads;
-        workers[i] = (worker){j, j->shares_products ? helpers : 0, &lock, &next, DONE};
+        workers[i] = (worker){j, j->shares_products ? helpers : 0, &all, !i, DONE};
     }
+    all.num_others = threads - 1;
     for (long i = 1; i < threads; i++, num_started++)
         if (pthread_create(&started[i], NULL, work, &workers[i])) break; /* fewer threads do it */
+    pthread_mutex_lock(&all.lock);
+    all.num_others -= threads - 1 - num_started;
+    pthread_mutex_unlock(&all.lock);
     work(&workers[0]);
+    if (j->turn) wait_for_others(&workers[0]);
     int status = workers[0].status;
     for (long i = 1; i <= num_started; i++) {
         pthread_join(started[i], NULL);

@@ -330,6 +330,7 @@ def _asked() -> dict[str, Any]:
         "heads": (numbers | None, Field(None, description="Heads, from 0.")),
         "stages": (names | None, Field(None, description="Stages; weights by default.")),
         "everything": _flag("Every array, so that nothing is missing from token to token."),
+        "clean": _flag("Replace or drop characters that the model has not learned."),
     }
 
 

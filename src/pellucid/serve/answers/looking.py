@@ -12,6 +12,7 @@ from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import SEARCH
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
+from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
 
 if TYPE_CHECKING:
     import numpy as np
@@ -63,10 +64,14 @@ def look(
     from pellucid.inside.look import describe_model
     from pellucid.inside.pair import make_pair
     from pellucid.inside.replay import replay
+    from pellucid.translate.records import clean_line, line_notes
 
     ask = _ask(body, model)
     text = _one_line(body, model)
     translator = model.translator
+    notes = line_notes(translator, text)
+    if body.clean:
+        text = clean_line(translator.own_bundle, text)
     found = _find_target(model, body, text)
     source_ids = translator.tokenizer.encode_source(text)
     size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
@@ -85,14 +90,38 @@ def look(
         model=describe_model(bundle),
         decoding=found.decoding,
         changes=_probe(body, translator.tokenizer, text, source_ids),
+        decoded_under_changes=found.logs is not None,
     )
     records = {name: getattr(trace, name) for name in RECORDS}
     order = {wanted.name: place for place, wanted in enumerate(ask.arrays(pair.model.config))}
     arrays = sorted(trace.arrays.items(), key=lambda named: order.get(named[0], len(order)))
     records |= {"problems": trace.problems, "text": translator.tokenizer.decode_target(found.ids)}
     records["hypotheses"] = found.hypotheses
+    records["notes"] = {**notes, "flags": found.flags}
     records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
     return records, arrays
+
+
+def estimate_look(model: ServedModel, body: Any) -> int:
+    """Estimate the positions that a look computes: those of the search, and of the replay."""
+    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
+    config, longest = model.translator.decoding, model.translator.config.max_target_length
+    searched = estimate_search(body.text, config.model_copy(update=search), longest)
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
+    return searched + 8 * tokens + slow
+
+
+def estimate_change(body: Any) -> int:
+    """Estimate the positions of two searches under changes, and of all replays."""
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    replays = 8 + 2 * int(body.random)
+    return 2 * _without_cache(tokens) + replays * tokens
+
+
+def _without_cache(tokens: int) -> int:
+    """Estimate a search of which each step runs the whole decoder again."""
+    return min(tokens, MOST_CHANGE_TOKENS) * tokens // 8
 
 
 @dataclass(frozen=True)
@@ -104,12 +133,14 @@ class _Target:
         logs: their log-probabilities as a search computed them; None if they were given.
         decoding: how it was found.
         hypotheses: what the search found, the best first.
+        flags: reasons to read the best one again.
     """
 
     ids: tuple[int, ...]
     logs: tuple[float, ...] | None
     decoding: dict[str, Any]
     hypotheses: list[dict[str, Any]]
+    flags: tuple[str, ...] = ()
 
 
 def _ask(body: Any, model: ServedModel) -> Ask:
@@ -155,7 +186,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     ]
     decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
     best = found.best
-    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses)
+    return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, found.notes.flags)
 
 
 def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:

@@ -14,7 +14,7 @@ from starlette.types import Receive, Scope, Send
 from pellucid.errors import PellucidError, make_printable, shorten
 
 PROBLEMS: dict[int, str] = {
-    400: "The body is not JSON.",
+    400: "The body is not JSON, or the head names two hosts.",
     401: "A key is missing or wrong.",
     403: "The page's origin may not use this server.",
     404: "There is no such file.",
@@ -22,9 +22,10 @@ PROBLEMS: dict[int, str] = {
     413: "The body or the answer is too large.",
     421: "The Host header does not name this server.",
     422: "A field is missing, unknown or out of bounds.",
+    431: "The head is too large.",
     429: "Too much waits; Retry-After says when to try again.",
     500: "The server failed.",
-    503: "The server is ending.",
+    503: "The server is ending, or its queue stands still.",
     504: "The answer was not ready in time.",
 }
 """The meaning of each status code of a refusal."""
@@ -32,7 +33,10 @@ PROBLEMS: dict[int, str] = {
 NOT_KEPT: Mapping[str, str] = {"Cache-Control": "no-store"}
 """The header of answers that no cache may keep."""
 
-_PATH = re.compile(r"(?<![\w/])(?:[A-Za-z]:)?[/\\](?:[^\s,;:()'\"/\\]+[/\\])+[^\s,;:()'\"]*")
+_PATH = re.compile(
+    r"(?<!\w)('[^']*'|\"[^\"]*\")|"  # What a client sent is quoted.
+    r"(?<![\w/.~])(?:[A-Za-z]:)?[/\\](?:[^\s,;:()'\"/\\]+[/\\])+[^\s,;:()'\"]*"
+)
 
 
 def reply(
@@ -95,7 +99,7 @@ def from_error(error: PellucidError) -> Problem:
     """Turn one of this package's errors into an answer: 422 if the input must change, or 500."""
     if error.exit_code == 2:
         sentence = shorten(make_printable(str(error).replace("\n", " ")))
-        return Problem(422, _PATH.sub("a file of the server", sentence))
+        return Problem(422, _PATH.sub(lambda found: found[1] or "a file of the server", sentence))
     return Problem(
         500, "The server could not do this. Try again, and tell its operator if that does not help."
     )

@@ -16,6 +16,9 @@ from pellucid.serve.answers.responses import Problem
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20
 
+LINES_OF_A_PART = 50
+"""Lines of a file that are one text: one request of thousands would hold up the event loop."""
+
 Format = Literal["text", "html"]
 TranslateAll = Callable[[Sequence[str], Format], Awaitable[list[str]]]
 
@@ -105,7 +108,7 @@ async def translate_file(
         The name, the content and the type of the result.
 
     Raises:
-        Problem: 400, the format is not known or the file is not UTF-8.
+        Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
     """
     path = PurePath(name.replace("\\", "/"))
     if path.suffix.lower() not in READERS:
@@ -117,11 +120,16 @@ async def translate_file(
         raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
     if form == "html":
+        if len(text) > most_characters:
+            size = f"request ({len(text)}) exceeds text limit ({most_characters})"
+            raise Problem(400, f"Invalid request: {size}")
         (translated,) = await translate([text], "html")
     else:
-        # Line by line: a file may be longer than a text, and its lines are what is translated.
+        # In parts: a file may be longer than a text, and its lines are what is translated.
         lines = text.split("\n")
         if max(map(len, lines)) > most_characters:
             raise Problem(400, f"Invalid request: a line exceeds text limit ({most_characters})")
-        translated = "\n".join(await translate(lines, "text"))
+        starts = range(0, len(lines), LINES_OF_A_PART)
+        parts = ["\n".join(lines[start : start + LINES_OF_A_PART]) for start in starts]
+        translated = "\n".join(await translate(parts, "text"))
     return f"{stem}_{target}{path.suffix.lower()}", translated.encode(), media_type

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
 from pellucid.text.languages import NAMES, load_identifier, short_code
@@ -129,6 +130,7 @@ class Detector:
         The confidence counts all languages that the identifier knows: a text in a language that
         the server does not have gets low ones.
         """
+        give_way()
         scores = dict.fromkeys(self._codes, 0.0)
         if any(map(str.isalpha, text)):
             for label, probability in load_identifier().rank(text):

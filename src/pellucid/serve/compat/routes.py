@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,9 +19,9 @@ from pellucid.serve.compat.files import READERS, FileStore, Format, translate_fi
 from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
 from pellucid.serve.markup.reading import visible_text
 from pellucid.serve.markup.translating import translate_markup
-from pellucid.serve.operations import DOOR, WORK, Need, Operation
+from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
 from pellucid.serve.settings import Limits
 
 if TYPE_CHECKING:
@@ -28,11 +30,9 @@ if TYPE_CHECKING:
 SHORT = 40
 """Characters up to which a text's language is judged by all texts of the request."""
 
-_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=(400, *DOOR), tag="LibreTranslate")
-_keyed = partial(
-    Operation, "POST", need=Need.KEY_IN_BODY, refusals=(400, *DOOR), tag="LibreTranslate"
-)
-_work = partial(_keyed, is_work=True, refusals=(400, *DOOR, *WORK))
+_fact = partial(Operation, "GET", need=Need.NOTHING, refusals=DOOR, tag="LibreTranslate")
+_keyed = partial(Operation, "POST", need=Need.KEY_IN_BODY, refusals=DOOR, tag="LibreTranslate")
+_work = partial(_keyed, is_work=True, refusals=(*DOOR, *WORK))
 
 
 def compat_operations(parts: Parts) -> list[Operation]:
@@ -127,7 +127,8 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         (text, *more), is_list = fields.texts("q")
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
-        return reply(await parts.scheduler.call(partial(detector.detect, whole)))
+        cost = estimate_tokens(whole)
+        return reply(await parts.scheduler.call(partial(detector.detect, whole), cost=cost))
 
     return [
         _work("/translate", translate, form=bodies.TRANSLATE, gives=bodies.TranslatedAnswer),
@@ -174,7 +175,9 @@ async def _translate_all(
         return list(texts)
     if form == "html":
         task = _task(direction, {}, align=("auto", None, None))
-        return await translate_markup(parts, task, texts)
+        # A page shows a word that the model does not know rather than <unk>.
+        treatment = (*task.treatment, ("unknown", "source-word"))
+        return await translate_markup(parts, replace(task, treatment=treatment), texts)
     return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
 
 
@@ -240,7 +243,8 @@ async def _detect(
             for one in shown
         ]
 
-    found: list[dict[str, Any]] = await parts.scheduler.call(detect)
+    cost = sum(map(estimate_tokens, texts))
+    found: list[dict[str, Any]] = await parts.scheduler.call(detect, cost=cost)
     return found
 
 
@@ -283,8 +287,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
             fields.file_name, fields.file, target, translate, limits.characters
         )
         key = store.add(name, content, media_type)
-        scheme, host = request.scope["scheme"], request.headers.get("host")
-        address = f"{scheme}://{host}/download_file/{key}"
+        address = f"{request.scope[BASE]}/download_file/{quote(key)}"
         return reply({"translatedFileUrl": address})
 
     async def download_file(request: Request) -> Response:
@@ -292,7 +295,8 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         file = store.get(request.path_params["name"])
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {
-            "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"',
+            "Content-Disposition": f'attachment; filename="{_ascii(file.name)}"; '
+            f"filename*=UTF-8''{quote(file.name)}",
             "Content-Security-Policy": "sandbox",
             **NOT_KEPT,
         }
@@ -301,7 +305,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
     return [
         _work("/translate_file", translate_a_file, form=bodies.FILE, gives=bodies.FileAnswer),
         # Open, because the name of a file cannot be guessed and clients fetch it without a key.
-        _fact("/download_file/{name}", download_file, refusals=(400, 404, *DOOR)),
+        _fact("/download_file/{name}", download_file, refusals=(404, *DOOR)),
     ]
 
 

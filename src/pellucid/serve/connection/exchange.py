@@ -43,7 +43,9 @@ class Exchange:
         self._send = send
         self._limits = limits
         # Taken out, because the connection holds the scope: a cycle would outlive the request.
-        self._connection: Connection = scope.pop(CONNECTION)
+        # Other servers than this package's have none, and tell through `receive` who left.
+        self._connection: Connection | None = scope.pop(CONNECTION, None)
+        self._watcher: asyncio.Future[None] | None = None
         self._num_bytes = 0
         self._until: float | None = None
         self._has_ended = False
@@ -69,9 +71,11 @@ class Exchange:
                 self._is_gone = True
                 task.cancel()
 
-        if self._connection.is_lost:
-            raise GoneError
-        self._connection.on_lost = leave
+        self._leave = leave
+        if self._connection is not None:
+            if self._connection.is_lost:
+                raise GoneError
+            self._connection.on_lost = leave
         try:
             await app(self.scope, self._receive_part, self._send_part)
         except asyncio.CancelledError:
@@ -79,7 +83,10 @@ class Exchange:
                 raise GoneError from None
             raise
         finally:
-            self._connection.on_lost = None
+            if self._connection is not None:
+                self._connection.on_lost = None
+            if self._watcher is not None:
+                self._watcher.cancel()
 
     async def refuse(self, problem: Problem) -> None:
         """Answer with a problem, unless an answer has begun.
@@ -123,7 +130,15 @@ class Exchange:
         self._num_bytes += len(message.get("body", b""))
         if self._num_bytes > limits.body_bytes:
             raise _too_large(limits.body_bytes)
+        if self._connection is None and not message.get("more_body", False):
+            self._watcher = asyncio.ensure_future(self._watch())
         return message
+
+    async def _watch(self) -> None:
+        """Wait until a client leaves whose connection another server holds."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._leave()
 
     async def _send_part(self, message: Message) -> None:
         """Send the head or a part of an answer, to a client that takes it in time.
@@ -136,13 +151,16 @@ class Exchange:
             message["headers"] = [*self._common, *message["headers"]]
         elif not message.get("more_body", False):
             self._has_ended = True
-        if not self._connection.is_behind:  # nearly always: this does not wait
+        connection = self._connection
+        if connection is not None and not connection.is_behind:  # nearly always: this does not wait
             await self._send(message)
             return
         try:
             async with asyncio.timeout(self._limits.body_seconds):
                 await self._send(message)
         except TimeoutError:
+            if connection is not None:
+                connection.abort()
             raise GoneError from None
 
 

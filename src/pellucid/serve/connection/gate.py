@@ -18,11 +18,13 @@ from starlette.types import Receive, Scope, Send
 from pellucid.errors import PellucidError
 from pellucid.serve.answers.responses import Problem, from_error
 from pellucid.serve.connection.exchange import Exchange, GoneError
-from pellucid.serve.operations import Need, Operation
+from pellucid.serve.connection.protocol import MOST_HEADER_BYTES
+from pellucid.serve.operations import BASE, Need, Operation
+from pellucid.serve.queue.jobs import Account
 from pellucid.serve.queue.metrics import Metrics
 from pellucid.serve.queue.pauses import Turns
-from pellucid.serve.queue.scheduler import Scheduler
-from pellucid.serve.settings import Settings, is_loopback, key_of
+from pellucid.serve.queue.scheduler import STANDSTILL_SECONDS, Scheduler
+from pellucid.serve.settings import Settings, is_loopback, is_prefix, key_of
 
 log = logging.getLogger("pellucid.serve")
 
@@ -53,8 +55,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request as ASGI wants it."""
-        if scope["type"] != "http":
-            return
+        Account.begin()
         exchange = Exchange(scope, receive, send, self._settings.limits)
         began = time.perf_counter()
         self._metrics.running.inc()
@@ -97,11 +98,13 @@ class Gate:
     def _check(self, exchange: Exchange) -> Operation | None:
         """Refuse what may not enter; None if the request only asks whether it may."""
         settings, headers = self._settings, exchange.headers
+        _check_head(exchange)
+        host = _place(settings, exchange)
         operation, methods = self._find(exchange.scope)
         if operation is not None:
             exchange.route = operation.path
-        host, origin = headers.get("host"), headers.get("origin")
-        if not _is_allowed_host(settings, host):
+        origin = headers.get("origin")
+        if not all(_is_allowed_host(settings, one) for one in (host, headers.get("host"))):
             raise Problem(
                 421,
                 "The Host header must name this server by an address or by a name that it knows. "
@@ -114,16 +117,26 @@ class Gate:
             if exchange.method == "OPTIONS" and operation is None and methods:
                 return None
         if operation is None:
-            raise _no_operation(methods)
+            raise _no_operation(methods, exchange.scope)
         if operation.need is Need.KEY and settings.keys is not None:
             key = key_of(headers.get("authorization"))
             if not settings.keys.accept(key):
                 raise _refuse_key(key)
         if operation.is_work:
             self._scheduler.check_room()
-        elif operation.path == "/readyz" and (self.is_draining or not self._scheduler.is_alive):
-            raise Problem(503, "The server is ending.", {"Retry-After": "5"})
+        elif operation.path == "/readyz":
+            self._check_ready()
         return operation
+
+    def _check_ready(self) -> None:
+        if self.is_draining or not self._scheduler.is_alive:
+            raise Problem(503, "The server is ending.", {"Retry-After": "5"})
+        if self._scheduler.stands_still:
+            raise Problem(
+                503,
+                f"Requests wait, but nothing has been computed for {STANDSTILL_SECONDS:g} s. "
+                "Restart the server if that lasts.",
+            )
 
     def _find(self, scope: Scope) -> tuple[Operation | None, Collection[str]]:
         """Find the route of a request; None, and the methods that its path has, without one."""
@@ -155,7 +168,55 @@ def _refuse_key(key: str | None) -> Problem:
     return Problem(401, sentence, {"WWW-Authenticate": "Bearer"})
 
 
-def _no_operation(methods: Collection[str]) -> Problem:
+def _check_head(exchange: Exchange) -> None:
+    """Refuse a head that is too large, also if it came at once, or that names two hosts.
+
+    Raises:
+        Problem: 431 or 400.
+    """
+    scope = exchange.scope
+    size = len(scope.get("raw_path") or scope["path"]) + len(scope["query_string"])
+    size += sum(len(name) + len(value) + 4 for name, value in scope["headers"])
+    if size > MOST_HEADER_BYTES:
+        raise Problem(
+            431,
+            f"The head of a request must have at most {MOST_HEADER_BYTES:,} bytes. Send what is "
+            "long in the body.",
+            {"Connection": "close"},
+        )
+    if len(exchange.headers.getlist("host")) > 1:
+        raise Problem(400, "A request must have one Host header, but has several. Leave one.")
+
+
+def _place(settings: Settings, exchange: Exchange) -> str | None:
+    """Find the address under which the client sees this server, and write it into the scope.
+
+    A proxy whose address is trusted says it in headers; the last value counts, as each proxy adds
+    its own at the end.
+
+    Returns:
+        The host, as the client named it.
+    """
+    scope, headers = exchange.scope, exchange.headers
+    scheme, host = scope["scheme"], headers.get("host")
+    prefix = scope.get("root_path") or settings.path_prefix
+    if settings.trusts(scope.get("client")):
+        proto, forwarded, path = (
+            ",".join(headers.getlist(f"x-forwarded-{name}")).rpartition(",")[2].strip()
+            for name in ("proto", "host", "prefix")
+        )
+        scheme = proto if proto in ("http", "https") else scheme
+        host = forwarded or host
+        prefix = path.rstrip("/") if is_prefix(path.rstrip("/")) else prefix
+    scope["root_path"] = prefix
+    scope[BASE] = f"{scheme}://{host}{prefix}"
+    return host
+
+
+def _no_operation(methods: Collection[str], scope: Scope) -> Problem:
+    if scope["root_path"] and scope["path"] == scope["root_path"]:
+        place = f"{scope['root_path']}/"
+        return Problem(307, f"The page is at {place}", {"Location": place})
     if not methods:
         return Problem(404, "There is nothing at this address. See /openapi.json.")
     allowed = ", ".join(sorted(methods))

@@ -21,6 +21,9 @@ GRACE_SECONDS = 0.5
 LAST_CHANCE_SECONDS = 0.1
 """Time to read what has arrived before a client counts as too slow."""
 
+REST_SECONDS = 1.0
+"""Time for the rest of an unread body: to close at once could destroy the answer."""
+
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"
 _FULL = (
@@ -41,10 +44,12 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self._is_ending = False
+        self._is_ending = self._is_cut = False
         self._is_in_head = True
         self._num_head_bytes = 0
         self._head_timer: asyncio.TimerHandle | None = None
+        self._rest_timer: asyncio.TimerHandle | None = None
+        self._num_rest_bytes = 0
         self.on_lost: Callable[[], None] | None = None
 
     @property
@@ -69,22 +74,32 @@ class Connection(HttpToolsProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Tell whoever answers a request of this client."""
         self._cancel_timer()
+        self._end_rest()
         super().connection_lost(exc)
         if self.on_lost is not None:
             self.on_lost()
 
     def data_received(self, data: bytes) -> None:
-        """Read what has arrived, up to the largest head."""
-        if self._is_in_head:
-            if self._head_timer is None:
-                self._expect_head()
-            self._num_head_bytes += len(data)
-            if self._num_head_bytes > MOST_HEADER_BYTES + self.server_limits.body_bytes:
-                self._end(_TOO_LARGE)
+        """Read what has arrived, up to the largest head, or the largest rest of a body."""
+        if self._is_cut:
+            return
+        if self._rest_timer is not None:
+            self._num_rest_bytes += len(data)
+            if self._num_rest_bytes > self.server_limits.body_bytes:
+                self.transport.close()
                 return
-        super().data_received(data)
-        if self._is_in_head and self._num_head_bytes > MOST_HEADER_BYTES:
-            self._end(_TOO_LARGE)
+        while data and not self.transport.is_closing():
+            part = data
+            if self._is_in_head:
+                if self._head_timer is None:
+                    self._expect_head()
+                part = data[: MOST_HEADER_BYTES - self._num_head_bytes]
+                if not part:
+                    self._end(_TOO_LARGE)
+                    return
+                self._num_head_bytes += len(part)
+            data = data[len(part) :]
+            super().data_received(part)
 
     def on_message_begin(self) -> None:
         """Begin a request."""
@@ -105,6 +120,21 @@ class Connection(HttpToolsProtocol):
         """End a request; the next head may follow."""
         super().on_message_complete()
         self._is_in_head = True
+        self._end_rest()
+
+    def on_response_complete(self) -> None:
+        """Bound what may follow an answer: the rest of its request, and the time to take it."""
+        super().on_response_complete()
+        if self.transport.is_closing():
+            if self.transport.get_write_buffer_size():
+                self.loop.call_later(self.server_limits.body_seconds, self.transport.abort)
+        elif self.cycle.response_complete and not self._is_in_head:
+            self._num_rest_bytes = 0
+            self._rest_timer = self.loop.call_later(REST_SECONDS, self.transport.close)
+
+    def abort(self) -> None:
+        """Close the connection at once, with whatever its client has not taken."""
+        self.transport.abort()
 
     def shutdown(self) -> None:
         """Answer what has arrived or is about to, then close."""
@@ -141,13 +171,21 @@ class Connection(HttpToolsProtocol):
             self._head_timer.cancel()
             self._head_timer = None
 
+    def _end_rest(self) -> None:
+        if self._rest_timer is not None:
+            self._rest_timer.cancel()
+            self._rest_timer = None
+
     def _end(self, answer: bytes) -> None:
         """Close the connection with an answer, unless another one is being sent."""
         if self.transport.is_closing():
             return
         if self.cycle is None or self.cycle.response_complete:
+            self._cancel_timer()
             self.transport.write(answer)
-            self.transport.close()
+            self._is_cut = True
+            # What is still on its way is read for a moment, as it would destroy the answer.
+            self.loop.call_later(REST_SECONDS, self.transport.close)
 
 
 def make_protocol(limits: Limits) -> type[Connection]:

@@ -118,11 +118,13 @@ class ServiceServer(Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Drain on SIGTERM and Ctrl-C; a second Ctrl-C ends at once."""
+        """Drain on SIGTERM, SIGHUP and Ctrl-C; a second Ctrl-C ends at once."""
         loop = asyncio.get_running_loop()
-        numbers = (signal.SIGINT, signal.SIGTERM)
+        numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
         known = {number: signal.getsignal(number) for number in numbers}
-        for number in numbers:
+        if known[signal.SIGHUP] is signal.SIG_IGN:  # nohup asks for that
+            del known[signal.SIGHUP]
+        for number in known:
             with contextlib.suppress(NotImplementedError, ValueError, RuntimeError):
                 loop.add_signal_handler(number, self.handle_exit, number, None)
         try:
@@ -196,12 +198,19 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
     server = ServiceServer(service)
     service.start()
     listening.listen(MOST_WAITING)
-    host, port = listening.getsockname()[:2]
     watch_for_pytorch()
     freeze_objects()
-    announce(f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}")
+    announce(address_of(listening))
     server.run(sockets=[listening])
     service.stop()
+
+
+def address_of(listening: socket.socket) -> str:
+    """Write the address of a socket: a URL, or the path of a Unix socket."""
+    if listening.family == socket.AF_UNIX:
+        return f"unix:{os.fsdecode(listening.getsockname()).replace(chr(0), '@', 1)}"
+    host, port = listening.getsockname()[:2]
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
 
 def _quiet_libraries() -> None:

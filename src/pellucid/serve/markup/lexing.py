@@ -19,9 +19,13 @@ _TAG = re.compile(
     r"""(?P<rest>(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+)>"""
 )
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
+_ATTRIBUTE = re.compile(
+    r"""\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
+)
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
 _VOIDS = "area base br col embed hr img input link meta param source track wbr"
 _VOID_NAMES = frozenset(_VOIDS.split())
+_RUBY_NAMES = frozenset(("rb", "rt", "rp", "rtc"))
 
 
 @dataclass(frozen=True)
@@ -29,7 +33,7 @@ class Token:
     """A part of a document.
 
     Attributes:
-        kind: ``other`` is a comment, a declaration, or the content of a script.
+        kind: ``other`` is a comment, a declaration, the content of a script, or a tag that is cut.
         raw: as it is written.
         name: of a tag, in lower case.
     """
@@ -38,27 +42,30 @@ class Token:
     raw: str
     name: str = ""
 
+    def attributes(self) -> dict[str, re.Match[str]]:
+        """Find the attributes of a tag by name, with the value as it is written in group 2."""
+        found: dict[str, re.Match[str]] = {}
+        for match in _ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
+            found.setdefault(match[1].lower(), match)
+        return found
+
 
 def read_tokens(html: str) -> Iterator[Token]:
     """Cut a document into texts and tags, as browsers do.
 
-    A tag that never ends is text, and so is everything after it.
+    A tag that never ends is not text, nor is anything after it.
     """
     place = 0
     while place < len(html):
         match = _NEXT.search(html, place)
+        stop = len(html) if match is None else match.start()
+        if stop > place:
+            yield Token("text", html[place:stop])
         if match is None:
-            yield Token("text", html[place:])
             return
-        if match.start() > place:
-            yield Token("text", html[place : match.start()])
-        place = match.start()
-        token = _read_tag(html, place)
-        if token is None:
-            yield Token("text", html[place:])
-            return
+        token = _read_tag(html, stop)
         yield token
-        place += len(token.raw)
+        place = stop + len(token.raw)
         if token.kind == "start" and token.name in _RAW_NAMES:
             end = re.compile(rf"</{token.name}(?=[\s/>])", re.IGNORECASE).search(html, place)
             stop = len(html) if end is None else end.start()
@@ -67,17 +74,19 @@ def read_tokens(html: str) -> Iterator[Token]:
             place = stop
 
 
-def _read_tag(html: str, place: int) -> Token | None:
-    """Read the tag, comment or declaration at a place; None if it never ends."""
+def _read_tag(html: str, place: int) -> Token:
+    """Read the tag, comment or declaration at a place; if it never ends, everything after it."""
     if html.startswith("<!--", place):
-        end = html.find("-->", place + 4)
-        return Token("other", html[place:] if end < 0 else html[place : end + 3])
+        empty = next((one for one in ("<!-->", "<!--->") if html.startswith(one, place)), "")
+        end = re.compile("--!?>").search(html, place + 4)
+        stop = len(html) if end is None else end.end()
+        return Token("other", empty or html[place:stop])
     if html[place + 1] in "!?":
-        end = html.find(">", place)
-        return Token("other", html[place:] if end < 0 else html[place : end + 1])
+        stop = html.find(">", place) + 1
+        return Token("other", html[place : stop or len(html)])
     match = _TAG.match(html, place)
     if match is None:
-        return None
+        return Token("other", html[place:])
     name = match["name"].lower()
     if match["end"]:
         return Token("end", match[0], name)
@@ -86,12 +95,22 @@ def _read_tag(html: str, place: int) -> Token | None:
 
 
 def match_tags(tokens: list[Token]) -> dict[int, int]:
-    """Find the end tag of each start tag: the places of both, for those that have one."""
+    """Find the last token of each element: the places of it and of the start tag.
+
+    Readings of ruby text may leave out their end tags; any other element without one is not listed.
+    """
     opened: dict[str, list[int]] = {}
-    pairs = {}
+    pairs: dict[int, int] = {}
+    reading = -1
     for place, token in enumerate(tokens):
-        if token.kind == "start":
+        is_start = token.kind == "start"
+        ends_reading = token.name in _RUBY_NAMES if is_start else token.name == "ruby"
+        if reading >= 0 and ends_reading:
+            pairs[opened[tokens[reading].name].pop()] = place - 1
+        if is_start:
             opened.setdefault(token.name, []).append(place)
         elif token.kind == "end" and opened.get(token.name):
             pairs[opened[token.name].pop()] = place
+        if ends_reading or (token.kind == "end" and token.name in _RUBY_NAMES):
+            reading = place if is_start and token.name != "rb" else -1
     return pairs

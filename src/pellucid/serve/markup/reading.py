@@ -4,135 +4,63 @@ from __future__ import annotations
 
 import html
 import re
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Literal
 
 from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
+from pellucid.serve.markup.segments import Maker, Piece, Segment
+from pellucid.text.languages import short_code
+from pellucid.text.letters import is_unspaced
 
-_NAMES = (
-    "a abbr acronym b bdi bdo big cite code data del dfn em font i ins kbd label mark nobr q rb rp "
-    "rt ruby s samp small span strike strong sub sup time tt u var img wbr"
+# All other elements are inline, as in browsers, also those that HTML does not know.
+_BLOCK_NAMES = (
+    "address article aside base blockquote body br caption center col colgroup dd details dialog "
+    "dir div dl dt fieldset figcaption figure footer form frame frameset h1 h2 h3 h4 h5 h6 head "
+    "header hgroup hr html legend li listing main menu nav ol optgroup option p plaintext pre "
+    "search section summary table tbody td tfoot th thead title tr ul"
 )
-_INLINE = frozenset(_NAMES.split())
-_COPIED_NAMES = "code kbd samp svg math script style textarea xmp iframe"
-_COPIED = frozenset(_COPIED_NAMES.split())
-_NOT_TRANSLATED = re.compile(
-    r"""\stranslate\s*=\s*(?:"no"|'no'|no(?=[\s/>]))|\sclass\s*=\s*(?:"[^"]*\bnotranslate\b[^"]*"|"""
-    r"""'[^']*\bnotranslate\b[^']*'|notranslate(?=[\s/>]))""",
-    re.IGNORECASE,
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+_BOX_NAMES = (
+    "audio button canvas datalist map meter noscript object picture progress select slot template "
+    "video"
 )
-MOST_DEPTH = 64
-"""Inline elements inside each other; deeper start tags are taken for tags without text."""
+_BOXES = frozenset(_BOX_NAMES.split())
+_COPIED = frozenset(("code", "kbd", "samp"))
+_HIDDEN_NAMES = "svg math script style textarea xmp iframe noembed noframes rt rp rtc"
+_HIDDEN = frozenset(_HIDDEN_NAMES.split())
+_RAISED = frozenset(("sup", "sub"))
+_FEW_TOKENS = 8
+"""Tokens of a footnote's mark or an index, with its tags."""
 
+_MOST_BOXES = 16
+"""Boxes and parts that are not translated, inside each other; deeper ones are treated plainly."""
+
+_LABELS = frozenset(("alt", "title", "placeholder", "aria-label"))
+_DESCRIPTION_NAMES = (
+    "description og:title og:description og:image:alt twitter:title twitter:description"
+)
+_DESCRIPTIONS = frozenset(_DESCRIPTION_NAMES.split())
+_BUTTON_TYPES = frozenset(("submit", "reset", "button"))
+_HAS_LABEL = re.compile(r"alt|title|placeholder|aria-label|value|content|lang", re.IGNORECASE)
+_BREAKS = frozenset(".:;!?)]…»”")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
-
-@dataclass(frozen=True)
-class Element:
-    """An inline element, or a part of the text that is copied.
-
-    Attributes:
-        start: the place of its first character in the text.
-        end: the place after its last one.
-        opening: its start tag; for a copy everything.
-        closing: its end tag.
-        is_copy: True if its text is not translated.
-        parents: the numbers of the elements around it, the outermost first.
-    """
-
-    start: int
-    end: int
-    opening: str
-    closing: str
-    is_copy: bool
-    parents: tuple[int, ...]
+Role = Literal["copy", "point", "block", "box"]
 
 
-@dataclass(frozen=True)
-class Point:
-    """A tag without text: an image, a comment, or a tag without its partner.
-
-    Attributes:
-        place: the number of characters before it.
-        raw: as it is written.
-        parents: as for `Element`.
-    """
-
-    place: int
-    raw: str
-    parents: tuple[int, ...]
-
-
-@dataclass
-class Segment:
-    """A run of text between two block tags, which is translated as a whole.
-
-    Attributes:
-        text: what a reader sees, without tags.
-        raw: the same part of the document, as it is written.
-        elements: the inline elements; parents come before their children.
-        points: the tags without text, in order.
-    """
-
-    text: str = ""
-    raw: str = ""
-    elements: list[Element] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
-
-    @property
-    def is_blank(self) -> bool:
-        """True if nothing needs to be translated."""
-        copied = sorted((one.start, one.end) for one in self.elements if one.is_copy)
-        rest, place = [], 0
-        for start, end in copied:
-            rest.append(self.text[place:start])
-            place = max(place, end)
-        return not any(map(str.isalnum, "".join((*rest, self.text[place:]))))
-
-    @property
-    def needs_links(self) -> bool:
-        """True if a tag is inside the text, so that its place in the translation must be found."""
-        first = len(self.text) - len(self.text.lstrip())
-        last = len(self.text.rstrip())
-        return any(
-            one.is_copy or one.start > first or one.end < last for one in self.elements
-        ) or any(first < point.place < last for point in self.points)
-
-
-def read_segments(document: str) -> list[str | Segment]:
+def read_segments(document: str, languages: tuple[str, str] = ("", "")) -> list[str | Segment]:
     """Cut a document into what is copied and what is translated, in order.
 
-    Block tags and ``<br>`` end a segment. ``code``, ``kbd``, ``samp`` and elements with
-    ``translate="no"`` are copied.
+    Block tags and ``<br>`` end a segment, and so does an inline element that touches the next one.
+    ``code``, ``kbd``, ``samp`` and elements with ``translate="no"`` are copied.
+
+    Args:
+        document: a fragment or a whole document.
+        languages: codes of the source and the target, for the attribute ``lang`` of ``html``.
     """
-    tokens = list(read_tokens(document))
-    pairs = match_tags(tokens)
-    found: list[str | Segment] = []
-    maker = _Maker()
-    place, num_pre = 0, 0
-    while place < len(tokens):
-        token = tokens[place]
-        stop = place
-        if token.kind == "start" and _is_copied(token) and place in pairs:
-            stop = pairs[place]
-        raw = "".join(one.raw for one in tokens[place : stop + 1])
-        if stop > place and token.name in _INLINE:
-            maker.copy(raw, _text_of(tokens[place : stop + 1]))
-        elif stop > place or (token.name and token.name not in _INLINE):
-            found += [maker.take(), raw]
-            if token.name == "pre":
-                num_pre = max(0, num_pre + (1 if token.kind == "start" else -1))
-        elif token.kind == "text" and num_pre:
-            for number, line in enumerate(token.raw.split("\n")):
-                if number:
-                    found += [maker.take(), "\n"]
-                maker.write(line)
-        elif token.kind == "text":
-            maker.write(token.raw)
-        else:
-            maker.tag(token)
-        place = stop + 1
-    found.append(maker.take())
-    return found
+    return _Reader(list(read_tokens(document)), languages).read()
 
 
 def visible_text(document: str) -> str:
@@ -140,99 +68,241 @@ def visible_text(document: str) -> str:
     return _text_of(list(read_tokens(document)))
 
 
-def _text_of(tokens: list[Token]) -> str:
+def _text_of(tokens: Sequence[Token]) -> str:
     parts = [
-        html.unescape(token.raw)
-        if token.kind == "text"
-        else (" " if token.name and token.name not in _INLINE else "")
+        html.unescape(token.raw) if token.kind == "text" else " " if token.name in _BLOCKS else ""
         for token in tokens
     ]
     return _SPACES.sub(" ", "".join(parts))
 
 
-def _is_copied(token: Token) -> bool:
-    return token.name in _COPIED or _NOT_TRANSLATED.search(token.raw) is not None
+def _is_box(name: str) -> bool:
+    """Tell whether an element holds text of its own, next to the sentence that it stands in."""
+    return name in _BOXES or "-" in name
 
 
-class _Maker:
-    """Collects the parts of one segment after another."""
+def _is_translated(token: Token) -> bool | None:
+    """Tell whether a tag says that its content is translated; None if it says nothing."""
+    if "translat" not in token.raw.lower():
+        return None
+    found = token.attributes()
+    values = {name: _value(found[name]).lower() for name in ("translate", "class") if name in found}
+    if values.get("translate") == "no" or "notranslate" in values.get("class", "").split():
+        return False
+    return True if values.get("translate") in ("yes", "") else None
 
-    def __init__(self) -> None:
-        self._start()
 
-    def _start(self) -> None:
-        self._texts: list[str] = []
-        self._raw: list[str] = []
-        self._length = 0
-        self._ends_in_space = False
-        self._opened: list[tuple[int, Token, int]] = []
-        self._num_elements = 0
-        self._made: dict[int, Element] = {}
-        self._points: list[Point] = []
+def _value(attribute: re.Match[str]) -> str:
+    return html.unescape((attribute[2] or "").strip("\"'"))
 
-    def write(self, raw: str) -> None:
-        """Add text; a space next to a space is one."""
-        self._raw.append(raw)
-        self._write(html.unescape(raw))
 
-    def copy(self, raw: str, text: str) -> None:
-        """Add an element that is copied."""
-        start = self._length
-        self._raw.append(raw)
-        self._write(text)
-        self._made[self._num_elements] = Element(
-            start, self._length, raw, "", True, self._parents()
-        )
-        self._num_elements += 1
+def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
+    """Cut a tag at the values of attributes that readers see."""
+    if not _HAS_LABEL.search(token.raw) or _is_translated(token) is False:
+        return [token.raw]
+    found = token.attributes()
+    names = ("type", "name", "property")
+    values = [_value(found[name]).lower() if name in found else "" for name in names]
+    shown = set(_LABELS)
+    if token.name == "input" and values[0] in ("submit", "reset", "button"):
+        shown.add("value")
+    if token.name == "meta" and _DESCRIPTIONS.intersection(values[1:]):
+        shown.add("content")
+    pieces: list[Piece] = []
+    place = 0
+    for name, match in found.items():
+        raw = match[2] or ""
+        quote = raw[0] if raw[:1] in ("'", '"') and raw[-1:] == raw[0] and len(raw) > 1 else ""
+        start, end = match.start(2) + len(quote), match.end(2) - len(quote)
+        if token.name == "html" and name in ("lang", "xml:lang"):
+            if all(languages) and short_code(_value(match)) == short_code(languages[0]):
+                pieces += [token.raw[place:start], short_code(languages[1])]
+                place = end
+        elif name in shown and raw:
+            maker = Maker(quote or "=")
+            maker.write(token.raw[start:end])
+            pieces += [token.raw[place:start], maker.take()]
+            place = end
+    return [*pieces, token.raw[place:]]
 
-    def tag(self, token: Token) -> None:
-        """Add an inline tag, a comment, or a void element."""
-        place = self._length
-        self._raw.append(token.raw)
-        if token.kind == "start" and len(self._opened) < MOST_DEPTH:
-            self._opened.append((self._num_elements, token, place))
-            self._num_elements += 1
+
+@dataclass
+class _Frame:
+    """A part of a document that is read by itself: all of it, a box, or what is copied.
+
+    Attributes:
+        stop: the place of its last token.
+        role: the part it plays where it stands; only a box is translated.
+        start: the place of its first token.
+        pieces: what was read.
+        maker: the segment that is being read.
+        tags: the tags since its last text, with what they begin.
+    """
+
+    stop: int
+    role: Role
+    start: int = 0
+    pieces: list[Piece] = field(default_factory=list)
+    maker: Maker = field(default_factory=Maker)
+    tags: list[tuple[Token, list[Piece]]] = field(default_factory=list)
+
+    def add_tags(self, following: str = "") -> None:
+        """Add the tags before some text to the segment, or to two if elements touch there."""
+        cut = self._find_cut(following)
+        for number, (token, pieces) in enumerate(self.tags):
+            if number == cut:
+                self._take()
+            if token.kind == "end" and token.name == "a" and self.maker.link_start < 0:
+                self._take()  # Of a link around breaks: what follows must not move into it.
+                self.pieces += pieces
+            else:
+                self.maker.add_tag(token, pieces)
+        self.tags.clear()
+
+    def _find_cut(self, following: str) -> int | None:
+        """Find the start tag that begins a segment: it touches the element before it."""
+        last = self.maker.last
+        if not following.strip() or not last.strip() or self.maker.link_start > 0:
+            return None
+        closed, opened, is_raised = "", list[tuple[str, int]](), False
+        for number, (token, _) in enumerate(self.tags):
+            is_raised = is_raised or token.name in _RAISED
+            if token.kind == "start":
+                opened.append((token.name, number))
+            elif token.kind == "end" and opened and opened[-1][0] == token.name:
+                opened.pop()
+            elif token.kind == "end":
+                closed, opened = token.name, []
+        if not closed or not opened:
+            return None
+        name, number = opened[0]
+        touches = following.isalnum() and (last.isalnum() or last in _BREAKS) and not is_raised
+        is_within = is_unspaced(last) and is_unspaced(following)
+        return number if closed == name == "a" or (touches and not is_within) else None
+
+    def add_text(self, raw: str) -> None:
+        """Add text."""
+        if raw:
+            self.add_tags(html.unescape(raw[:40])[:1])
+            self.maker.write(raw)
+
+    def end(self, pieces: Sequence[Piece] = ()) -> None:
+        """End the segment, and add what follows it."""
+        self.add_tags()
+        self._take()
+        self.pieces += pieces
+
+    def _take(self) -> None:
+        segment = self.maker.take()
+        if segment.pieces:
+            self.pieces.append(segment)
+
+
+class _Reader:
+    """Reads the tokens of a document.
+
+    Args:
+        tokens: the tokens.
+        languages: as for `read_segments`.
+    """
+
+    def __init__(self, tokens: list[Token], languages: tuple[str, str]) -> None:
+        self._tokens = tokens
+        self._languages = languages
+        self._pairs = match_tags(tokens)
+        self._frames = [_Frame(-1, "box")]
+        self._num_pre = 0
+        self._breaks = list(accumulate(one.name in _BLOCKS for one in tokens))
+
+    def read(self) -> list[Piece]:
+        """Return the document as parts."""
+        for place, token in enumerate(self._tokens):
+            frame = self._frames[-1]
+            if frame.role != "box":
+                self._copy(frame, token, place)
+            elif place != frame.stop:
+                self._read(frame, token, place)
+            while self._frames[-1].stop == place:
+                self._leave(token)
+        self._frames[0].end()
+        return self._frames[0].pieces
+
+    def _copy(self, frame: _Frame, token: Token, place: int) -> None:
+        """Read a token of a part that is not translated."""
+        if self._stop(frame, place) is not None and _is_translated(token):
+            self._enter("box", place)
+        else:
+            frame.pieces.append(token.raw)
+
+    def _read(self, frame: _Frame, token: Token, place: int) -> None:
+        """Read a token of a part that is translated."""
+        if token.kind == "text":
+            for number, line in enumerate(token.raw.split("\n") if self._num_pre else [token.raw]):
+                if number:
+                    frame.end(["\n"])
+                frame.add_text(line)
             return
-        if token.kind == "end" and any(one.name == token.name for _, one, _ in self._opened):
-            while True:
-                number, opening, start = self._opened.pop()
-                parents = self._parents()
-                if opening.name == token.name:
-                    break
-                # A start tag without an end tag counts as a tag without text.
-                self._points.append(Point(start, opening.raw, parents))
-            self._made[number] = Element(start, place, opening.raw, token.raw, False, parents)
+        stop = self._stop(frame, place)
+        role = None if stop is None else self._role(frame, place, stop)
+        if role is not None:
+            self._enter(role, place)
             return
-        self._points.append(Point(place, token.raw, self._parents()))
+        has_labels = token.kind in ("start", "void")
+        pieces: list[Piece] = _read_tag(token, self._languages) if has_labels else [token.raw]
+        has_breaks = self._num_pre or (stop and self._breaks[stop] > self._breaks[place])
+        is_around = token.name == "a" and token.kind == "start" and has_breaks
+        if token.name in _BLOCKS or is_around or (_is_box(token.name) and token.kind != "void"):
+            frame.end(pieces)
+            if token.name == "pre":
+                self._num_pre = max(0, self._num_pre + (1 if token.kind == "start" else -1))
+        else:
+            frame.tags.append((token, pieces))
 
-    def take(self) -> Segment:
-        """End the segment and return it."""
-        while self._opened:
-            _, opening, start = self._opened.pop()
-            self._points.append(Point(start, opening.raw, self._parents()))
-        segment = Segment("".join(self._texts), "".join(self._raw))
-        order = {number: place for place, number in enumerate(sorted(self._made))}
+    def _stop(self, frame: _Frame, place: int) -> int | None:
+        """Find the last token of an element that may be read by itself."""
+        stop = self._pairs.get(place)
+        is_inside = stop is not None and (frame.stop < 0 or stop < frame.stop)
+        return stop if is_inside and len(self._frames) < _MOST_BOXES else None
 
-        def renumber(parents: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(order[number] for number in parents if number in order)
+    def _role(self, frame: _Frame, place: int, stop: int) -> Role | None:
+        """Find the part that an element plays if it is not an inline element or a block."""
+        token = self._tokens[place]
+        is_translated = _is_translated(token)
+        if token.name in _HIDDEN:
+            return "point"
+        if is_translated is False or (token.name in _COPIED and is_translated is None):
+            return "block" if token.name in _BLOCKS else "point" if _is_box(token.name) else "copy"
+        if self._is_mark(place, stop):
+            following = self._tokens[stop + 1].raw[:1] if stop + 1 < len(self._tokens) else ""
+            is_inside = frame.maker.last.isalnum() and not frame.tags and following.isalnum()
+            return "copy" if is_inside else "point"
+        return "box" if _is_box(token.name) and frame.maker.has_letters else None
 
-        for number in sorted(self._made):
-            one = self._made[number]
-            segment.elements.append(replace(one, parents=renumber(one.parents)))
-        points = [replace(one, parents=renumber(one.parents)) for one in self._points]
-        segment.points = sorted(points, key=lambda point: point.place)
-        self._start()
-        return segment
+    def _is_mark(self, place: int, stop: int) -> bool:
+        """Tell whether an element is a footnote's mark or an index: it has no letters."""
+        if stop - place > _FEW_TOKENS or self._tokens[place].name not in ("sup", "sub", "a"):
+            return False
+        text = _text_of(self._tokens[place : stop + 1]).strip()
+        is_raised = self._tokens[place].name in _RAISED or text.startswith("[")
+        return is_raised and bool(text) and not any(map(str.isalpha, text))
 
-    def _write(self, text: str) -> None:
-        # Line breaks would split the sentence: entities can spell them.
-        text = _SPACES.sub(" ", text)
-        if self._ends_in_space and text.startswith(" "):
-            text = text[1:]
-        if text:
-            self._texts.append(text)
-            self._length += len(text)
-            self._ends_in_space = text.endswith(" ")
+    def _enter(self, role: Role, place: int) -> None:
+        pieces = _read_tag(self._tokens[place], self._languages)
+        self._frames.append(_Frame(self._pairs[place], role, place, pieces))
 
-    def _parents(self) -> tuple[int, ...]:
-        return tuple(number for number, _, _ in self._opened)
+    def _leave(self, token: Token) -> None:
+        """End a part, and put it where it stands."""
+        frame = self._frames.pop()
+        outer, name = self._frames[-1], self._tokens[frame.start].name
+        if frame.role == "box":
+            frame.end([token.raw])
+        if outer.role != "box":
+            outer.pieces += frame.pieces
+        elif frame.role == "block":
+            outer.end(frame.pieces)
+        elif frame.role == "copy":
+            text = _text_of(self._tokens[frame.start : frame.stop + 1])
+            outer.add_tags(text.strip()[:1])
+            outer.maker.add_copy(frame.pieces, text, name)
+        else:
+            outer.tags.append((Token("void", "", name), frame.pieces))

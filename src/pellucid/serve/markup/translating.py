@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-import html
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.markup.placing import place_tags, place_tags_around
-from pellucid.serve.markup.reading import Segment, read_segments
+from pellucid.serve.markup.placing import place_tags
+from pellucid.serve.markup.reading import read_segments
+from pellucid.serve.markup.segments import Piece, Segment, find_segments, spell
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
-Translations = dict[tuple[int, int], "Translation"]
+Translations = Mapping[str, "Translation"]
+"""Translations by text; those with links and those without."""
+
+Read = tuple[list[Piece], list[Segment], list[Segment]]
+"""A document as parts, its segments that need links, and the others."""
 
 
 async def translate_markup(parts: Parts, task: Translate, documents: Sequence[str]) -> list[str]:
@@ -31,58 +35,53 @@ async def translate_markup(parts: Parts, task: Translate, documents: Sequence[st
     Raises:
         Problem: 400, a sentence cannot be translated.
     """
+    languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
     # One by one, so that a long list does not hold up other requests.
-    read = [await parts.aside(partial(read_segments, one)) for one in documents]
-    with_links: list[tuple[int, int]] = []
-    without: list[tuple[int, int]] = []
-    for number, pieces in enumerate(read):
-        for place, piece in enumerate(pieces):
-            if isinstance(piece, Segment) and not piece.is_blank:
-                (with_links if piece.needs_links else without).append((number, place))
-    found: Translations = {}
-    for places, how in ((with_links, task), (without, replace(task, align=None))):
-        found |= await _translate(parts, how, read, places)
-    return [
-        await parts.aside(partial(_write_all, number, pieces, found))
-        for number, pieces in enumerate(read)
-    ]
+    read = [await parts.aside(partial(_read, one, languages)) for one in documents]
+    linked = await _translate(parts, task, (one for _, own, _ in read for one in own))
+    plain = await _translate(
+        parts, replace(task, align=None), (one for _, _, own in read for one in own)
+    )
+    return [await parts.aside(partial(_write, one, linked, plain)) for one in read]
 
 
-async def _translate(
-    parts: Parts,
-    task: Translate,
-    read: Sequence[Sequence[str | Segment]],
-    places: Sequence[tuple[int, int]],
-) -> Translations:
+def _read(document: str, languages: tuple[str, str]) -> Read:
+    pieces = read_segments(document, languages)
+    segments = list(find_segments(pieces))
+    needing = [one for one in segments if not one.is_blank and one.needs_links]
+    return pieces, needing, [one for one in segments if not one.is_blank and not one.needs_links]
+
+
+async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
     from pellucid.decode.constraints.request import Constraints
 
-    segments = [read[number][place] for number, place in places]
-    texts = [Text(one.text.strip(), Constraints()) for one in segments if isinstance(one, Segment)]
-    translations = await parts.scheduler.compute(task, texts)
+    # Menus and tables repeat their texts.
+    texts = list(dict.fromkeys(one.text.strip() for one in segments))
+    translations = await parts.scheduler.compute(
+        task, [Text(text, Constraints()) for text in texts]
+    )
     parts.metrics.texts.labels(task.model.name, "translate").inc(len(texts))
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
-    return dict(zip(places, translations, strict=True))
+    return dict(zip(texts, translations, strict=True))
 
 
-def _write_all(number: int, pieces: Sequence[str | Segment], found: Translations) -> str:
-    return "".join(_write(piece, found.get((number, place))) for place, piece in enumerate(pieces))
+def _write(read: Read, linked: Translations, plain: Translations) -> str:
+    """Write a document with its translations."""
+    pieces, needing, _ = read
+    with_links = set(map(id, needing))
+    for segment in find_segments(pieces):  # Those inside the tags of others come first.
+        if not segment.is_blank:
+            found = linked if id(segment) in with_links else plain
+            segment.written = _write_segment(segment, found[segment.text.strip()])
+    return spell(pieces)
 
 
-def _write(piece: str | Segment, translation: Translation | None) -> str:
-    """Write a part of a document, translated if it has a translation."""
-    if isinstance(piece, str):
-        return piece
-    if translation is None:
-        return piece.raw
-    text = piece.text
+def _write_segment(segment: Segment, translation: Translation) -> str:
+    text, best = segment.text, translation.best
     before = text[: len(text) - len(text.lstrip())]
-    after = text[len(text.rstrip()) :]
-    whole = f"{before}{translation.text}{after}"
-    if not piece.elements and not piece.points:
-        return html.escape(whole, quote=False)
-    best = translation.best
+    whole = f"{before}{translation.text}{text[len(text.rstrip()) :]}"
     if best.alignment is None:
-        return place_tags_around(piece, whole)
-    return place_tags(piece, whole, translation.source_words, best.words, best.alignment)
+        return place_tags(segment, whole, (), (), ())
+    return place_tags(segment, whole, translation.source_words, best.words, best.alignment)

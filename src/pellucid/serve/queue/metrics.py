@@ -28,10 +28,15 @@ class Metrics:
         self.running = gauge("pellucid_requests_running", "Requests not yet answered.")
         self.gone = counter("pellucid_clients_gone", "Clients that left before the answer.")
         self.waiting = gauge("pellucid_queue_requests", "Requests that wait.")
-        self.waiting_tokens = gauge("pellucid_queue_tokens", "Estimated source tokens that wait.")
+        self.waiting_tokens = gauge("pellucid_queue_tokens", "Estimated positions that wait.")
         self.texts = counter("pellucid_texts", "Texts computed.", ["model", "task"])
         self.batch_texts = sizes("pellucid_batch_texts", "Texts computed together.")
         self.batch_seconds = times("pellucid_batch_seconds", "Time of one batch.")
+        self.computing = gauge("pellucid_computations", "Computations that have begun.")
+        self.stopped = counter(
+            "pellucid_computations_stopped",
+            "Computations ended after their clients had left or the time was up.",
+        )
         self.shed = counter("pellucid_requests_shed", "Requests refused with 429.")
 
     def write(self) -> bytes:

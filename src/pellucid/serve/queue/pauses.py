@@ -83,8 +83,15 @@ BUSY_SECONDS = 60.0
 """Time between two searches of everything, if there is nothing to do and if there is."""
 
 
+_M_ARENA_MAX = -8
+"""glibc: the option for the number of pools that threads take memory from."""
+
+
 def freeze_objects() -> None:
     """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
+    with suppress(OSError, AttributeError):
+        # Each thread that computes would keep a pool of what it once needed.
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     gc.freeze()
     gc.set_threshold(*YOUNG, NEVER)
 
@@ -110,6 +117,8 @@ class GarbageCollector:
             gc.freeze()
         else:
             gc.collect()
+            with suppress(OSError, AttributeError):
+                ctypes.CDLL(None).malloc_trim(0)
         self._last = time.monotonic()
 
 

@@ -1,8 +1,15 @@
-"""A queue of bounded length whose texts, from all clients, are computed together in one thread.
+"""A queue of bounded length whose work, from all clients, is computed in turns.
 
-A model is used by this thread only, so that nothing below needs to be safe for threads. Texts that
-arrive while a batch is computed make up the next one: nothing waits for a batch to fill. Requests
-take turns, text by text, so a long list does not hold up a short one.
+One computation at a time has the turn, so that nothing below needs to be safe for threads. After a
+slice of time it gives way to others that wait: in the middle of a search, between two layers of a
+replay, wherever `give_way` is called. Each has a thread of its own, in which it waits for its next
+turn. Half of the time goes to the work that has taken least so far, so that a cheap request never
+waits for a costly one to end, and half to the work that has waited longest, so that all of it
+advances. A
+computation whose clients have left, or whose time is over, ends at its next turn.
+
+Texts that arrive while something is computed and that ask for the same work are computed together.
+Requests share a batch text by text, so a long list does not hold up a short one.
 """
 
 from __future__ import annotations
@@ -10,87 +17,39 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections import deque
+from collections import Counter, deque
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Protocol
+from typing import Any
 
+from pellucid.machine.turns import StoppedError, give_way, taking_turns
 from pellucid.serve.answers.responses import Problem
+from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task
 from pellucid.serve.queue.metrics import Metrics
 from pellucid.serve.queue.pauses import GarbageCollector, in_turns
 from pellucid.serve.settings import Limits
 
-SECONDS_A_BATCH = 0.3
-"""Time that a batch should take, so that a new request waits no longer than that for its turn."""
+SECONDS_A_TURN = 0.05
+"""Time after which a computation gives way to others that wait."""
 
-LEAST_COST = 1024
-"""A batch may be this large, however slow the model: small batches are slower still by the text."""
+SECONDS_A_BATCH = 0.3
+"""Time that a batch should take."""
+
+MOST_OF_A_SIZE = 2
+"""Long computations of about the same size that may have begun: they hold memory."""
+
+MOST_BEGUN = 12
+"""Computations that may have begun, of all sizes."""
+
+STANDSTILL_SECONDS = 10.0
+"""Time without a new turn, while work waits, after which the queue counts as standing still."""
 
 _GONE = object()
 
 
-class Task(Protocol):
-    """Work that several texts can share. Equal tasks are computed together."""
-
-    def cost(self, item: Any) -> int:
-        """Estimate the positions that an item needs."""
-
-    def run(self, items: Sequence[Any]) -> Sequence[Any]:
-        """Compute the results of some items, in their order."""
-
-
-@dataclass(eq=False)
-class _Job:
-    """The texts of one request."""
-
-    task: Task | None
-    items: Sequence[Any]
-    costs: Sequence[int]
-    loop: asyncio.AbstractEventLoop
-    future: asyncio.Future[list[Any]]
-    results: dict[int, Any] = field(default_factory=dict)
-    num_taken: int = 0
-    is_gone: bool = False
-
-    @property
-    def waiting_cost(self) -> int:
-        return sum(self.costs[self.num_taken :])
-
-    @property
-    def is_unfinished(self) -> bool:
-        return len(self.results) < len(self.items)
-
-    def fail(self, problem: Problem) -> None:
-        """Give up waiting, in the event loop."""
-        if not self.future.done():
-            self.future.set_exception(problem)
-
-    def finish(self) -> None:
-        """Hand over the results, in the event loop."""
-        if self.future.done():
-            return
-        found = [self.results[place] for place in range(len(self.items))]
-        fault = next((one for one in found if isinstance(one, BaseException)), None)
-        if fault is not None:
-            self.future.set_exception(fault)
-        else:
-            self.future.set_result(found)
-
-
-@dataclass(eq=False)
-class _Stream:
-    """An answer that is handed over piece by piece."""
-
-    pieces: Iterator[Any]
-    queue: asyncio.Queue[Any]
-    loop: asyncio.AbstractEventLoop
-    is_gone: bool = False
-
-
 class Scheduler:
-    """Computes what requests ask for, in one thread.
+    """Computes what requests ask for, one computation at a time.
 
     Args:
         limits: how much may wait, and how large batches are.
@@ -101,34 +60,50 @@ class Scheduler:
         self._limits = limits
         self._metrics = metrics
         self._changed = threading.Condition()
-        self._jobs: deque[_Job] = deque()
-        self._streams: list[_Stream] = []
-        self._waiting_cost = 0
+        self._jobs: deque[Job] = deque()
+        self._computing: Run | None = None
+        self._paused: list[Run] = []
+        self._waiting_cost: Counter[bool] = Counter()  # of costly work, and of the other
         self._rate = 0.0
-        self._is_ending = False
+        self._is_ending = self._is_over = False
+        self._takes_oldest = False
+        self._lead = 0.0  # seconds that the work that has taken least had more than the oldest
+        self._last_turn = time.monotonic()
+        self._garbage = GarbageCollector()
         self._first: Callable[[], None] | None = None
-        self._thread = threading.Thread(target=self._work, name="pellucid-compute", daemon=True)
+        self._threads: list[threading.Thread] = []
+        self._num_idle = 0
 
     def start(self, first: Callable[[], None] | None = None) -> None:
-        """Start the thread.
+        """Start to compute.
 
         Args:
-            first: what it does before it computes; what it fails at, requests will fail at too.
+            first: what to do before; what it fails at, requests will fail at too.
         """
         self._first = first
-        self._thread.start()
+        self._add_thread()
 
     def stop(self, seconds: float) -> None:
-        """Let the thread finish what waits, for at most so long."""
+        """Finish what waits, for at most so long; then end what computes."""
         with self._changed:
             self._is_ending = True
-            self._changed.notify()
-        self._thread.join(seconds)
+            self._changed.notify_all()
+        until = time.monotonic() + seconds
+        while self.is_alive and time.monotonic() < until:
+            for thread in list(self._threads):
+                thread.join(max(0.0, until - time.monotonic()))
+        self._is_over = True
 
     @property
     def is_alive(self) -> bool:
-        """True if the thread works."""
-        return self._thread.is_alive()
+        """True if a thread works."""
+        return any(thread.is_alive() for thread in self._threads)
+
+    @property
+    def stands_still(self) -> bool:
+        """True if work has waited for long without a turn."""
+        late = time.monotonic() - self._last_turn > STANDSTILL_SECONDS
+        return late and bool(self._jobs or self._paused)
 
     def check_room(self) -> None:
         """Refuse a request if so much waits that no other should be read.
@@ -136,23 +111,25 @@ class Scheduler:
         Raises:
             Problem: 429.
         """
-        is_full = (
-            len(self._jobs) + len(self._streams) >= self._limits.queue_requests
-            or self._waiting_cost >= self._limits.queue_tokens
-        )
-        if is_full:
+        is_full = len(self._jobs) >= self._limits.queue_requests
+        if is_full or self._waiting_cost[False] >= self._limits.queue_tokens:
             raise self._refuse()
 
     async def compute(self, task: Task, items: Sequence[Any]) -> list[Any]:
         """Compute some items, together with those of other requests.
 
         Raises:
-            Problem: 429 if too much waits, 504 if the result is late, 503 if the thread has ended.
+            Problem: 429 if too much waits, 504 if the result is late, 503 if the server ends.
         """
-        return await self._add(task, items, [task.cost(item) for item in items])
+        costs, total = [], 0
+        for item in items:
+            costs.append(task.cost(item))
+            total += costs[-1]
+            self._check_size(total)  # There may be hundreds of thousands of them.
+        return await self._add(task, items, costs)
 
     async def call(self, function: Callable[[], Any], *, cost: int = 1) -> Any:
-        """Call a function in the thread, by itself.
+        """Call a function by itself.
 
         Args:
             function: what to call.
@@ -164,35 +141,38 @@ class Scheduler:
         (result,) = await self._add(None, [function], [cost])
         return result
 
-    async def stream(self, make: Callable[[], Iterator[Any]]) -> AsyncIterator[Any]:
-        """Yield what an iterator yields that is made and advanced in the thread.
+    async def stream(
+        self, make: Callable[[], Iterator[Any]], *, cost: int = 1
+    ) -> AsyncIterator[Any]:
+        """Yield what an iterator yields that is made and advanced as `call` does.
 
         Args:
-            make: makes the iterator. Its steps alternate with batches.
+            make: makes the iterator.
+            cost: as for `call`.
 
         Raises:
             Problem: as for `compute`.
         """
-        self._check_alive()
-        self.check_room()
         loop = asyncio.get_running_loop()
-        stream = _Stream(_start(make), asyncio.Queue(), loop)
-        with self._changed:
-            self._streams.append(stream)
-            self._changed.notify()
-        until = loop.time() + self._limits.request_seconds
+        pieces: asyncio.Queue[Any] = asyncio.Queue()
+
+        def work() -> None:
+            for piece in make():
+                _call_in(loop, partial(pieces.put_nowait, piece))
+                give_way()
+
+        def end(done: asyncio.Future[Any]) -> None:
+            done.cancelled() or done.exception()  # so that it is not reported as missed
+            pieces.put_nowait(_GONE)
+
+        running = asyncio.ensure_future(self.call(work, cost=cost))
+        running.add_done_callback(end)
         try:
-            # One limit for each piece: pieces may be taken by different asyncio tasks.
-            while (
-                piece := await asyncio.wait_for(stream.queue.get(), until - loop.time())
-            ) is not _GONE:
-                if isinstance(piece, BaseException):
-                    raise piece
+            while (piece := await pieces.get()) is not _GONE:
                 yield piece
-        except TimeoutError:
-            raise self._too_late() from None
+            await running
         finally:
-            stream.is_gone = True
+            running.cancel()
 
     async def _add(
         self, task: Task | None, items: Sequence[Any], costs: Sequence[int]
@@ -200,22 +180,24 @@ class Scheduler:
         self._check_alive()
         if not items:
             return []
-        loop = asyncio.get_running_loop()
-        job = _Job(task, items, costs, loop, loop.create_future())
-        cost = sum(costs)
-        if cost > self._limits.queue_tokens:
-            raise Problem(
-                413, "The request asks for more than the server ever computes. Send less at once."
-            )
+        limits, loop = self._limits, asyncio.get_running_loop()
+        account = Account.of_request(loop, limits.request_seconds)
+        job = Job(task, items, costs, loop, account)
+        self._check_size(job.cost)
         with self._changed:
-            is_full = self._waiting_cost + cost > self._limits.queue_tokens
-            if is_full or len(self._jobs) >= self._limits.queue_requests:
+            alike = sum(one.is_costly == job.is_costly for one in self._jobs)
+            # Costly requests never fill the places of the others.
+            is_full = alike >= max(1, limits.queue_requests // (1 + job.is_costly))
+            waiting = self._waiting_cost[job.is_costly] + job.cost
+            if is_full or waiting > limits.queue_tokens:
                 raise self._refuse()
+            if not self._jobs and not self._paused:
+                self._last_turn = time.monotonic()
             self._jobs.append(job)
-            self._waiting_cost += cost
-            self._changed.notify()
+            self._waiting_cost[job.is_costly] = waiting
+            self._changed.notify_all()
         self._show_waiting()
-        late = loop.call_later(self._limits.request_seconds, lambda: job.fail(self._too_late()))
+        late = loop.call_at(account.until, lambda: job.fail(self._too_late()))
         try:
             return await job.future
         finally:
@@ -223,18 +205,25 @@ class Scheduler:
             if job.is_unfinished:
                 self._leave(job)
 
-    def _leave(self, job: _Job) -> None:
-        """Free the place of a request whose client no longer waits."""
+    def _check_size(self, cost: int) -> None:
+        if cost > self._limits.queue_tokens:
+            raise Problem(
+                413, "The request asks for more than the server ever computes. Send less at once."
+            )
+
+    def _leave(self, job: Job) -> None:
+        """Free the place of a request whose client no longer waits, and end its computation."""
         with self._changed:
             job.is_gone = True
             if job in self._jobs:
                 self._jobs.remove(job)
-                self._waiting_cost -= job.waiting_cost
+                self._waiting_cost[job.is_costly] -= job.waiting_cost
+            self._changed.notify_all()
         self._show_waiting()
 
     def _refuse(self) -> Problem:
         self._metrics.shed.inc()
-        seconds = self._waiting_cost / self._rate if self._rate else 1.0
+        seconds = self._waiting_cost.total() / self._rate if self._rate else 1.0
         wait = max(1, min(60, round(seconds)))
         return Problem(
             429,
@@ -257,41 +246,73 @@ class Scheduler:
 
     def _show_waiting(self) -> None:
         self._metrics.waiting.set(len(self._jobs))
-        self._metrics.waiting_tokens.set(self._waiting_cost)
+        self._metrics.waiting_tokens.set(self._waiting_cost.total())
 
-    # The thread
+    # The threads
+
+    def _add_thread(self) -> None:
+        thread = threading.Thread(target=self._work, name="pellucid-compute", daemon=True)
+        self._threads = [one for one in self._threads if one.is_alive()] + [thread]
+        thread.start()
 
     def _work(self) -> None:
         if self._first is not None:
+            first, self._first = self._first, None
             with suppress(Exception):
-                self._first()
-        garbage = GarbageCollector()
-        while True:
-            garbage.collect(is_idle=not (self._jobs or self._streams))
+                first()
+        while (run := self._wait_for_run()) is not None:
+            self._compute(run)
+            is_idle = not (self._jobs or self._paused)
             with self._changed:
-                while not (self._jobs or self._streams or self._is_ending):
-                    self._changed.wait()
-                if not (self._jobs or self._streams):
-                    return
-                batch = self._take()
-            if batch:
-                self._compute(batch)
-            for stream in list(self._streams):
-                self._advance(stream)
+                self._computing = None
+            self._garbage.collect(is_idle=is_idle)
 
-    def _take(self) -> list[tuple[_Job, int]]:
-        """Choose the texts of the next batch: those that may share one with the oldest request."""
-        if not self._jobs:
-            return []
-        first = self._jobs.popleft()
-        if first.task is None:
-            picked = [(first, 0)]
-            first.num_taken = 1
-            self._waiting_cost -= first.costs[0]
-            return picked
+    def _wait_for_run(self) -> Run | None:
+        """Give turns to those who wait for one, until there is work to begin; None at the end."""
+        with self._changed:
+            self._num_idle += 1
+            try:
+                while True:
+                    chosen = self._choose() if self._computing is None else None
+                    if isinstance(chosen, Job):
+                        self._computing = self._take(chosen)
+                        return self._computing
+                    if chosen is not None:
+                        self._paused.remove(chosen)
+                        self._computing = chosen
+                        self._changed.notify_all()
+                    if self._is_ending and not (self._computing or self._jobs or self._paused):
+                        self._changed.notify_all()
+                        return None
+                    self._changed.wait()
+            finally:
+                self._num_idle -= 1
+
+    def _choose(self) -> Run | Job | None:
+        """Choose whose turn it is."""
+        ready: list[Run | Job] = list(self._paused)
+        if len(self._paused) < MOST_BEGUN:
+            begun = Counter(run.size for run in self._paused if run.size)
+            ready += [job for job in self._jobs if begun[job.size] < MOST_OF_A_SIZE]
+        if not ready:
+            return None
+        self._last_turn = time.monotonic()
+        ended = next((one for one in self._paused if one.is_gone), None)
+        if ended is not None:
+            return ended
+        self._takes_oldest = self._lead > 0
+        if self._takes_oldest:
+            return min(ready, key=lambda one: one.since)
+        return min(ready, key=lambda one: one.effort(self._rate))
+
+    def _take(self, first: Job) -> Run:
+        """Begin the next batch: a job by itself, or texts that may share one with it."""
         budget = self._budget()
-        sharing = [first, *(job for job in self._jobs if job.task == first.task)]
-        picked = []
+        size = first.size
+        sharing = [first]
+        if first.task is not None:
+            sharing += [job for job in self._jobs if job.task == first.task and job is not first]
+        picked: list[tuple[Job, int]] = []
         while sharing and budget > 0:
             for job in list(sharing):
                 cost = job.costs[job.num_taken]
@@ -300,35 +321,39 @@ class Scheduler:
                     break
                 picked.append((job, job.num_taken))
                 job.num_taken += 1
+                job.since = time.monotonic()
                 budget -= cost
-                self._waiting_cost -= cost
+                self._waiting_cost[job.is_costly] -= cost
                 if job.num_taken == len(job.items):
                     sharing.remove(job)
         self._jobs = deque(job for job in self._jobs if job.num_taken < len(job.items))
-        if first.num_taken < len(first.items):
-            self._jobs.append(first)
-        return picked
+        return Run(picked, size)
 
     def _budget(self) -> int:
         """Choose the size of a batch by the speed so far."""
         wanted = int(self._rate * SECONDS_A_BATCH)
         return max(1, min(self._limits.batch_tokens, max(LEAST_COST, wanted)))
 
-    def _compute(self, batch: Sequence[tuple[_Job, int]]) -> None:
-        batch = [(job, place) for job, place in batch if not job.is_gone]
-        if not batch:
+    def _compute(self, run: Run) -> None:
+        self._metrics.computing.inc()
+        run.began = time.perf_counter()
+        results: Sequence[Any] = ()
+        try:
+            with taking_turns(partial(self._give_way, run)):
+                results = _run(run.batch[0][0].task, [job.items[place] for job, place in run.batch])
+        except StoppedError:
+            self._metrics.stopped.inc()
+        self._end_turn(run)
+        self._metrics.computing.dec()
+        self._metrics.batch_seconds.observe(run.seconds)
+        if not results:
             return
-        task = batch[0][0].task
-        began = time.perf_counter()
-        results = _run(task, [job.items[place] for job, place in batch])
-        seconds = time.perf_counter() - began
-        if task is not None:
-            rate = sum(job.costs[place] for job, place in batch) / max(seconds, 1e-6)
+        if run.batch[0][0].task is not None:
+            rate = run.cost / max(run.seconds, 1e-6)
             self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
-            self._metrics.batch_texts.observe(len(batch))
-        self._metrics.batch_seconds.observe(seconds)
-        done: dict[asyncio.AbstractEventLoop, list[_Job]] = {}
-        for (job, place), result in zip(batch, results, strict=True):
+            self._metrics.batch_texts.observe(len(run.batch))
+        done: dict[asyncio.AbstractEventLoop, list[Job]] = {}
+        for (job, place), result in zip(run.batch, results, strict=True):
             job.results[place] = result
             if len(job.results) == len(job.items):
                 done.setdefault(job.loop, []).append(job)
@@ -336,24 +361,31 @@ class Scheduler:
             _call_in(loop, partial(in_turns, [job.finish for job in jobs]))
         self._show_waiting()
 
-    def _advance(self, stream: _Stream) -> None:
-        """Hand over the next piece of a stream, or end it."""
-        piece: Any = _GONE
-        if not stream.is_gone:
-            try:
-                piece = next(stream.pieces, _GONE)
-            except Exception as error:
-                piece = error
-            is_heard = _call_in(stream.loop, lambda: stream.queue.put_nowait(piece))
-            stream.is_gone |= not is_heard
-        if stream.is_gone or piece is _GONE or isinstance(piece, BaseException):
-            with self._changed:
-                self._streams.remove(stream)
+    def _end_turn(self, run: Run) -> None:
+        seconds = run.end_turn() * (-1 if self._takes_oldest else 1)
+        self._lead = max(-SECONDS_A_TURN, min(SECONDS_A_TURN, self._lead + seconds))
 
+    def _give_way(self, run: Run) -> None:
+        """Let others compute if the turn is over, in the thread of the computation.
 
-def _start(make: Callable[[], Iterator[Any]]) -> Iterator[Any]:
-    """Make an iterator only once it is asked for its first value."""
-    yield from make()
+        Raises:
+            StoppedError: its clients have left, or its time is up.
+        """
+        if run.is_gone or self._is_over:
+            raise StoppedError
+        is_short = time.perf_counter() - run.began < SECONDS_A_TURN
+        if is_short or not (self._jobs or self._paused):
+            return
+        with self._changed:
+            if not self._num_idle:
+                self._add_thread()
+            self._end_turn(run)
+            self._paused.append(run)
+            self._computing = None
+            self._changed.notify_all()
+            self._changed.wait_for(lambda: self._computing is run)
+            run.began = time.perf_counter()
+        self._give_way(run)  # It may have ended meanwhile.
 
 
 def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
@@ -361,23 +393,15 @@ def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
 
     If a batch fails, its items are computed one by one, so that a text fails only its own request.
     """
-    if task is None:
-        try:
-            return [items[0]()]
-        except Exception as error:
-            return [error]
     try:
-        return task.run(items)
+        return [items[0]()] if task is None else task.run(items)
     except Exception as error:
         if len(items) == 1:
             return [error]
     return [result for item in items for result in _run(task, [item])]
 
 
-def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> bool:
-    """Call a function in an event loop; tell whether it still runs."""
-    try:
+def _call_in(loop: asyncio.AbstractEventLoop, function: Callable[[], Any]) -> None:
+    """Call a function in an event loop, if that still runs."""
+    with suppress(RuntimeError):  # the loop is closed, and with it everyone who waits
         loop.call_soon_threadsafe(function)
-    except RuntimeError:  # the loop is closed, and with it everyone who waits
-        return False
-    return True

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pellucid.serve.models import Options, ServedModel
 
 if TYPE_CHECKING:
+    from pellucid.config import DecodingConfig
     from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.results import Scored, Translation
 
 CHARACTERS_A_TOKEN = 4
+
+_DENSE = re.compile("[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u1aff\u2e80-\U0010ffff]")
+"""Characters of scripts that write no spaces between words, and signs: about a token each."""
 
 MOST_DOUBTFUL = 16
 """Texts of one call whose attention `Translator.translate` looks at, if they are doubtful. Calls
@@ -24,7 +31,36 @@ DOUBTFUL = -1.0
 
 def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without cutting it, which takes too long for the event loop."""
-    return 2 + max(len(text) // CHARACTERS_A_TOKEN, text.count(" "))
+    dense = 0 if text.isascii() else len(_DENSE.findall(text))
+    others = (len(text) - dense) // CHARACTERS_A_TOKEN
+    return 2 * count_lines(text) + max(dense + others, len(text.split()))
+
+
+def count_lines(text: str) -> int:
+    """Count the lines of a text that are translated one by one; at least one."""
+    return max(1, sum(map(bool, map(str.strip, text.split("\n")))))
+
+
+def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: bool = False) -> int:
+    """Estimate the positions that a search computes: hypotheses times the longer of both sides.
+
+    Args:
+        text: the text.
+        config: the options.
+        longest: the most tokens that the model writes in a line.
+        retry: True if translations that repeat themselves are searched for again.
+    """
+    lines = count_lines(text)
+    source = estimate_tokens(text) / lines
+    most = config.max_length or config.max_length_ratio * source + config.max_length_offset
+    target = max(source, config.min_length, config.min_length_ratio * source)
+    if config.sample or config.stopping == "never":  # nothing else ends it
+        target = most
+    width = config.n_best if config.sample else config.beam
+    if config.alternatives:
+        width *= config.n_best
+    width += max(4, config.beam) * retry
+    return math.ceil(lines * width * max(source, min(target, most, longest)))
 
 
 @dataclass(frozen=True)
@@ -57,12 +93,16 @@ class Translate:
     align: tuple[Any, ...] | None = None
 
     def cost(self, item: Text) -> int:
-        """Estimate source tokens times hypotheses."""
-        options = dict(self.options)
-        config = self.model.translator.decoding
-        beam = int(options.get("beam", config.beam))
-        count = int(options.get("n_best", config.n_best))
-        return estimate_tokens(item.text) * max(beam, count)
+        """Estimate the positions of a search for one text."""
+        config, longest, retry = self._search
+        return estimate_search(item.text, config, longest, retry=retry)
+
+    @cached_property
+    def _search(self) -> tuple[DecodingConfig, int, bool]:
+        translator = self.model.translator
+        config = translator.decoding.model_copy(update=dict(self.options))
+        longest = translator.config.max_target_length
+        return config, longest, dict(self.treatment).get("retry", False)
 
     def run(self, items: Sequence[Text]) -> list[Translation]:
         """Translate some texts.

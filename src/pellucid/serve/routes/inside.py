@@ -12,12 +12,12 @@ from starlette.responses import Response
 from pellucid.errors import PellucidError
 from pellucid.serve.answers.bodies import ChangeAnswer, Schemas
 from pellucid.serve.answers.looking import change as compute_change
+from pellucid.serve.answers.looking import estimate_change, estimate_look, write_trace
 from pellucid.serve.answers.looking import look as compute_look
-from pellucid.serve.answers.looking import write_trace
 from pellucid.serve.answers.responses import NOT_KEPT, Pieces, Problem, from_error, reply
 from pellucid.serve.operations import Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.queue.tasks import estimate_tokens
+from pellucid.serve.queue.tasks import Text, Translate
 from pellucid.serve.routes.texts import all_constraints, computing, decoding_of
 
 _TRACE = {
@@ -51,13 +51,16 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     limits = parts.settings.limits
     scheduler = parts.scheduler
 
+    from pellucid.decode.constraints.request import Constraints
+
     async def stream(body: Any) -> Response:
         """Translate one text, and send its translation piece by piece."""
         model = parts.models.choose(body.model, body.source, body.target)
         options = decoding_of(body, model)
-        (constraints,) = all_constraints(body, model, [body.text])
+        task, text = Translate(model, options), Text(body.text, Constraints())
 
         def make() -> Iterator[str]:
+            (constraints,) = all_constraints(body, model, [body.text])
             return model.translator.stream(
                 body.text,
                 constraints=constraints,
@@ -68,7 +71,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
                 **dict(options),
             )
 
-        pieces = scheduler.stream(make)
+        pieces = scheduler.stream(make, cost=task.cost(text))
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
         parts.metrics.texts.labels(model.name, "stream").inc()
@@ -83,7 +86,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
-        records, arrays = await scheduler.call(work, cost=10 * estimate_tokens(body.text))
+        records, arrays = await scheduler.call(work, cost=estimate_look(model, body))
         parts.metrics.texts.labels(model.name, "look").inc()
         written = _one_by_one(write_trace(records, arrays))
         return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
@@ -92,7 +95,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         """Translate one line again under changes of the model: cut heads, edges or words."""
         model = parts.models.choose(body.model, body.source, body.target)
         work = partial(compute_change, model, body)
-        found = await scheduler.call(work, cost=50 * estimate_tokens(body.text))
+        found = await scheduler.call(work, cost=estimate_change(body))
         parts.metrics.texts.labels(model.name, "change").inc()
         return reply(found, most_bytes=limits.response_bytes)
 

@@ -91,6 +91,7 @@ def _can_carry(bundle: Bundle) -> bool:
 
 
 def _describe(model: ServedModel) -> dict[str, Any]:
+    from pellucid.bundle import shipped_name
     from pellucid.inside.show.page import taught_head
 
     bundle = model.translator.own_bundle
@@ -98,6 +99,7 @@ def _describe(model: ServedModel) -> dict[str, Any]:
     layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
     return {
         "name": model.name,
+        "command": shipped_name(bundle.folder),
         "languages": {"source": model.source, "target": model.target},
         "model_hash": bundle.model_hash,
         "taught_head": taught_head(bundle),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
@@ -47,7 +48,9 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         the others are translated.
         """
         model = parts.models.choose(body.model, body.source, body.target)
-        task, texts = translate_task(body, model)
+        make = partial(translate_task, body, model)
+        has_phrases = any(getattr(body, name) for name in PHRASES)
+        task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
             return await _translate_html(body, task)
         found = await parts.scheduler.compute(task, texts)
@@ -102,7 +105,7 @@ def computing(
         is_work=True,
         body=body,
         gives=gives,
-        refusals=(400, 401, *DOOR, 422, *WORK),
+        refusals=(401, *DOOR, 422, *WORK),
         tag=tag,
     )
 

@@ -23,6 +23,18 @@ from pellucid.train.start.prepare import PreparedData
 from pellucid.train.validation import BestBy, describe_measuring
 from pellucid.train.weights.schedule import learning_rate
 
+LOUD_SHARE = 0.05
+"""The share of pairs left out from which a warning says why, and what to do."""
+
+REMEDIES = {
+    "empty": "Remove empty lines, or add what is missing.",
+    "too long": "Split long lines into sentences, or raise data.max_length (and data.pad_to).",
+    "ratio": "See with --check whether sides of very different lengths belong together, or raise "
+    "data.max_length_ratio.",
+    "unreadable": "Correct the lines that cannot be read; the log lists the first.",
+}
+"""What to do about pairs left out, by a part of the reason."""
+
 
 class Interval:
     """Speed and last gradient since the last line of the log, or since the start."""
@@ -115,6 +127,7 @@ def announce(
         outside=describe_shares(prepared.outside),
     )
     yield screen(outlook)
+    yield from describe_dropped(outlook)
     yield from describe_outside(recipe, prepared)
     yield from settings_without_effect(recipe)
     yield from describe_measuring(prepared.validation, tokenizer.config, training.best_by)
@@ -126,6 +139,9 @@ def announce(
         )
     if learner.state.step:
         yield f"Continuing after step {learner.state.step}."
+    if course := learner.state.course:
+        planned = ", ".join(f"{name} {value:g}" for name, value in course.items())
+        yield f"The course stays as it was planned for the run's first time limit: {planned}."
 
 
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
@@ -169,6 +185,16 @@ def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     if recipe.start.model:
         words.append(f"Starts from {recipe.start.model}.")
     return words
+
+
+def describe_dropped(outlook: TrainingOutlook) -> Iterator[str]:
+    """Warn of pairs that are left out, by reason, if they are a twentieth of all or more."""
+    share = sum(outlook.dropped.values()) / max(1, outlook.num_pairs)
+    if share < LOUD_SHARE:
+        return
+    found = " ".join(outlook.dropped)
+    advice = " ".join(remedy for reason, remedy in REMEDIES.items() if reason in found)
+    yield f"WARNING: {share:.0%} of the training pairs are left out: {outlook.losses}. {advice}"
 
 
 def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:

@@ -59,6 +59,17 @@ class TrainingOutlook:
     choices: Sequence[str] = ()
     outside: str = ""
 
+    @property
+    def num_pairs(self) -> int:
+        """The number of pairs, also those left out."""
+        return sum(corpus.kept for corpus in self.corpora) + sum(self.dropped.values())
+
+    @property
+    def losses(self) -> str:
+        """The numbers of pairs left out by reason, the most frequent first."""
+        by_number = sorted(self.dropped.items(), key=lambda item: (-item[1], item[0]))
+        return "; ".join(f"{count:,} {reason}" for reason, count in by_number)
+
 
 def parameters_by_part(model: nn.Module) -> dict[str, int]:
     """Count a model's weights by part; a matrix that several parts share counts once.
@@ -134,13 +145,9 @@ def describe_bytes(size: int) -> str:
 
 
 def _data(outlook: TrainingOutlook) -> list[str]:
-    kept = sum(corpus.kept for corpus in outlook.corpora)
-    total = kept + sum(outlook.dropped.values())
-    dropped = "; ".join(
-        f"{count:,} {reason}"
-        for reason, count in sorted(outlook.dropped.items(), key=lambda item: (-item[1], item[0]))
-    )
-    lines = _wrapped(f"{kept:,} of {total:,} pairs (dropped: {dropped or 'none'})", most=3)
+    kept = outlook.num_pairs - sum(outlook.dropped.values())
+    losses = outlook.losses or "none"
+    lines = _wrapped(f"{kept:,} of {outlook.num_pairs:,} pairs (dropped: {losses})", most=3)
     if len(outlook.corpora) > 1:
         shown = outlook.corpora[:MOST_CORPORA]
         lines += [_shorten(f"  {_corpus(corpus)}") for corpus in shown]

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -27,14 +28,14 @@ from pellucid.text.reading.lines import read_lines
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import TaughtPair, TeacherSettings, teach
 from pellucid.train.loop import train
-from pellucid.train.start.choices import fill_in
+from pellucid.train.start.filling import fill_in
 from pellucid.translate.translator import Translator, load
 
 SINGLE_LINES = 40
 BULK_LINES = 1000
-SECONDS = 2.0
-"""Time for which the same sentences are translated again, so that a pause of the machine counts
-little."""
+FEWEST_ROUNDS, MOST_ROUNDS = 3, 7
+SECONDS = 8.0
+"""Time for each model after which no further round begins."""
 
 MEANINGLESS = 0.5
 """A student below this share of its teacher's BLEU has not learned from it."""
@@ -105,10 +106,10 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     )
     _write_text(text, teach(teacher, pairs, task.teaching, task.out / "teacher"), say=say)
     student_folder = task.out / "student"
-    filled, choices, chosen = fill_in(values, student_folder, Path.cwd())
-    recipe = validate(Recipe, filled, "the student's recipe")
+    filled = fill_in(values, student_folder, Path.cwd())
+    recipe = validate(Recipe, filled.values, "the student's recipe")
     say(f"The student learns in {student_folder}.")
-    train(recipe, student_folder, recipe_folder=Path.cwd(), choices=choices, chosen=chosen)
+    train(recipe, student_folder, recipe_folder=Path.cwd(), filled=filled)
     rows = _compare(task, data, teacher, student_folder, say=say)
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
@@ -167,8 +168,26 @@ def _compare(
         ("teacher", teacher, [resolve_model(name) for name in task.teacher]),
         ("student", load(student_folder), [resolve_model(student_folder)]),
     )
-    beams = sorted({1, task.teaching.beam})
-    return [_measure(*model, beam, *texts) for model in models for beam in beams]
+    rows = [(*model, beam) for model in models for beam in sorted({1, task.teaching.beam})]
+    speeds = _find_speeds(
+        [partial(_translate, model, beam) for _, model, _, beam in rows], texts[0]
+    )
+    return [_measure(*row, *texts, *speed) for row, speed in zip(rows, speeds, strict=True)]
+
+
+@dataclass(frozen=True)
+class Speed:
+    """Target tokens a processor second: the median of several rounds, the lowest and the highest.
+
+    Processor seconds count only the time that this process computed, on all its threads.
+    """
+
+    median: float
+    low: float
+    high: float
+
+    def __str__(self) -> str:
+        return f"{self.median:,.0f} ({self.low:,.0f}–{self.high:,.0f})"
 
 
 @dataclass(frozen=True)
@@ -184,8 +203,8 @@ class MeasuredModel:
         high: the upper end.
         parameters: of all models together.
         num_bytes: of the weights on disk.
-        single: target tokens a second, one sentence at a time.
-        bulk: target tokens a second, all sentences together.
+        single: target tokens a processor second, one sentence at a time.
+        bulk: the same, all sentences together.
     """
 
     name: str
@@ -196,8 +215,8 @@ class MeasuredModel:
     high: float
     parameters: int
     num_bytes: int
-    single: float
-    bulk: float
+    single: Speed
+    bulk: Speed
 
     def to_json(self) -> dict[str, Any]:
         """Return the values for JSON."""
@@ -223,31 +242,25 @@ def _measure(
     beam: int,
     sources: Sequence[str],
     references: Sequence[str],
+    single: Speed,
+    bulk: Speed,
 ) -> MeasuredModel:
-    """Translate a text with one model, or several together, and one beam; 1 is greedy search.
-
-    The first sentences are translated once before the clock starts. Speeds are the medians of the
-    passes of two seconds on this machine, of at least one.
-    """
-    options: dict[str, Any] = {"beam": beam, "sample": False}
-    precision = translator.configure(**options).precision
-
-    def translate(lines: Sequence[str]) -> tuple[list[str], int]:
-        found = translator.translate(lines, **options)
-        return [one.text for one in found], sum(len(one.tokens) for one in found)
-
-    translate(sources[:3])
-    with leave_lasting_objects():
-        single = _find_speed(lambda: sum(translate([one])[1] for one in sources[:SINGLE_LINES]))
-        bulk = _find_speed(lambda: translate(sources[:BULK_LINES])[1])
-    texts, _ = translate(sources)
+    """Score a text's translations by one model, or several together, and one beam; 1 is greedy."""
+    texts, _ = _translate(translator, beam, sources)
     form = Form.of_model(translator.tokenizer.config)
     score = evaluate_corpus(texts, references, Scoring(form=form)).bleu
     search = "greedy" if beam == 1 else f"beam {beam}"
+    precision = translator.configure(beam=beam, sample=False).precision
     return MeasuredModel(
         name, search, precision, score.score, score.low, score.high,
         *_count_weights(folders), single, bulk,
     )  # fmt: skip
+
+
+def _translate(translator: Translator, beam: int, lines: Sequence[str]) -> tuple[list[str], int]:
+    """Translate lines; return the texts and the number of their tokens."""
+    found = translator.translate(lines, beam=beam, sample=False)
+    return [one.text for one in found], sum(len(one.tokens) for one in found)
 
 
 def _count_weights(folders: Sequence[Path]) -> tuple[int, int]:
@@ -262,12 +275,28 @@ def _count_weights(folders: Sequence[Path]) -> tuple[int, int]:
     return parameters, num_bytes
 
 
-def _find_speed(translate: Callable[[], int]) -> float:
-    """Find the tokens a second of something that translates, and returns how many it wrote."""
-    speeds: list[float] = []
+def _find_speeds(
+    searches: Sequence[Callable[[Sequence[str]], tuple[Sequence[str], int]]],
+    sources: Sequence[str],
+) -> list[tuple[Speed, Speed]]:
+    """Find the speeds of several searches: sentence by sentence, and all together.
+
+    They translate in turn, round by round, so that whatever slows the machine slows all of them.
+    """
+    texts = [[one] for one in sources[:SINGLE_LINES]], [sources[:BULK_LINES]]
+    jobs = [(search, parts) for search in searches for parts in texts]
+    found: list[list[float]] = [[] for _ in jobs]
+    for search in searches:
+        search(sources[:3])
     begun = time.perf_counter()
-    while not speeds or time.perf_counter() - begun < SECONDS:
-        started = time.perf_counter()
-        num_tokens = translate()
-        speeds.append(num_tokens / (time.perf_counter() - started))
-    return median(speeds)
+    with leave_lasting_objects():
+        for number in range(MOST_ROUNDS):
+            is_late = time.perf_counter() - begun > SECONDS * len(searches)
+            if number >= FEWEST_ROUNDS and is_late:
+                break
+            for (search, parts), speeds in zip(jobs, found, strict=True):
+                started = time.process_time()
+                num_tokens = sum(search(part)[1] for part in parts)
+                speeds.append(num_tokens / max(1e-9, time.process_time() - started))
+    ranges = [Speed(median(speeds), min(speeds), max(speeds)) for speeds in found]
+    return list(zip(ranges[::2], ranges[1::2], strict=True))

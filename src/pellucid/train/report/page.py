@@ -195,7 +195,8 @@ def _facts(history: RunHistory) -> str:
         "languages": _directions(history),
         "training text": _files(history, "train"),
         "validation text": _files(history, "validation"),
-        **{key: _words(value) for key, value in _entries(manifest, "data")},
+        # The counts of the text are packed, for the model and not for a reader.
+        **{key: _words(value) for key, value in _entries(manifest, "data") if key != "text"},
     }
     parts = {f"{part} parameters": f"{size:,}" for part, size in history.parameters.items() if size}
     model = parts | {key: _words(_setting(history, "model", key)) for key in SETTINGS["model"]}

@@ -72,6 +72,7 @@ class TrainingState:
         kernels: description of the kernels; empty in checkpoints of early versions.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
         validation: a hash of the validation text; empty in checkpoints of early versions.
+        course: settings of ``[training]`` that were planned again for a time limit.
     """
 
     step: int = 0
@@ -96,6 +97,7 @@ class TrainingState:
     kernels: str = ""
     max_tokens_per_batch: int = 0
     validation: str = ""
+    course: dict[str, int | float] = field(default_factory=dict)
 
     @property
     def recent_loss(self) -> float:

@@ -16,7 +16,13 @@ from typing import Any
 from pellucid.bundle import to_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.config.parsing import read_json_text
-from pellucid.errors import ConfigurationError, OutputError, PellucidError, make_printable
+from pellucid.errors import (
+    ConfigurationError,
+    OutputError,
+    PellucidError,
+    how_to_write,
+    make_printable,
+)
 from pellucid.files import flush_folder, open_own, read_bytes, tidy_folder, write_bytes, write_text
 from pellucid.text.reading.lines import not_utf8
 
@@ -301,7 +307,7 @@ class RunFolder:
                     os.truncate(path, size)
             self._warn_once(
                 f"The run folder must be writable, but {path} is not: {error.strerror or error}. "
-                "Free some space."
+                f"{how_to_write(error)}."
             )
 
     def _warn_once(self, sentence: str) -> None:

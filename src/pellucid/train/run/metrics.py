@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import TrainingConfig
-from pellucid.errors import ConfigurationError, OutputError
+from pellucid.errors import ConfigurationError, OutputError, how_to_write
 from pellucid.train.run.folder import RunFolder
 
 FOLDER = "tensorboard"
@@ -83,7 +83,8 @@ class TensorboardWriter:
         except OSError as error:
             raise OutputError(
                 f"The TensorBoard folder must be writable, but {self._folder} is not: "
-                f"{error.strerror or error}. Free some space; the same command continues the run."
+                f"{error.strerror or error}. {how_to_write(error)}; the same command continues the "
+                "run."
             ) from error
 
 

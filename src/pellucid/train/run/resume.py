@@ -157,6 +157,7 @@ def roll_back(learner: Learner, run: RunFolder, training: TrainingConfig) -> Non
     state.take_best(before)
     # Step 0 has no checkpoint to take these from.
     state.processes, state.validation = before.processes, before.validation
+    state.course = before.course
     run.log(
         f"Went back from step {before.step} to step {state.step}, to continue at "
         f"{RATE_AFTER_ROLL_BACK:g} times the learning rate."

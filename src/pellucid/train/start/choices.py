@@ -1,20 +1,20 @@
-"""Fill in what a recipe leaves open: from the run that it continues, or chosen for its text."""
+"""Choose what a recipe leaves open for the text that is kept of it."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from pydantic import ValidationError
 
 from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
-from pellucid.config import Recipe, parse_toml
+from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.files import read_bytes
 from pellucid.terminal.text import count_of
+from pellucid.train.start.kept import SUBWORDS_PER_WORD, KeptText
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,6 @@ MERGES_PER_FOURTH_ROOT = 323
 """Merges of a vocabulary, divided by the fourth root of the words: 10,000 merges for 0.8 million
 words, as measured, and 32,000, the usual maximum, for 100 million."""
 
-SUBWORDS_PER_WORD = 1.3
 FULLNESS = 0.9
 """Tokens of a batch without padding, divided by its budget."""
 
@@ -92,6 +91,9 @@ FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
 LONGEST_WARMUP = 4_000
 LARGEST_VOCABULARY = 32_000
 VALIDATIONS, PATIENCE = 15, 5
+FEWEST_BETWEEN = 50
+"""Steps between validations of a run whose steps were given, if it has so many."""
+
 AVERAGES = 20
 """Training steps divided by the steps that a running average spans."""
 
@@ -103,10 +105,7 @@ MANY_ESCAPES = 200
 SPECIAL_AND_SPACE, BYTES = 5, 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
-"""A recipe that sets one of these in ``[training]`` has its own schedule: the rest stays."""
-
-LIMITS = ("max_steps", "patience")
-"""Settings that a run keeps if its recipe no longer gives them, whatever their value."""
+"""A recipe that sets all of these in ``[training]`` has a course of its own: the rest stays."""
 
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
@@ -132,15 +131,18 @@ class ChosenSetting:
         return f"{self.key} = {value}: {self.reason}."
 
 
-def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, Any], list[str]]:
-    """Choose what a recipe leaves open, for its own training text.
+def complete(
+    values: Mapping[str, Any], recipe_folder: Path, text: KeptText | None = None
+) -> tuple[dict[str, Any], list[str]]:
+    """Choose what a recipe leaves open, for the training text that is kept.
 
-    Settings of the recipe are never changed. ``[training]`` is only filled in if the recipe sets
-    neither the learning rate, nor its schedule, nor the number of steps.
+    Settings of the recipe are never changed, and the others are chosen around them. Only a recipe
+    that sets the whole course (`COURSE`) keeps the documented defaults of the rest.
 
     Args:
         values: the recipe as its file has it, with all changes.
         recipe_folder: the folder that the recipe's relative names start from.
+        text: keeps the vocabularies that are learned on the way.
 
     Returns:
         The values with the choices, and one sentence for each. A recipe that cannot be used comes
@@ -157,24 +159,43 @@ def complete(values: Mapping[str, Any], recipe_folder: Path) -> tuple[dict[str, 
     except ValidationError:
         return same, []
     if not _is_open(values, recipe):
-        return same, []
+        return same, _describe_course(recipe)
+    counts: list[TextCounts] = []
+
+    def complete_for(kept: bytes) -> Recipe:
+        counts[:] = [count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)]
+        return Recipe.model_validate(_with(values, choose(values, recipe, *counts)))
+
     try:
-        counts = count_text(recipe.data, recipe.tokenizer, recipe_folder)
+        start = None
+        if recipe.start.model:
+            # Without one, nothing here needs PyTorch.
+            from pellucid.train.start.from_model import load_start
+
+            start = load_start(recipe.start, recipe_folder)
+        text = text or KeptText(recipe_folder)
+        text.learn(recipe, None if start is None else start.tokenizer, complete_for)
     except PellucidError:
         return same, []
-    choices = choose(values, recipe, counts)
-    for choice in choices:
-        section, _, name = choice.key.partition(".")
-        same[section] = {**same.get(section, {}), name: choice.value}
-    sentences = [str(choice) for choice in choices]
-    if counts.pairs < FEW_PAIRS:
-        pairs = count_of(counts.pairs, "pair is", "pairs are")
+    choices = choose(values, recipe, *counts)
+    sentences = [*map(str, choices), *_describe_course(recipe)]
+    if counts[0].pairs < FEW_PAIRS:
+        pairs = count_of(counts[0].pairs, "pair is", "pairs are")
         sentences.insert(
             0,
             f"{pairs} too few to learn a language from: expect a model that knows these "
             "sentences and little else.",
         )
-    return same, sentences
+    return _with(values, choices), sentences
+
+
+def _with(values: Mapping[str, Any], choices: Iterable[ChosenSetting]) -> dict[str, Any]:
+    """Put choices into the values of a recipe."""
+    filled = dict(values)
+    for choice in choices:
+        section, _, name = choice.key.partition(".")
+        filled[section] = {**filled.get(section, {}), name: choice.value}
+    return filled
 
 
 def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> list[ChosenSetting]:
@@ -193,7 +214,7 @@ def choose(values: Mapping[str, Any], recipe: Recipe, counts: TextCounts) -> lis
     width = _advice(choices[0].value).width if choices else recipe.model.d_model
     choices += _choose_vocabulary(values, recipe, counts)
     if not _leaves_training(given):
-        return choices + _choose_warmup(given, recipe, width)
+        return choices
     proposed = _propose_training(recipe, counts, width)
     return choices + [
         choice for choice in proposed if choice.key.removeprefix("training.") not in given
@@ -206,7 +227,6 @@ def _is_open(values: Mapping[str, Any], recipe: Recipe) -> bool:
         _is_size_open(values, recipe)
         or _is_vocabulary_open(values, recipe)
         or _leaves_training(values.get("training", {}))
-        or _outlasts(recipe)
     )
 
 
@@ -220,14 +240,20 @@ def _is_vocabulary_open(values: Mapping[str, Any], recipe: Recipe) -> bool:
 
 
 def _leaves_training(given: Mapping[str, Any]) -> bool:
-    return not given.keys() & set(COURSE)
+    return not set(COURSE) <= given.keys()
 
 
-def _outlasts(recipe: Recipe) -> bool:
-    """Tell whether the default warm-up is too long for the number of steps."""
+def _describe_course(recipe: Recipe) -> list[str]:
+    """Say what is not chosen because the recipe sets the whole course, if so."""
     training = recipe.training
-    is_given = "warmup_steps" in training.model_fields_set
-    return not is_given and training.warmup_steps * 10 > training.max_steps
+    rest = {"optimizer", "averaging", "patience"} - training.model_fields_set
+    if not rest or not set(COURSE) <= training.model_fields_set:
+        return []
+    defaults = ", ".join(f"{name} {getattr(training, name)}" for name in sorted(rest))
+    return [
+        f"The recipe sets the whole course ({', '.join(COURSE)}), so nothing else of [training] is "
+        f"chosen: {defaults}."
+    ]
 
 
 def _advice(size_or_width: str | int) -> _SizeAdvice:
@@ -295,15 +321,19 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
     training, words = recipe.training, counts.target_words
     pace = next(pace for pace in PACES if words <= pace.up_to)
     is_new = not recipe.start.model
-    is_given = "max_tokens_per_batch" in training.model_fields_set
-    tokens = training.max_tokens_per_batch if is_given else pace.tokens
+    given = training.model_fields_set
+    tokens = training.max_tokens_per_batch if "max_tokens_per_batch" in given else pace.tokens
     an_update = tokens * FULLNESS * training.accumulate
     an_epoch = max(1.0, counts.epoch_words * SUBWORDS_PER_WORD / an_update)
     epochs = pace.epochs if is_new else pace.epochs // 2
     steps = _rounded(min(MOST_STEPS, max(FEWEST_STEPS, epochs * an_epoch)))
-    interval = steps // VALIDATIONS
-    if "validate_every" in training.model_fields_set:
-        interval = training.validate_every
+    why_steps = "later ones teach little from so much text"
+    if "max_steps" in given:
+        steps = training.max_steps
+    elif "warmup_steps" in given and 2 * training.warmup_steps > steps:
+        steps, why_steps = 2 * training.warmup_steps, "twice the given training.warmup_steps"
+    interval = max(steps // VALIDATIONS, min(steps, FEWEST_BETWEEN))
+    interval = training.validate_every if "validate_every" in given else interval
     advice = _advice(width)
     dropout = 0.2 if words < advice.more_dropout_below else 0.1
     if words < advice.strong_dropout_below:
@@ -316,18 +346,20 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         "max_tokens_per_batch": (tokens, f"what suits {_millions(words)} target words"),
         "learning_rate": (_peak_rate(width), peak),
         "schedule": schedule,
-        "warmup_steps": (min(LONGEST_WARMUP, steps // 8), "an eighth of the steps"),
+        "warmup_steps": (max(1, min(LONGEST_WARMUP, steps // 8)), "an eighth of the steps"),
         "dropout": (dropout, f"{_millions(words)} target words for a model of width {width}"),
         "averaging": ("running", "the average of late weights is better than the last"),
-        "average_decay": (round(1 - AVERAGES / steps, 5), "it spans a twentieth of the steps"),
+        "average_decay": (average_decay(steps), "it spans a twentieth of the steps"),
         # Epochs are only known once the text is cut into tokens: the screen has their number.
-        "max_steps": (steps, "later ones teach little from so much text"),
-        "validate_every": (interval, f"about {VALIDATIONS} times"),
+        "max_steps": (steps, why_steps),
+        "validate_every": (interval, f"about {round(steps / interval)} times"),
         "patience": (PATIENCE, f"it ends {PATIENCE * interval:,} steps after the best BLEU"),
     }
-    if width <= WIDEST_FOR_MUON and "optimizer" not in training.model_fields_set:
-        chosen |= _with_muon(steps, min(0.3, dropout + 0.1), chosen["dropout"][1])
-    has_dropout = "dropout" not in training.model_fields_set or training.dropout > 0
+    has_muon = training.optimizer == "muon" if "optimizer" in given else width <= WIDEST_FOR_MUON
+    if has_muon:
+        dropout = training.dropout if "dropout" in given else round(min(0.3, dropout + 0.1), 1)
+        chosen |= _with_muon(steps, dropout, chosen["dropout"][1])
+    has_dropout = "dropout" not in given or training.dropout > 0
     if words <= MOST_WORDS_FOR_R_DROP and has_dropout and not training.max_minutes:
         why = "small text teaches more where each pair is read twice, in twice the time"
         chosen["r_drop"] = (R_DROP, why)
@@ -337,7 +369,10 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         if "muon_learning_rate" in chosen:
             quarter = SHARE_OF_RATE_FROM_A_MODEL * MUON_RATE
             chosen["muon_learning_rate"] = (quarter, "a quarter of it, for the same reason")
-    if training.averaging != "running" and "averaging" in training.model_fields_set:
+    if has_muon and training.learning_rate:
+        rate = float(f"{MUON_RATE * training.learning_rate / _peak_rate(width):.2g}")
+        chosen["muon_learning_rate"] = (min(1.0, rate), "it follows training.learning_rate")
+    if training.averaging != "running" and "averaging" in given:
         del chosen["average_decay"]
     return [ChosenSetting(f"training.{name}", *choice) for name, choice in chosen.items()]
 
@@ -346,26 +381,17 @@ def _with_muon(steps: int, dropout: float, why: str) -> dict[str, tuple[Any, str
     """Choose what Muon needs: a short warm-up, and dropout that does not slow its fast start."""
     return {
         "optimizer": ("muon", "it reaches the loss of Adam in about a third of the steps"),
-        "muon_learning_rate": (MUON_RATE, "measured on models of this width"),
+        "muon_learning_rate": (MUON_RATE, "measured at width 128"),
         "weight_decay": (MUON_DECAY, "keeps matrices from growing with the steps"),
-        "warmup_steps": (min(MUON_WARMUP, steps // 8), "Muon needs few"),
-        "dropout": (round(dropout, 1), f"{why}, which Muon soon knows"),
+        "warmup_steps": (max(1, min(MUON_WARMUP, steps // 8)), "Muon needs few"),
+        "dropout": (dropout, f"{why}, which Muon soon knows"),
         "dropout_warmup_steps": (steps // 3, f"dropout rises to {dropout:g} over a third"),
     }
 
 
-def _choose_warmup(given: Mapping[str, Any], recipe: Recipe, width: int) -> list[ChosenSetting]:
-    """Shorten the warm-up for a run whose number of steps was given."""
-    if not _outlasts(recipe):
-        return []
-    steps = recipe.training.max_steps
-    why = f"a tenth of {steps:,} steps"
-    choices = [ChosenSetting("training.warmup_steps", max(1, steps // 10), why)]
-    if "learning_rate" not in given:
-        # The paper's peak rate follows from the warm-up; a short warm-up would make it too high.
-        why = f"what a model of width {width} bears"
-        choices.append(ChosenSetting("training.learning_rate", _peak_rate(width), why))
-    return choices
+def average_decay(steps: int) -> float:
+    """Compute the decay of a running average that spans a twentieth of so many steps."""
+    return max(0.0, round(1 - AVERAGES / steps, 5))
 
 
 def _peak_rate(width: int, share: float = 1.0) -> float:
@@ -381,69 +407,3 @@ def _rounded(number: float) -> int:
 
 def _millions(words: float) -> str:
     return f"{words / 1e6:.1f} million" if words >= 0.95e5 else f"{words:,.0f}"
-
-
-class FilledRecipe(NamedTuple):
-    """A recipe that leaves nothing open.
-
-    Attributes:
-        values: all of it.
-        choices: a sentence for each setting that was chosen now.
-        chosen: these settings, ``section.name``, with their values.
-    """
-
-    values: dict[str, Any]
-    choices: list[str]
-    chosen: dict[str, Any]
-
-
-def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> FilledRecipe:
-    """Fill in what a recipe leaves open.
-
-    Settings that were once chosen for a run stay, and no others are chosen: changing a limit must
-    not change the rest. Settings that the user once gave the run, and the recipe no longer has, are
-    not filled in; the run then reports that the recipe differs.
-
-    Args:
-        values: the recipe as its file has it, with all changes.
-        run: the run folder, which need not exist.
-        recipe_folder: the folder that the recipe's relative names start from.
-
-    Raises:
-        ConfigurationError: the run's own recipe is damaged.
-    """
-    # The check chooses too, without PyTorch, which a run needs.
-    from pellucid.train.run.folder import RECIPE_FILE, read_chosen
-
-    recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
-    if chosen is None or not recipe_file.is_file():
-        filled, choices = complete(values, recipe_folder)
-        return FilledRecipe(filled, choices, _added(values, filled))
-    earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))
-    kept = {f"training.{name}": _entry(earlier, "training", name) for name in LIMITS} | chosen
-    kind = _entry(values, "tokenizer", "kind") or "sentencepiece"
-    filled = dict(values)
-    for key, value in kept.items():
-        section, _, name = key.partition(".")
-        entries = filled.get(section, {})
-        is_of_another_kind = section == "tokenizer" and kind != _entry(earlier, section, "kind")
-        if isinstance(entries, Mapping) and value is not None and not is_of_another_kind:
-            filled[section] = {name: value, **entries}
-    return FilledRecipe(filled, [], {})
-
-
-def _entry(values: Mapping[str, Any], section: str, name: str) -> Any:
-    """Look up a setting of a recipe, which may lack it or not be a recipe."""
-    entries = values.get(section)
-    return entries.get(name) if isinstance(entries, Mapping) else None
-
-
-def _added(before: Mapping[str, Any], after: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect the settings, ``section.name``, that only the second of two recipes has."""
-    return {
-        f"{section}.{name}": value
-        for section, entries in after.items()
-        if isinstance(entries, Mapping)
-        for name, value in entries.items()
-        if name not in before.get(section, {})
-    }

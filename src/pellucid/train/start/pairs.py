@@ -8,13 +8,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pellucid.check.findings import Example
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, reason_to_drop, resolve_folder
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.train.start.kept import longest_kept, reason_to_leave_out
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
 
 if TYPE_CHECKING:  # the check does without PyTorch
@@ -68,11 +70,11 @@ class KeptPairs:
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
-        self.first_dropped: list[Pair] = []
+        self.first_dropped: list[Example] = []
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self.limit = min(recipe.data.max_length, recipe.data.pad_to or recipe.data.max_length)
+        self._limit = longest_kept(recipe.data)
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -89,6 +91,10 @@ class KeptPairs:
                 if ids is not None:
                     num_kept += 1
                     yield KeptPair(pair.source, pair.target, ids, links, place)
+                elif len(self.first_dropped) < MOST_EXAMPLES:
+                    line = pair.where.rpartition(":")[2]
+                    places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
+                    self.first_dropped.append(Example(*places, pair.source, pair.target))
             self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
@@ -131,7 +137,7 @@ class KeptPairs:
             )
 
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
-        return [way for way in ways if len(way[0]) <= self.limit] or [(best, 0.0)]
+        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
 
     def links(self, pair: KeptPair, broken: BrokenLinks) -> tuple[list[int], list[int]]:
         """Find the positions of a pair's linked tokens."""
@@ -151,17 +157,8 @@ class KeptPairs:
         source_ids = self._tokenizer.encode_source(pair.source)
         target_ids = self._tokenizer.encode_target(pair.target)
         self._outside.add(source_ids, target_ids)
-        reason = reason_to_drop(
-            pair.source,
-            pair.target,
-            source_ids,
-            target_ids,
-            max_length=self.limit,
-            max_length_ratio=self._data.max_length_ratio,
-        )
+        reason = reason_to_leave_out(self._data, pair, source_ids, target_ids)
         if reason is None:
             return source_ids, target_ids
         self._dropped[reason] += 1
-        if len(self.first_dropped) < MOST_EXAMPLES:
-            self.first_dropped.append(pair)
         return None

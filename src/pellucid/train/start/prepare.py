@@ -23,11 +23,12 @@ from pellucid.text.learned import (
 )
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
-from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
-from pellucid.text.tokenizers.tokenizer import Lines, Tokenizer
+from pellucid.text.tokenizers.kinds import load_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.fit import check_lengths
 from pellucid.train.start.from_model import describe_extension
+from pellucid.train.start.kept import KeptText
 from pellucid.train.start.links import BrokenLinks
 from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
 
@@ -93,6 +94,7 @@ def prepare_data(
     *,
     tokenizer: Tokenizer | None = None,
     learned: Mapping[str, Any] | None = None,
+    text: KeptText | None = None,
 ) -> PreparedData:
     """Learn the tokenizer and build the token store, or take those of an earlier start.
 
@@ -102,6 +104,7 @@ def prepare_data(
         run: the run folder, which keeps the result.
         tokenizer: a trained one; None learns one from the training text.
         learned: the manifest of the model with this tokenizer, whose text counts as learned too.
+        text: what was learned of the text to choose settings.
 
     Raises:
         BundleError: the files of an earlier start are damaged.
@@ -121,7 +124,8 @@ def prepare_data(
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
-            for line in _prepare_into(part, recipe, base, tokenizer, learned):
+            text = text or KeptText(base)
+            for line in _prepare_into(part, recipe, base, tokenizer, learned, text):
                 run.log(line)
         if bad.count:
             run.log(_describe_bad(bad, "validation"))
@@ -161,18 +165,15 @@ def _prepare_into(
     base: Path,
     tokenizer: Tokenizer | None,
     learned: Mapping[str, Any] | None,
+    text: KeptText,
 ) -> Iterator[str]:
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
     write_text(folder / TEXT_HASHES, to_json(hashes))
-    sides: tuple[Lines, Lines] = (
-        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
-        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
-    )
-    former = tokenizer or learn_tokenizer(recipe.tokenizer, *sides)
-    tokenizer = former
+    given = tokenizer
+    tokenizer = text.learn(recipe, given)
+    former = given or tokenizer
     if recipe.start.new_tokens:
-        tokenizer = former.extended(recipe.start.new_tokens, *sides)
         yield describe_extension(former, tokenizer)
     dropped: Counter[str] = Counter()
     counts: list[CorpusCount] = []

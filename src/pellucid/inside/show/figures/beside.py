@@ -13,6 +13,7 @@ from pellucid.inside.show.figures.panels import (
     draw_panel,
     draw_scale,
     panel_of,
+    reduced,
     room_of,
     sizes_of_one,
 )
@@ -49,7 +50,7 @@ def draw_answers_figure(sides: Sequence[Answer], path: str | Path) -> None:
             "A picture needs attention, but neither model has any: their decoders read one vector "
             "of fixed length. Leave the picture out to see the tokens."
         )
-    panels = [panel_of(view) for _, view in shown]
+    panels = [reduced(panel_of(view), len(shown)) for _, view in shown]
     caption = _caption(sides, panels)
     names = [name for name, _ in shown]
     texts = [text for panel in panels for text in panel.texts]
@@ -84,4 +85,5 @@ def _caption(sides: Sequence[Answer], panels: Sequence[MapPanel]) -> list[str]:
     found += [f"WARNING: {problem}" for side in sides for problem in side.trace.problems]
     if any(max(panel.cells_LM.shape) > MOST_NUMBERS for panel in panels):
         found.append(f"More than {MOST_NUMBERS} words: the numbers are in the traces' file.")
+        found += dict.fromkeys(note for panel in panels for note in panel.notes)
     return found

@@ -24,7 +24,9 @@ from pellucid.inside.show.figures.panels import (
     draw_panel,
     draw_scale,
     panel_of,
+    reduced,
     room_of,
+    side_of,
     sizes_of_one,
 )
 from pellucid.inside.show.figures.style import (
@@ -87,7 +89,8 @@ def draw_map_figure(
     path = check_ending(path)
     if max(panel.cells_LM.shape) > MOST_NUMBERS:
         left_out = f"More than {MOST_NUMBERS} words: the numbers are in the trace's file."
-        caption = [*caption, left_out]
+        panel = reduced(panel)
+        caption = [*caption, left_out, *panel.notes]
     lettering = Lettering(path, [*panel.texts, *caption])
     sizes = sizes_of_one(panel, lettering)
     num_rows, num_columns = panel.cells_LM.shape
@@ -193,11 +196,12 @@ def draw_grid_figure(
     limit = None
     if stage != "weights":
         limit = max(view.largest for row in views for view in row)
-    panels = [[panel_of(view, limit=limit) for view in row] for row in views]
-    caption = _grid_caption(views, panels[0][0])
+    count = len(views) * len(trace.heads)
+    panels = [[reduced(panel_of(view, limit=limit), count) for view in row] for row in views]
+    caption = [*_grid_caption(views, panels[0][0]), *panels[0][0].notes]
     lettering = Lettering(path, [*panels[0][0].texts, *caption])
     num_rows, num_columns = panels[0][0].cells_LM.shape
-    side = min(max(2.4 / max(num_rows, num_columns), 0.075), 0.17)
+    side = min(side_of(panels[0][0], 2.4, 0.075, count), 0.17)
     sizes = PanelSizes((side, side), min(52 * side, 7.5), 0, lettering)
     left, above, beside = room_of(panels[0][0], sizes)
     wide, high = num_columns * side, num_rows * side
@@ -244,17 +248,18 @@ def draw_stages_figure(
     """
     path = check_ending(path)
     views = [HeadView(trace, part, layer, kind, head, stage) for stage in FIVE_STAGES]
-    panels = [panel_of(view) for view in views]
-    caption = _stages_caption(views)
+    panels = [reduced(panel_of(view), len(views)) for view in views]
+    caption = [*_stages_caption(views), *panels[0].notes]
     lettering = Lettering(path, [*panels[0].texts, *caption])
     digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
+    side = side_of(panels[0], 0, 0.09, len(views))
     sizes = PanelSizes(
-        (0.215, 0.17) if digit else (0.09, 0.09), 6.5 if digit else 5, digit, lettering
+        (0.215, 0.17) if digit else (side, side), 6.5 if digit else 56 * side, digit, lettering
     )
     left, above, _ = room_of(panels[0], sizes)
     wides = [panel.cells_LM.shape[1] * sizes.cell[0] for panel in panels]
     steps = [max(wide, 1.35) + 0.68 for wide in wides]
-    high = len(panels[0].rows) * sizes.cell[1]
+    high = panels[0].cells_LM.shape[0] * sizes.cell[1]
     bar = max(high, 0.6)
     top = MARGIN + 0.2 + above
     width = 2 * MARGIN + left + sum(steps)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from matplotlib.collections import PatchCollection
 from matplotlib.colors import Colormap, Normalize
-from matplotlib.patches import Rectangle
+from matplotlib.patches import PathPatch, Rectangle
+from matplotlib.path import Path
 
 from pellucid.inside.show.colors import ground_and_ink
 from pellucid.inside.show.figures.style import (
+    DOTS_PER_INCH,
     FORBIDDEN_COLOR,
     INK,
     ONE_WAY,
@@ -27,6 +30,14 @@ from pellucid.inside.show.view import HeadView, number_in_cell
 MOST_NUMBERS = 64
 """The most rows or columns of a map that has a number printed in each cell."""
 
+MOST_DOTS = 12_000_000
+"""The most dots of all maps of a figure together, if they were squares."""
+
+_DOTS_OF_WORD = 4
+"""The fewest dots of a cell whose row and column have words."""
+
+_NO_WORDS = "Too many words to write: they are in the trace's file."
+_OF_BLOCKS = "More cells than dots: each dot shows the number farthest from 0 among its cells."
 READS_PREDICTS = ("reads", "predicts")
 FAINT = "#6b6b6b"
 _SINE = 0.87  # of 60 degrees, the angle of the columns' words
@@ -44,6 +55,7 @@ class MapPanel:
         forbidden_LM: True for each cell that the mask forbids; it has no number.
         limit: the end of the signed scale; None for weights from 0 to 1.
         title: written above the panel.
+        notes: sentences about what it leaves out, see `reduced`.
     """
 
     cells_LM: np.ndarray
@@ -53,6 +65,7 @@ class MapPanel:
     forbidden_LM: np.ndarray | None = None
     limit: float | None = None
     title: str = ""
+    notes: tuple[str, ...] = ()
 
     @property
     def scale(self) -> tuple[Colormap, Normalize]:
@@ -103,11 +116,69 @@ def panel_of(view: HeadView, *, limit: float | None = None) -> MapPanel:
 
 def sizes_of_one(panel: MapPanel, lettering: Lettering) -> PanelSizes:
     """Choose the sizes of a panel that has a figure to itself."""
-    longest = max(panel.cells_LM.shape)
-    if longest <= MOST_NUMBERS:
+    if max(panel.cells_LM.shape) <= MOST_NUMBERS:
         return PanelSizes((0.32, 0.21), 8, 6.2, lettering)
-    side = max(0.13 * MOST_NUMBERS / longest, 0.06)
+    side = side_of(panel, 0.13 * MOST_NUMBERS, 0.06)
     return PanelSizes((side, side), 56 * side, 0, lettering)
+
+
+def side_of(panel: MapPanel, length: float, least: float, count: int = 1) -> float:
+    """Choose the side of a cell without a number, in inches.
+
+    Args:
+        panel: the map.
+        length: of the map, in inches.
+        least: the least side, unless the maps would have more than `MOST_DOTS` dots.
+        count: the number of maps.
+    """
+    side = max(length / max(panel.cells_LM.shape), least)
+    return float(min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH))
+
+
+def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
+    """Drop words that would be too small to read, and reduce a map with more cells than dots.
+
+    A cell of the result is the number farthest from 0 in a block of cells, so that nothing large
+    is lost; it is forbidden if all of them are.
+
+    Args:
+        panel: the panel.
+        count: the number of maps in the figure.
+    """
+    dots = _dots_of_cell(panel, count)
+    if dots >= _DOTS_OF_WORD:
+        return panel
+    panel = replace(panel, rows=(), columns=(), predicted=None, notes=(_NO_WORDS,))
+    if dots >= 1:
+        return panel
+    shape = panel.cells_LM.shape
+    sizes = [max(1, int(length * dots)) for length in shape]
+    starts = [np.arange(size) * length // size for size, length in zip(sizes, shape, strict=True)]
+
+    def reduce(how: np.ufunc, cells_LM: np.ndarray) -> np.ndarray:
+        return how.reduceat(how.reduceat(cells_LM, starts[0], axis=0), starts[1], axis=1)
+
+    hidden_LM = _hidden(panel)
+    shown_LM = np.where(hidden_LM, 0, panel.cells_LM)
+    high_LM, low_LM = reduce(np.maximum, shown_LM), reduce(np.minimum, shown_LM)
+    return replace(
+        panel,
+        cells_LM=np.where(-low_LM > high_LM, low_LM, high_LM),
+        forbidden_LM=reduce(np.logical_and, hidden_LM),
+        notes=(_NO_WORDS, _OF_BLOCKS),
+    )
+
+
+def _dots_of_cell(panel: MapPanel, count: int) -> float:
+    """Return the most dots that the side of a cell may have."""
+    return float(math.sqrt(MOST_DOTS / count) / max(panel.cells_LM.shape))
+
+
+def _hidden(panel: MapPanel) -> np.ndarray:
+    """Return True for each cell without a color."""
+    forbidden_LM = False if panel.forbidden_LM is None else panel.forbidden_LM
+    hidden_LM: np.ndarray = ~np.isfinite(panel.cells_LM) | forbidden_LM
+    return hidden_LM
 
 
 def room_of(panel: MapPanel, sizes: PanelSizes) -> tuple[float, float, float]:
@@ -173,10 +244,7 @@ def draw_scale(
 
 def _draw_cells(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     colors, norm = panel.scale
-    forbidden_LM = panel.forbidden_LM
-    if forbidden_LM is None:
-        forbidden_LM = np.zeros(panel.cells_LM.shape, dtype=bool)
-    shown_LM = np.ma.masked_where(forbidden_LM | ~np.isfinite(panel.cells_LM), panel.cells_LM)
+    shown_LM = np.ma.masked_where(_hidden(panel), panel.cells_LM)
     if sizes.digit:
         mesh = {"edgecolors": "white", "linewidth": 0.4}
         axes.pcolormesh(shown_LM, cmap=colors, norm=norm, **mesh)
@@ -199,17 +267,22 @@ def _draw_cells(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
 
 def _hatch(axes: Any, forbidden_LM: np.ndarray, *, dense: bool) -> None:
     """Cover the cells that the mask forbids: gray and hatched, no color of the scale."""
-    patches = []
+    runs = []  # One for each run of neighbors, so that its hatching is unbroken.
     for row, is_forbidden_M in enumerate(forbidden_LM):
         places = np.flatnonzero(is_forbidden_M)
-        # One rectangle for each run of neighbors, so that its hatching is unbroken.
         for run in np.split(places, np.flatnonzero(np.diff(places) > 1) + 1):
             if len(run):
-                patches.append(Rectangle((run[0], row), len(run), 1))
-    if patches:
-        style: Any = {"facecolor": FORBIDDEN_COLOR, "edgecolor": "#a6a6a6", "linewidth": 0}
-        hatch = "//////" if dense else "////"
-        axes.add_collection(PatchCollection(patches, hatch=hatch, **style), autolim=False)
+                runs.append((row, run[0], run[0] + len(run)))
+    if not runs:
+        return
+    style: Any = {"facecolor": FORBIDDEN_COLOR, "edgecolor": "#a6a6a6", "linewidth": 0}
+    style["hatch"] = "//////" if dense else "////"
+    if len(runs) > MOST_NUMBERS:  # As one shape, which is hatched once.
+        corners = [[(a, y), (b, y), (b, y + 1), (a, y + 1)] for y, a, b in runs]
+        axes.add_patch(PathPatch(Path.make_compound_path_from_polys(np.array(corners)), **style))
+        return
+    patches = [Rectangle((first, row), last - first, 1) for row, first, last in runs]
+    axes.add_collection(PatchCollection(patches, **style), autolim=False)
 
 
 def _write_columns(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:

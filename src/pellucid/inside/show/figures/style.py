@@ -170,7 +170,7 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
     with warnings.catch_warnings():
         if kind == "svg":  # It keeps letters that this font lacks: the viewer finds another.
             warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")
-        figure.savefig(stream, format=kind, dpi=150, metadata=metadata[kind])
+        figure.savefig(stream, format=kind, dpi=DOTS_PER_INCH, metadata=metadata[kind])
     write_bytes(path, stream.getvalue(), follows_link=True)
 
 
@@ -215,6 +215,9 @@ def _letters_of(family: str) -> frozenset[str]:
 
 MARGIN = 0.12
 """Inches around everything."""
+
+DOTS_PER_INCH = 150
+"""The resolution of PNG files."""
 
 LINE = 0.135
 """Inches from one line of a caption to the next."""

@@ -15,11 +15,13 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.config.model import AS_FIRST_BUILT, explain_unlisted
 from pellucid.data import Batch
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.model import Dropout, Stack, Transformer
 from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, address_of, mask_of
 from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
+from pellucid.native.weights import find_wrong_shape
 from pellucid.train.fast.guided import GuidedHead, GuidedRows
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
@@ -32,6 +34,10 @@ from pellucid.train.fast.loss import interleave
 
 WIDE_FOR_AMX = 512
 """The d_model from which PyTorch's products on AMX are faster than the kernels."""
+
+
+ACCEPTED = {**AS_FIRST_BUILT, "activation": ("relu",), "projections": ("qkv",)}
+"""The values of a model's options that the kernels compute."""
 
 
 class KernelChoice(NamedTuple):
@@ -89,10 +95,8 @@ def _reason_against(
     }
     odd = next((name for name, width in widths.items() if width % WIDTH_STEP), None)
     against = {
-        "it is recurrent": model.is_recurrent,
+        str(unlisted := explain_unlisted(model, ACCEPTED)): unlisted is not None,
         f"the device is {device.type}": device.type != "cpu",
-        f"model.projections is {model.projections}": model.projections != "qkv",
-        f"model.activation is {model.activation}": model.activation != "relu",
         "the output has a bias": has_output_bias,
         "training.compile is true": training.compile,
         "training.attention_dropout is above 0": training.attention_dropout > 0,
@@ -124,6 +128,11 @@ class ModelOnKernels:
         guided: GuidedHead | None = None,
         gradients: Sequence[Tensor] = (),
     ) -> None:
+        if (name := find_wrong_shape(model.config, model.state_dict())) is not None:
+            raise ConfigurationError(
+                f"The package's own kernels do not know the weight {name} of this model. Use "
+                "training.kernels = 'pytorch'."
+            )
         self._model, self._kernels, self._guided = model, kernels, guided
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
         self._gradients = list(gradients)

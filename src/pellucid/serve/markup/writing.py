@@ -1,0 +1,218 @@
+"""Writes a translation with its tags: characters in their elements, and parts between them."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain as join
+
+from pellucid.serve.markup.lexing import Token
+from pellucid.serve.markup.segments import REFERENCE, spell
+from pellucid.serve.markup.words import Alignment, Chain, find_letters
+
+_BARE = re.compile(r"""[^\s"'=<>`/]+""")
+
+
+def common(first: Chain, second: Chain) -> Chain:
+    """Return the elements that two places share, from the outermost on."""
+    if first == second:
+        return first
+    shared = 0
+    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
+        shared += 1
+    return first[:shared]
+
+
+class Writer:
+    """Writes characters with their elements, and parts without text between them.
+
+    Args:
+        found: the segment, its translation and their atoms.
+        chains: the elements around each character of the translation.
+        reached: for characters of the text that are equal in the translation their places there.
+    """
+
+    def __init__(
+        self, found: Alignment, chains: Sequence[Chain], reached: Mapping[int, int]
+    ) -> None:
+        self._found, self._segment, self._translation = found, found.segment, found.translation
+        self._chains = chains
+        self._reached = reached
+        self._parts: list[str] = []
+        self._opened: Chain = ()
+        self._written: set[int] = set()
+        self._last = ""
+        self._escapes = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+        if self._segment.quote:
+            self._escapes |= {"'": "&#39;"} if self._segment.quote == "'" else {'"': "&quot;"}
+        self._final, self._forms = self._find_forms()
+        special = "".join({*self._escapes, *self._forms})
+        self._special = re.compile(f"[{re.escape(special)}]")
+        self._starts = [atom.start for atom in found.sources]
+        self._begins, self._ends = self._find_ends()
+
+    def _find_ends(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
+        """Find where translations begin, and where they and their letters end.
+
+        An atom without a translation ends where that of the atom before it ends.
+        """
+        found, begins, ends = self._found, dict[int, int](), dict[int, tuple[int, int]]()
+        for atom, one in zip(found.targets, found.partners, strict=True):
+            if one is not None:
+                begins.setdefault(found.sources[one].start, atom.start)
+                last = find_letters(found.translation, atom.start, atom.end)[1]
+                ends[one] = max(ends.get(one, (0, 0)), (atom.end, last))
+        filled = [ends[0]]
+        for number in range(1, len(found.sources)):
+            filled.append(ends.get(number, filled[-1]))
+        return begins, filled
+
+    def _find_place(self, place: int) -> int:
+        """Find the place in the translation that belongs to one in the text."""
+        sources, targets, text = self._found.sources, self._found.targets, self._found.text
+        if place in (sources[0].end, sources[-1].start):
+            return targets[0].end if place == sources[0].end else targets[-1].start
+        before, after = self._reached.get(place - 1), self._reached.get(place)
+        is_after_space = text[place - 1 : place] == " "
+        joins_next = is_after_space and text[place : place + 1] not in ("", " ")
+        if after is not None and (before is None or joins_next):
+            return after
+        if before is not None:
+            return before + 1
+        if joins_next and place in self._begins:
+            return self._begins[place]
+        number = bisect_right(self._starts, max(0, place - 1)) - 1
+        end, letters_end = self._ends[number]
+        target = letters_end if text[place - 1].isalnum() else end
+        # A space before the tag stays before it.
+        return target + (is_after_space and self._translation[target : target + 1] == " ")
+
+    def _find_forms(self) -> tuple[str | None, dict[str, Iterator[str]]]:
+        """Find how the document writes a last space, and the other characters in turn."""
+        text, spellings = self._segment.text, self._segment.spellings
+        final = spellings.get(len(text) - 1) if text.endswith(" ") else None
+        forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
+        copied = ((one.start, one.end) for one in self._segment.elements if one.is_copy)
+        place = 0
+        for start, end in join(copied, [(len(text) - (final is not None),) * 2]):
+            for k in range(place, start) if forms else ():
+                if text[k] in forms:
+                    forms[text[k]].append(spellings.get(k, self._escapes.get(text[k], text[k])))
+            place = end
+        return final, {character: iter(own) for character, own in forms.items()}
+
+    def write(self) -> str:
+        """Return the translation as HTML."""
+        points = self._find_points()
+        place, number, length = 0, 0, len(self._translation)
+        while place <= length:
+            while number < len(points) and points[number][0] <= place:
+                self._write_point(*points[number][2:], place)
+                number += 1
+            if place == length:
+                break
+            chain, end = self._chains[place], place + 1
+            is_copy = bool(chain) and self._segment.elements[chain[-1]].is_copy
+            limit = points[number][0] if number < len(points) and not is_copy else length
+            while end < limit and self._chains[end] == chain:
+                end += 1
+            if is_copy:
+                self._write_copy(chain)
+            else:
+                self._go_to(chain)
+                self._parts.append(self._spell(place, end))
+                self._last = self._translation[end - 1]
+            place = end
+        self._go_to(())
+        return self._quote("".join(self._parts))
+
+    def _quote(self, written: str) -> str:
+        needs_quotes = self._segment.quote == "=" and not _BARE.fullmatch(written)
+        return f'"{written}"' if needs_quotes else written
+
+    def _find_points(self) -> list[tuple[int, int, Chain, str, bool]]:
+        """Find where parts without text go.
+
+        Returns:
+            For each its place, its place in the text, its elements, what it writes, and whether it
+            is a copy.
+        """
+        used = {number for chain in set(self._chains) for number in chain}
+        elements = self._segment.elements
+        found = []
+        least = 0
+        for point in self._segment.points:
+            target = self._find_place(point.place)
+            if point.is_half:
+                target = least = max(least, target)
+            found.append((target, point.place, point.parents, spell(point.raw), False))
+        held = {number for one in found for number in one[2]}
+        held |= used | {number for one in elements for number in one.parents}
+        for number, one in enumerate(elements):
+            is_lost_copy = one.is_copy and number not in self._found.copies
+            if number not in held or is_lost_copy:
+                raw = spell(one.opening) + one.closing
+                where = one.end if is_lost_copy else one.start
+                found.append((self._find_place(one.start), where, one.parents, raw, is_lost_copy))
+                self._written.add(number)
+        return sorted(found, key=lambda point: point[:2])
+
+    def _write_copy(self, chain: Chain) -> None:
+        if chain[-1] not in self._written:
+            element = self._segment.elements[chain[-1]]
+            self._go_to(element.parents)
+            self._parts.append(spell(element.opening))
+            self._written.add(chain[-1])
+            self._last = self._segment.text[element.end - 1]
+
+    def _write_point(self, chain: Chain, raw: str, is_copy: bool, place: int) -> None:
+        following = self._translation[place : place + 1]
+        if raw.isspace() and not (self._last.isspace() or following.isspace()):
+            return  # It would cut a word, or a word from its sign.
+        if self._opened != chain:
+            self._go_to(chain)
+        if is_copy:  # It has text, which must not touch that of others.
+            raw = f"{' ' if self._last.isalnum() else ''}{raw}{' ' if following.isalnum() else ''}"
+        self._parts.append(raw)
+
+    def _spell(self, start: int, end: int) -> str:
+        """Write some characters as the document does, those that it has, in their order."""
+        parts, place = [], start
+        for match in self._special.finditer(self._translation, start, end):
+            parts += [self._translation[place : match.start()], self._form(match[0], match.start())]
+            place = match.end()
+        return "".join((*parts, self._translation[place:end]))
+
+    def _form(self, character: str, place: int) -> str:
+        plain = self._escapes.get(character, character)
+        if self._final is not None and place == len(self._translation) - 1 and character == " ":
+            return self._final
+        form = next(self._forms.get(character, iter(())), plain)
+        # What follows may turn a sign that is written as it is into a tag or a character.
+        following = self._translation[place + 1 : place + 2]
+        if form == "<" and (following.isalpha() or following in ("!", "?", "/")):
+            return plain
+        if form == "&" and (match := REFERENCE.match(self._translation, place)):
+            return form if html.unescape(match[0]) == match[0] else plain
+        return form
+
+    def _go_to(self, chain: Chain) -> None:
+        """Close and open elements until exactly these are open."""
+        elements = self._segment.elements
+        shared = len(common(self._opened, chain))
+        for number in reversed(self._opened[shared:]):
+            self._parts.append(elements[number].closing)
+        for number in chain[shared:]:
+            tag = spell(elements[number].opening)
+            self._parts.append(_without_id(tag) if number in self._written else tag)
+            self._written.add(number)
+        self._opened = chain
+
+
+def _without_id(tag: str) -> str:
+    """Leave out an attribute that must be written once."""
+    name = re.match(r"<[^\s/>]+", tag)
+    found = Token("start", tag, name[0][1:] if name else "").attributes().get("id")
+    return tag if found is None else tag[: found.start()] + tag[found.end() :]

@@ -1,0 +1,155 @@
+"""The work of one request, what it has used so far, and work that has begun."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+from contextvars import ContextVar
+from typing import Any, Protocol
+
+from pellucid.serve.answers.responses import Problem
+
+LEAST_COST = 1024
+"""A batch may be this large, however slow the model: small batches are slower still by the text."""
+
+_account: ContextVar[Account | None] = ContextVar("account", default=None)
+
+
+class Task(Protocol):
+    """Work that several texts can share. Equal tasks are computed together."""
+
+    def cost(self, item: Any) -> int:
+        """Estimate the positions that an item needs."""
+
+    def run(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Compute the results of some items, in their order."""
+
+
+class Account:
+    """The time that a request has, and what it has used of the computing thread.
+
+    Attributes:
+        until: time of the event loop at which it ends with 504.
+        seconds: computed for it so far.
+    """
+
+    def __init__(self, until: float) -> None:
+        self.until = until
+        self.seconds = 0.0
+
+    @classmethod
+    def of_request(cls, loop: asyncio.AbstractEventLoop, seconds: float) -> Account:
+        """Give the account of the request that this runs for; its time begins with the first."""
+        account = _account.get()
+        if account is None:
+            account = cls(loop.time() + seconds)
+            _account.set(account)
+        return account
+
+    @staticmethod
+    def begin() -> None:
+        """Begin another request, which may run in the context of an earlier one."""
+        _account.set(None)
+
+
+class Job:
+    """A part of the work of one request, as it waits and until all of it is done.
+
+    Args:
+        task: what to do; None if the only item is a function to call.
+        items: what to do it with.
+        costs: the positions that each is likely to need.
+        loop: the event loop in which its client waits.
+        account: of the request.
+    """
+
+    def __init__(
+        self,
+        task: Task | None,
+        items: Sequence[Any],
+        costs: Sequence[int],
+        loop: asyncio.AbstractEventLoop,
+        account: Account,
+    ) -> None:
+        self.task, self.items, self.costs = task, items, costs
+        self.loop, self.account = loop, account
+        self.cost = sum(costs)
+        self.future: asyncio.Future[list[Any]] = loop.create_future()
+        self.results: dict[int, Any] = {}
+        self.num_taken = 0
+        self.since = time.monotonic()
+        self.is_gone = False
+
+    @property
+    def is_costly(self) -> bool:
+        """True if the request is more than a batch."""
+        return self.cost > LEAST_COST
+
+    @property
+    def waiting_cost(self) -> int:
+        """The cost of what has not begun."""
+        return sum(self.costs[self.num_taken :])
+
+    @property
+    def is_unfinished(self) -> bool:
+        """True unless all results are there."""
+        return len(self.results) < len(self.items)
+
+    @property
+    def size(self) -> int:
+        """The size of what is next: 0 for a part of a batch, one more for four times as much."""
+        return ((max(0, self.costs[self.num_taken] - 1) // LEAST_COST).bit_length() + 1) // 2
+
+    def effort(self, rate: float) -> float:
+        """Estimate the seconds for the request so far and what is next, by positions a second."""
+        return self.account.seconds + self.costs[self.num_taken] / max(rate, 1.0)
+
+    def fail(self, problem: Problem) -> None:
+        """Give up waiting, in the event loop."""
+        if not self.future.done():
+            self.future.set_exception(problem)
+
+    def finish(self) -> None:
+        """Hand over the results, in the event loop."""
+        if self.future.done():
+            return
+        found = [self.results[place] for place in range(len(self.items))]
+        fault = next((one for one in found if isinstance(one, BaseException)), None)
+        if fault is not None:
+            self.future.set_exception(fault)
+        else:
+            self.future.set_result(found)
+
+
+class Run:
+    """Work that has begun.
+
+    Args:
+        batch: jobs, and the places of their items.
+        size: as for a `Job`.
+    """
+
+    def __init__(self, batch: Sequence[tuple[Job, int]], size: int) -> None:
+        self.batch, self.size = batch, size
+        self.cost = sum(job.costs[place] for job, place in batch)
+        self.seconds = self.began = 0.0
+        self.since = time.monotonic()
+
+    @property
+    def is_gone(self) -> bool:
+        """True if all clients have left or are too late."""
+        return all(job.is_gone for job, _ in self.batch)
+
+    def effort(self, _rate: float) -> float:
+        """Count the seconds for the requests so far."""
+        return min(job.account.seconds for job, _ in self.batch)
+
+    def end_turn(self) -> float:
+        """Count the seconds of this turn, for each request its share, and return them."""
+        seconds = time.perf_counter() - self.began
+        self.seconds += seconds
+        self.since = time.monotonic()
+        for job, place in self.batch:
+            job.account.seconds += seconds * job.costs[place] / max(self.cost, 1)
+        return seconds

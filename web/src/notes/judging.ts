@@ -1,0 +1,92 @@
+/** Signs that a translation loops or invents: the rules of `pellucid.translate.judging`. */
+
+import { sum } from "../model/decode";
+import { largest, row } from "../model/tensor";
+import type { Trace } from "../trace/trace";
+import type { Flag } from "./notes";
+
+/** Mean log-probabilities of a token: below, a translation is a guess, or its attention is looked at. */
+const UNSURE = -1.2;
+const DOUBTFUL = -1;
+const LONGEST_PERIOD = 24;
+const RUN = 4;
+const [FEWEST_TOKENS, FEWEST_WORDS, STUCK] = [8, 3, 0.8];
+
+export interface Judged {
+  source: string;
+  sourceIds: number[];
+  /** The translation: its text, its tokens and their log-probabilities. */
+  text: string;
+  ids: number[];
+  logs: number[];
+  isFinished: boolean;
+  isSample?: boolean;
+  /** By the most tokens of a source: the tokens of the longest target of training. */
+  longestTargets?: Record<string, number>;
+}
+
+/** Find the reasons to read a translation again. */
+export function judge({ source, sourceIds, text, ids, logs, isFinished, isSample, longestTargets = {} }: Judged): Flag[] {
+  if (!text.trim()) return ["empty"];
+  const flags: Flag[] = [];
+  if (repeats(sourceIds, ids)) flags.push("repeats");
+  const bounds = Object.keys(longestTargets).map(Number).filter((bound) => bound >= lengthBound(sourceIds.length));
+  // A fifth and three tokens more than ever seen: another spelling does not make the difference.
+  if (bounds.length && ids.length > 1.2 * longestTargets[Math.min(...bounds)] + 3) flags.push("long");
+  if (!isFinished) flags.push("unfinished");
+  if (!/\p{L}/u.test(source) && (text.match(/[\p{L}\p{Nl}\p{No}]{2,}/gu) ?? []).length >= 3) flags.push("invented");
+  if (!isSample && sum(logs) / ids.length < UNSURE) flags.push("unsure");
+  return flags;
+}
+
+/** Tell whether a doubtful translation attends to one word of its source nearly all the time. */
+export function isStuck(trace: Trace, words: string[]): boolean {
+  const { logProbabilities: logs } = trace.records;
+  let owner = -1;
+  // A token without a space before it belongs to the word before.
+  const owners = words.map((word) => (word.startsWith("\uffed") && owner >= 0 ? owner : ++owner));
+  if (sum(logs) / logs.length >= DOUBTFUL || logs.length < FEWEST_TOKENS || owner + 1 < FEWEST_WORDS) return false;
+  const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
+  const counts = new Map<number, number>();
+  logs.forEach((_, t) => {
+    const lines = heads.map((matrix) => row(matrix, t));
+    const [most] = largest(owners.map((_, m) => sum(lines.map((line) => line[m]))), 1);
+    counts.set(owners[most], (counts.get(owners[most]) ?? 0) + 1);
+  });
+  return Math.max(...counts.values()) >= STUCK * logs.length;
+}
+
+/** Round a length up to the bound of its class: exact up to 8, then in steps of about a fifth. */
+export function lengthBound(length: number): number {
+  if (length <= 8) return length;
+  const step = 2 ** Math.max(0, (length - 1).toString(2).length - 3);
+  return Math.ceil(length / step) * step;
+}
+
+/** Tell whether a target says something again and again that its source does not. */
+export function repeats(source: number[], target: number[]): boolean {
+  const periods = (tokens: number[]) => Array.from({ length: Math.min(LONGEST_PERIOD, tokens.length >> 1) }, (_, i) => i + 1);
+  const usual = Math.max(1, ...periods(source).map((period) => copies(source, period)));
+  if (periods(target).some((period) => copies(target, period) >= Math.max(usual + 1, period === 1 ? 4 : period < 5 ? 3 : 2))) return true;
+  return mostAlike(target) >= Math.max(3, 1 + mostAlike(source));
+}
+
+/** Count how often some sequence of so many tokens stands there in a row, at most. */
+function copies(tokens: number[], period: number): number {
+  let [longest, run] = [0, 0];
+  for (let i = period; i < tokens.length; i++) {
+    run = tokens[i] === tokens[i - period] ? run + 1 : 0;
+    longest = Math.max(longest, run);
+  }
+  return 1 + Math.floor(longest / period);
+}
+
+/** Count the most frequent sequence of four tokens. */
+function mostAlike(tokens: number[]): number {
+  const counts = new Map<string, number>();
+  for (let i = 0; i + RUN <= tokens.length; i++) {
+    const key = tokens.slice(i, i + RUN).join();
+    counts.set(key, (counts.get(key) ?? 0) + 1);
+  }
+  return Math.max(0, ...counts.values());
+}

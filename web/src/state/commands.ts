@@ -1,0 +1,36 @@
+/** Commands and Python that show what a view shows, for the model and the line of the page. */
+
+import type { Answer, Source } from "../trace/source";
+import { quoted } from "./format";
+import type { State } from "./link";
+
+/** The model as a command names it: `MODEL` if the page does not know that. */
+export const modelOf = (source: Source) => source.command || "MODEL";
+
+/** What to say to get the same translation: an option, or null for the one that comes by itself. */
+function option(source: Source, { decoding, prefix }: State, answer: Answer): ["target", string] | ["beam", number] | null {
+  if (!source.isLive || prefix.length || decoding.method === "sample") return ["target", answer.trace.records.text];
+  const beam = decoding.method === "beam" ? decoding.beam : 1;
+  return source.model?.carried.decoding.beam === beam ? null : ["beam", beam];
+}
+
+export function lookCommand(source: Source, state: State, answer: Answer, options = ""): string {
+  const same = option(source, state, answer);
+  const [model, text] = [quoted(modelOf(source)), quoted(answer.text)];
+  const all = [options, same && `--${same[0]}=${quoted(String(same[1]))}`].filter(Boolean).join(" ");
+  const parts = answer.text.startsWith("-") ? [model, all, "--", text] : [model, text, all];
+  return ["pellucid look", ...parts].filter(Boolean).join(" ");
+}
+
+/** Python up to the trace, with all its arrays. */
+export function lookPython(source: Source, state: State, answer: Answer): string {
+  const same = option(source, state, answer);
+  const [model, text] = [modelOf(source), answer.text].map((one) => JSON.stringify(one));
+  return `import pellucid\ntrace = pellucid.load(${model}).look(${text}${same ? `, ${same[0]}=${JSON.stringify(same[1])}` : ""}, everything=True)`;
+}
+
+export function translateCommand(source: Source, { decoding }: State, answer: Answer): string {
+  const { method, beam, temperature, topK, topP, seed } = decoding;
+  const search = { greedy: "--beam 1", beam: `--beam ${beam}`, sample: `--sample --temperature ${temperature} --top-k ${topK} --top-p ${topP} --seed ${seed}` };
+  return `printf '%s\\n' ${quoted(answer.text)} | pellucid translate ${quoted(modelOf(source))} ${search[method]}`;
+}
