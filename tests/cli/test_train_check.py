@@ -101,7 +101,9 @@ def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recip
     path = Path(recipe)
     long = "one two three four five six seven\n"
     (path.parent / "long").write_text(long * 3)
-    (path.parent / "mixed").write_text(long + "a\n" * 2)  # a word, and a token too
+    (path.parent / "mixed").write_text(long + "short\n" * 2)
+    for name in ("train.en", "train.fr"):  # such a model must be able to read them
+        (path.parent / name).write_text("yes\n" * 60)
     text = path.read_text().replace('validation_source = "train.en"', 'validation_source = "X"')
     text = text.replace('validation_target = "train.fr"', 'validation_target = "X"')
     for name, code, said in (
@@ -177,7 +179,7 @@ def test_check_counts_pairs_that_training_drops_by_reason(run_here: Run, tmp_pat
     assert "7 of 88 training pairs (7.95 %) will be left out (source too long: 5," in said
     for reason in ("length ratio: 1", "empty target: 1", "data.max_length_ratio is 20"):
         assert reason in said
-    assert "p.tsv:82 the dog" in said  # each place of a file of both sides is named once
+    assert " p.tsv:82 the dog" in said  # each place of a file of both sides is named once
     assert "left out" not in check_lines(run_here, tmp_path, SENTENCES)
 
 

@@ -86,8 +86,13 @@ def _check_text(
 
     data = validate(DataConfig, values.get("data", {}), str(path))
     # The text may be checked before it is known how to train on it.
-    without_links = {k: v for k, v in values.get("data", {}).items() if k != "train_alignments"}
-    values = {**values, "data": without_links, "training": {}}
+    text = {**values["data"], "train_alignments": [], "on_bad_line": "skip"}
+    sizes = values.get("model", {})
+    if isinstance(sizes, Mapping):
+        longest = (sizes.get("max_source_length"), sizes.get("max_target_length"))
+        if given := [number for number in longest if isinstance(number, int)]:
+            text["max_length"] = min(data.max_length, *given)
+    values = {**values, "data": text, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
     # until the check has given its memory back.
     bundle = None
@@ -103,10 +108,12 @@ def _check_text(
     report = check_data(data, folder)
     from pellucid.train.start.choices import complete
     from pellucid.train.start.fit import check_fit
+    from pellucid.train.start.kept import KeptText
 
-    recipe = validate(Recipe, complete(values, folder)[0], str(path))
+    kept = KeptText(folder)
+    recipe = validate(Recipe, complete(values, folder, kept)[0], str(path))
     tokenizer = None if bundle is None else bundle.tokenizer
-    report = report.with_findings(check_fit(recipe, folder, report.tags, tokenizer))
+    report = report.with_findings(check_fit(recipe, folder, kept, report.tags, tokenizer))
     if data.train_alignments:
         from pellucid.train.start.links import check_links
 

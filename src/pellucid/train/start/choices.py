@@ -14,7 +14,6 @@ from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
 from pellucid.config import Recipe
 from pellucid.errors import PellucidError
 from pellucid.terminal.text import count_of
-from pellucid.train.start.from_model import load_start
 from pellucid.train.start.kept import SUBWORDS_PER_WORD, KeptText
 
 
@@ -168,7 +167,12 @@ def complete(
         return Recipe.model_validate(_with(values, choose(values, recipe, *counts)))
 
     try:
-        start = load_start(recipe.start, recipe_folder)
+        start = None
+        if recipe.start.model:
+            # Without one, nothing here needs PyTorch.
+            from pellucid.train.start.from_model import load_start
+
+            start = load_start(recipe.start, recipe_folder)
         text = text or KeptText(recipe_folder)
         text.learn(recipe, None if start is None else start.tokenizer, complete_for)
     except PellucidError:

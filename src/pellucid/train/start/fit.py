@@ -8,68 +8,52 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pellucid.check.findings import NAMES, Example, Finding, percent
+from pellucid.check.findings import NAMES, Finding, percent
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
-from pellucid.text.tokenizers.kinds import learn_tokenizer
-from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Lines, Tokenizer
+from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
+from pellucid.train.start.kept import KeptText, longest_kept
 from pellucid.train.start.pairs import CorpusCount, KeptPairs
-
-LEARNED_FROM = 200_000
-"""Lines that the check learns a vocabulary from; training may take more."""
 
 MANY_DROPPED = 0.05
 """The share of pairs left out from which it is a warning."""
 
 
 def check_fit(
-    recipe: Recipe, base: Path, tags: Mapping[str, float], given: Tokenizer | None
+    recipe: Recipe, base: Path, text: KeptText, tags: Mapping[str, float], given: Tokenizer | None
 ) -> list[Finding]:
     """Find what training will leave out or cannot use: long pairs, text outside the vocabulary.
 
-    Without a tokenizer, one is learned as training will learn it.
-
     Args:
-        recipe: the recipe, with what is chosen for it.
+        recipe: the recipe, with what is chosen for it; it leaves bad lines out.
         base: the recipe's folder.
+        text: the training text, which the vocabulary is learned from.
         tags: the tags of the sources, and their shares.
         given: the tokenizer of the model to start from.
     """
     findings: list[Finding] = []
-    data = recipe.data.model_copy(update={"on_bad_line": "skip"})
-    recipe = recipe.model_copy(update={"data": data})
     splits: tuple[Split, ...] = ("train", "validation")
     tokenizer = given
     # What cannot be read at all is a finding of the rest of the check.
     with suppress(DataError, InputFileNotFoundError):
         try:
-            tokenizer = _learn(recipe, base, given)
+            tokenizer = text.learn(recipe, given)
         except ConfigurationError as error:
             findings.append(Finding("error", "vocabulary", "train", 1, 0.0, str(error)))
         findings += _too_long(recipe, base, tokenizer)
         if tokenizer is not None:
-            findings += [*_left_out(recipe, base, tokenizer), *_cut_tags(tokenizer, tags)]
+            findings += [
+                *_left_out(recipe, base, tokenizer),
+                *_cut_tags(tokenizer, tags, is_new=given is None),
+            ]
         for split in splits if given is not None else ():
-            pairs = read_pairs(data, split, base, bad=BadLines())
+            pairs = read_pairs(recipe.data, split, base, bad=BadLines())
             assert given is not None
             outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
             findings.append(_describe_outside(outside, split))
     return findings
-
-
-def _learn(recipe: Recipe, base: Path, given: Tokenizer | None) -> Tokenizer:
-    """Learn a tokenizer from the training text or a sample of it, or extend the one given."""
-    most = min(LEARNED_FROM, recipe.tokenizer.max_training_lines)
-    sides: tuple[Lines, Lines] = (
-        lambda: (pair.source for pair in read_pairs(recipe.data, "train", base)),
-        lambda: (pair.target for pair in read_pairs(recipe.data, "train", base)),
-    )
-    if given is not None:
-        new = recipe.start.new_tokens
-        return given.extended(new, *sides) if new else given
-    return learn_tokenizer(recipe.tokenizer.model_copy(update={"max_training_lines": most}), *sides)
 
 
 def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Finding]:
@@ -83,13 +67,11 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Find
     if not count:
         return
     number = f"all {total:,}" if count == total else f"{count:,} of {total:,}"
-    is_learned = not recipe.start.model and recipe.tokenizer.kind == "sentencepiece"
-    if is_learned and 2 * total > LEARNED_FROM:
-        number = f"about {number}"
     reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
     advice = ""
     if "too long" in reasons:
-        advice = f" data.max_length is {kept.limit:,} tokens: split these pairs, or raise it."
+        longest = f"{longest_kept(recipe.data):,} tokens"
+        advice = f" data.max_length is {longest}: split these pairs, or raise it."
     if "ratio" in reasons:
         advice += f" data.max_length_ratio is {recipe.data.max_length_ratio:g}."
     yield Finding(
@@ -99,11 +81,13 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Find
         count,
         count / total,
         f"{number} training pairs ({percent(count / total)}) will be left out ({reasons}).{advice}",
-        tuple(Example(one.where, one.where, one.source, one.target) for one in kept.first_dropped),
+        tuple(kept.first_dropped),
     )
 
 
-def _cut_tags(tokenizer: Tokenizer, tags: Mapping[str, float]) -> Iterator[Finding]:
+def _cut_tags(
+    tokenizer: Tokenizer, tags: Mapping[str, float], *, is_new: bool
+) -> Iterator[Finding]:
     """Name the tags of the sources, and the setting that keeps those whole that are cut."""
     if not tags:
         return
@@ -112,8 +96,9 @@ def _cut_tags(tokenizer: Tokenizer, tags: Mapping[str, float]) -> Iterator[Findi
         tokens = tokenizer.source_tokens(tokenizer.encode_source(tag))
         if tokenizer.normalized(tag) not in [token.strip(SPACE_SIGN) for token in tokens]:
             cut.append(tag)
-    listed = json.dumps(cut, ensure_ascii=False)
-    advice = f" The tokenizer cuts them: set tokenizer.symbols = {listed}." if cut else ""
+    advice = " The tokenizer cuts them" if cut else ""
+    if cut and is_new:
+        advice += f": set tokenizer.symbols = {json.dumps(cut, ensure_ascii=False)}"
     shares = ", ".join(f"{tag} {percent(share)}" for tag, share in tags.items())
     yield Finding(
         "note",
@@ -121,7 +106,7 @@ def _cut_tags(tokenizer: Tokenizer, tags: Mapping[str, float]) -> Iterator[Findi
         "train",
         len(tags),
         sum(tags.values()),
-        f"tags: {shares} of the training sources.{advice}",
+        f"tags: {shares} of the training sources.{advice}{'.' if cut else ''}",
     )
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from pellucid.check.findings import Example
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
@@ -69,11 +70,11 @@ class KeptPairs:
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
-        self.first_dropped: list[Pair] = []
+        self.first_dropped: list[Example] = []
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self.limit = longest_kept(recipe.data)
+        self._limit = longest_kept(recipe.data)
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -90,6 +91,10 @@ class KeptPairs:
                 if ids is not None:
                     num_kept += 1
                     yield KeptPair(pair.source, pair.target, ids, links, place)
+                elif len(self.first_dropped) < MOST_EXAMPLES:
+                    line = pair.where.rpartition(":")[2]
+                    places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
+                    self.first_dropped.append(Example(*places, pair.source, pair.target))
             self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
@@ -132,7 +137,7 @@ class KeptPairs:
             )
 
     def _fitting(self, ways: list[tuple[list[int], float]], best: list[int]) -> list[Variant]:
-        return [way for way in ways if len(way[0]) <= self.limit] or [(best, 0.0)]
+        return [way for way in ways if len(way[0]) <= self._limit] or [(best, 0.0)]
 
     def links(self, pair: KeptPair, broken: BrokenLinks) -> tuple[list[int], list[int]]:
         """Find the positions of a pair's linked tokens."""
@@ -156,6 +161,4 @@ class KeptPairs:
         if reason is None:
             return source_ids, target_ids
         self._dropped[reason] += 1
-        if len(self.first_dropped) < MOST_EXAMPLES:
-            self.first_dropped.append(pair)
         return None
