@@ -50,9 +50,9 @@ def plan_course(
     steps = now.step + max(1, int(left * (now.step - before.step) / passed))
     if steps >= training.max_steps:
         return {}, ""
+    # Dropout's ramp stays: a text that is read a few times cannot be overfitted, and noise slows.
     wanted = {
         "warmup_steps": max(1, steps // 3),
-        "dropout_warmup_steps": max(1, steps // 3),
         "validate_every": max(1, steps // validations),
         "average_decay": average_decay(steps),
     }
