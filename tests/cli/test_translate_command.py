@@ -849,7 +849,10 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
         ((), "the engine in C ({}), with 1 thread."),
         (("--require", "elles"), "the engine in C ({}), step by step, since phrases are required,"),
         (("--forbid", "ils"), "the engine in C ({}), step by step, since phrases are forbidden,"),
-        (("--no-repeat-ngram", "3"), "the engine in C ({}), step by step, since repetitions are"),
+        (
+            ("--no-repeat-ngram", "3"),
+            "the engine in C ({}), step by step, since decoding.no_repeat",
+        ),
     ],
 )
 def test_progress_says_what_computes(

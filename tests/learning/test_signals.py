@@ -21,12 +21,12 @@ from pellucid.train import loop
 from pellucid.train.loop import train
 from pellucid.train.run import checkpoint, saving
 from pellucid.train.run.checkpoint import load_newest_checkpoint
-from pellucid.train.start import prepare
+from pellucid.train.start import kept
 from pellucid.train.update.step import Updater
 
 RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
 PHASES = {
-    "data preparation": (prepare, "learn_tokenizer", 1),
+    "data preparation": (kept, "learn_tokenizer", 1),
     "training": (Updater, "update", 14),
     "validation": (loop, "validate_model", 2),
     "keeping the best": (saving, "save_bundle", 2),

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from numpy_transformer import Array, NumpyTransformer
+from numpy_transformer import COMPUTES, Array, NumpyTransformer
 
 __all__ = ["NumpyRecurrent"]
 
@@ -28,6 +28,11 @@ class NumpyRecurrent(NumpyTransformer):
     Args:
         folder: a bundle. Only its ``config.json`` and ``model.safetensors`` are read.
     """
+
+    computes = COMPUTES | {
+        "architecture": ("recurrent",),
+        "recurrent_attention": ("none", "additive", "dot"),
+    }
 
     def __init__(self, folder: Path) -> None:
         super().__init__(folder)

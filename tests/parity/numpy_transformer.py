@@ -48,10 +48,14 @@ class NumpyTransformer:
         folder: a bundle. Only its ``config.json`` and ``model.safetensors`` are read.
     """
 
+    computes = COMPUTES
+
     def __init__(self, folder: Path) -> None:
         self.config: dict[str, Any] = json.loads((folder / "config.json").read_text())["model"]
         for name, value in self.config.items():
-            if value not in COMPUTES.get(name, (value,) if isinstance(value, int | float) else ()):
+            if value not in self.computes.get(
+                name, (value,) if isinstance(value, int | float) else ()
+            ):
                 raise NotImplementedError(f"{name} = {value}")
         self.weights = read_weights(folder / "model.safetensors")
         self.arrays: dict[str, Array] = {}

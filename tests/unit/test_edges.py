@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import subprocess
 from collections.abc import Callable
@@ -11,10 +12,9 @@ import pytest
 from of_subwords import SUBWORDS
 
 import pellucid
-from pellucid.cli.lines import streams
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
-from pellucid.terminal.text import show_controls
+from pellucid.terminal.text import TerminalOutput, show_controls
 from pellucid.text.reading.lines import CutLine
 from pellucid.translate.translator import Translator
 
@@ -152,15 +152,13 @@ def test_translation_of_a_line_that_is_cut_is_an_error(translator: Translator) -
     assert last.error is None
 
 
-def test_terminal_shows_control_characters_and_a_pipe_gets_them(
-    run_here: Run, monkeypatch: pytest.MonkeyPatch, translator: Translator
-) -> None:
+def test_pipe_gets_control_characters_which_a_terminal_shows(run_here: Run) -> None:
     stdin = f"\u202b{CAT}\u202c\n"
     piped = run_here("translate", SUBWORDS, stdin=stdin).stdout
     assert piped.startswith("\u202b")
-    monkeypatch.setattr(streams, "is_terminal", lambda _: True)
-    shown = run_here("translate", SUBWORDS, stdin=stdin).stdout
-    assert shown == piped.replace("\u202b", "\\u202b").replace("\u202c", "\\u202c")
+    terminal = io.StringIO()
+    TerminalOutput(terminal).write(piped)
+    assert terminal.getvalue() == piped.replace("\u202b", "\\u202b").replace("\u202c", "\\u202c")
 
 
 @pytest.mark.parametrize(
