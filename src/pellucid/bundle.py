@@ -160,7 +160,7 @@ def resolve_model(name: str | Path) -> Path:
 
 
 def shipped_name(folder: Path) -> str:
-    """Return the name of a packaged model; empty for a folder of somebody's own."""
+    """Return the name of a packaged model; empty for any other folder."""
     return next((name for name in SHIPPED if resolve_model(name) == folder), "")
 
 

@@ -91,8 +91,7 @@ def _work_out(given: Given, name: str) -> Example:
         attended = _attend(given, _project(given, names, source_LD, before), file.heads)
     else:
         roles = tuple(given.matrix(role, getattr(file, role)) for role in _ROLES)
-        formulas = dict.fromkeys(_ROLES, "as given")
-        attended = _attend(given, _Roles(roles, formulas, {}), file.heads)
+        attended = _attend(given, _Roles(roles, dict.fromkeys(_ROLES, "as given"), {}), file.heads)
     attentions = [part.attention for part in attended if part.attention is not None]
     after = _add_layers(given, x_LD, norm, attentions)
     for name in sorted(file.parts.model_fields_set - given.made):

@@ -188,7 +188,7 @@ class _Recorder:
     def _note_change(
         self, replacement: Any, result: Tensor, site: str, stage: str
     ) -> Tensor | None:
-        """Return a replacement that differs from the result, and note where it stands."""
+        """Return a replacement that differs from the result, and note its place."""
         if replacement is None:
             return None
         changed = fitted(replacement, result, site, stage)

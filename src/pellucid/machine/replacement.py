@@ -17,7 +17,7 @@ def fitted(replacement: Any, result: Tensor, site: str, stage: str) -> Tensor:
     """Check a probe's replacement, and convert it to the type and the device of the result.
 
     Raises:
-        InputError: it is no tensor of floating-point numbers, has another shape, or has numbers
+        InputError: it is not a tensor of floating-point numbers, has another shape, or has numbers
             that are not finite. Scores and logits may be −∞.
     """
     found = type(replacement).__name__

@@ -229,7 +229,7 @@ def _say_close(word: str, known: frozenset[str], vocabulary: Sequence[str]) -> s
     bare = re.sub(r"^[\W_]+", "", word)
     if bare in known:
         return f'known with a space before it: "{bare}"'
-    # To a sign every other sign is close, which helps nobody.
+    # To a sign every other sign is close, which is no help.
     close = close_words(word, vocabulary) if bare else []
     near = ", ".join(f'"{other}"' for other in close)
     return f"close: {near}" if near else "nothing close"

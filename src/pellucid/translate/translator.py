@@ -404,8 +404,7 @@ def load(
 
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
-        threads: processor threads to use; unless given those that were used before, at first as
-            many as affinity, a container's quota and ``OMP_NUM_THREADS`` allow.
+        threads: processor threads to use; unless given as before, at first as the machine allows.
         precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
         workers: processes that share the threads and translate in parallel if each gets some

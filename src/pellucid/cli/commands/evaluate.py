@@ -114,8 +114,7 @@ def evaluate(
     if baseline is not None:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
     text = _to_text(evaluation, comparison, len(hypotheses))
-    said = _to_json(evaluation, comparison, kept) if json else text
-    sys.stdout.write(said)
+    sys.stdout.write(_to_json(evaluation, comparison, kept) if json else text)
     return 2 if errors else 0
 
 
@@ -124,7 +123,7 @@ def _prepare_model(model: str | None, to: str | None, threads: int | None) -> No
     from pellucid.machine.hardware import use_threads
 
     if to is not None and model is None:
-        raise InputError("--to needs MODEL, which translates, but none is given. Leave it out.")
+        raise InputError("--to needs MODEL, which translates, but it is missing. Leave --to out.")
     if threads is not None and model is None:
         warn("--threads has no effect without MODEL, which translates.")
     use_threads(threads)

@@ -61,7 +61,7 @@ def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> 
         where: the place of the fault, for messages.
 
     Raises:
-        InputError: there is no such word, or several.
+        InputError: the word is missing, or stands there several times.
     """
     bare = [word.strip(MARKS) or word for word in words]
     places = [place for place, word in enumerate(words) if wanted in (word, bare[place])]

@@ -2,10 +2,9 @@
 
 One computation at a time has the turn, so that nothing below needs to be safe for threads. After a
 slice of time it gives way to others that wait: in the middle of a search, between two layers of a
-replay, wherever `give_way` is called. Each has a thread of its own, in which it waits for its next
-turn. Half of the time goes to the work that has taken least so far, so that a cheap request never
-waits for a costly one to end, and half to the work that has waited longest, so that all of it
-advances. A
+replay, wherever `give_way` is called. Each waits for its next turn in its own thread.
+Half of the time goes to the work that has taken least so far, so that a cheap request never waits
+for a costly one to end, and half to the work that has waited longest, so that all of it advances. A
 computation whose clients have left, or whose time is over, ends at its next turn.
 
 Texts that arrive while something is computed and that ask for the same work are computed together.

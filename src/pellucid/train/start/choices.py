@@ -105,7 +105,7 @@ MANY_ESCAPES = 200
 SPECIAL_AND_SPACE, BYTES = 5, 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
-"""A recipe that sets all of these in ``[training]`` has a course of its own: the rest stays."""
+"""A recipe that sets all of these in ``[training]`` plans its own course: the rest stays."""
 
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
