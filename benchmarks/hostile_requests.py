@@ -48,6 +48,8 @@ from pellucid.machine.hardware import describe_machine
 ORDINARY = 8
 AT_ONCE = 32
 REQUEST_SECONDS = 20
+MORE_ROUNDS = 4
+"""Attacks after the first, which show whether memory levels off."""
 
 SENTENCE = "The pizza came out of the oven and it tasted good."
 JSON = "application/json"
@@ -249,9 +251,16 @@ def main() -> None:
         "processor_seconds_in_five": round(processor_seconds(process.pid) - before, 2),
     }
     show("once all have left", {"": found["after_all_left"]})
-    found["memory_mib"]["after"] = round(memory(process.pid), 1)
-    asyncio.run(attack_all(port, given.requests // 2, given.seed + 1))
-    found["memory_mib"]["after half as many again"] = round(memory(process.pid), 1)
+    for number in range(1 + MORE_ROUNDS):
+        if number:
+            asyncio.run(attack_all(port, given.requests // 2, given.seed + number))
+        # Memory is given back to the system after a request that comes in a quiet moment.
+        for _ in range(2):
+            time.sleep(6)
+            asyncio.run(attack(port, translate(SENTENCE), "waits", random.Random(1)))
+        time.sleep(1)
+        name = "after" if not number else f"half as many again, {number}"
+        found["memory_mib"][name] = round(memory(process.pid), 1)
     show("memory in MiB", {"": found["memory_mib"]})
     found["exit_code"] = stop(process)
     found["load_average_after"] = os.getloadavg()[0]

@@ -18,7 +18,7 @@ from uvicorn import Config, Server
 from pellucid.errors import InputError, PellucidError
 from pellucid.serve.app import Service
 from pellucid.serve.connection.protocol import make_protocol
-from pellucid.serve.queue.pauses import freeze_objects, watch_for_pytorch
+from pellucid.serve.queue.pauses import freeze_objects, share_memory, watch_for_pytorch
 from pellucid.serve.settings import Settings
 
 FIRST_PASSED = 3
@@ -195,6 +195,7 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
     """
     _quiet_libraries()
     sys.setswitchinterval(SWITCH_SECONDS)
+    share_memory()
     server = ServiceServer(service)
     service.start()
     listening.listen(MOST_WAITING)

@@ -87,11 +87,17 @@ _M_ARENA_MAX = -8
 """glibc: the option for the number of pools that threads take memory from."""
 
 
+def share_memory() -> None:
+    """Let threads that start later take memory from one pool.
+
+    Each would keep a pool of what it once needed.
+    """
+    with suppress(OSError, AttributeError):
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+
+
 def freeze_objects() -> None:
     """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
-    with suppress(OSError, AttributeError):
-        # Each thread that computes would keep a pool of what it once needed.
-        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     gc.freeze()
     gc.set_threshold(*YOUNG, NEVER)
 
