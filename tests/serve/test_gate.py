@@ -288,6 +288,7 @@ def test_logs_and_metrics_hold_no_text_no_key_and_no_address(
     locked: Live, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     caplog.set_level(logging.DEBUG)
+    caplog.set_level(logging.DEBUG, "pellucid.serve")
     monkeypatch.setattr(logging.getLogger("pellucid.serve"), "propagate", True)
     body = {"texts": [SECRET]}
     locked.post("/v1/translate", body, headers=bearer(KEY))
