@@ -1,8 +1,8 @@
 """The tags of a segment, put into its translation by the links between words.
 
 Every character of the translation gets the elements that its source word is in. What is equal stays
-equal: where a word, its signs or the gap between two words are the same in both texts, borders are
-kept letter by letter. Where the order of words has changed, an element is closed and opened again.
+equal: if a word, its signs or the gap between two words are the same in both texts, borders are
+kept letter by letter. If the order of words has changed, an element is closed and opened again.
 No tag is lost: an element whose words have no translation is put, without text, after the
 translation of the word before it. Everything is linear in the length of the texts.
 """
@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from pellucid.serve.markup.segments import Segment
-from pellucid.serve.markup.words import Alignment, Atom, Chain, find_letters
-from pellucid.serve.markup.writing import Writer, common
+from pellucid.serve.markup.words import Alignment, Atom, Chain, common, count_shared, find_letters
+from pellucid.serve.markup.writing import Writer
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""
@@ -132,16 +132,12 @@ class _Placing:
 
     def _count_equal(self, atom: Atom, target: Atom) -> tuple[int, int]:
         """Count the first and last characters that two atoms share, up to a border."""
-        one, other = self._found.folded, self._found.folded_translation
-        length, size = atom.end - atom.start, target.end - target.start
-        head = tail = 0
-        while head < min(length, size) and one[atom.start + head] == other[target.start + head]:
-            head += 1
-        if head == length == size:
+        one = self._found.folded[atom.start : atom.end]
+        other = self._found.folded_translation[target.start : target.end]
+        head = count_shared(one, other)
+        if head == len(one) == len(other):
             return head, 0
-        most = min(length, size) - head
-        while tail < most and one[atom.end - 1 - tail] == other[target.end - 1 - tail]:
-            tail += 1
+        tail = count_shared(one[head:][::-1], other[head:][::-1])
         while head and not self._is_border(atom, atom.start + head):
             head -= 1
         while tail and not self._is_border(atom, atom.end - tail):

@@ -193,7 +193,7 @@ class _Frame:
         self.pieces += pieces
 
     def _take(self) -> None:
-        segment = self.maker.take()
+        segment, self.maker = self.maker.take(), Maker()
         if segment.pieces:
             self.pieces.append(segment)
 

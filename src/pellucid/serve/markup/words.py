@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from operator import ne
 
 from pellucid.serve.markup.segments import Element, Segment
 from pellucid.text.letters import is_word_letter
@@ -39,6 +40,17 @@ class Atom:
     end: int
     word: int = -1
     copy: int | None = None
+
+
+def count_shared(first: Sequence[object], second: Sequence[object]) -> int:
+    """Count the first entries that two sequences share."""
+    differ = (place for place, pair in enumerate(zip(first, second, strict=False)) if ne(*pair))
+    return next(differ, min(len(first), len(second)))
+
+
+def common(first: Chain, second: Chain) -> Chain:
+    """Return the elements that two places share, from the outermost on."""
+    return first if first == second else first[: count_shared(first, second)]
 
 
 def find_words(text: str, words: Iterable[str]) -> list[Span]:
@@ -123,11 +135,11 @@ class Alignment:
             self._by_source[source].append(target)
             self._by_target[target].append(source)
         self.chains: list[Chain] = [()] * len(segment.text)
-        for number, one in enumerate(segment.elements):  # Children come after their parents.
+        for number, one in segment.elements.items():  # Children come after their parents.
             self.chains[one.start : one.end] = [(*one.parents, number)] * (one.end - one.start)
         self._taken = bytearray(len(translation))
         self._everywhere: dict[str, Iterator[Span]] = {}
-        own = {n: self._span(one) for n, one in enumerate(segment.elements) if one.is_copy}
+        own = {n: self._span(one) for n, one in segment.elements.items() if one.is_copy}
         self.copies = self._find_copies(own)
         self.sources = _cut(self.text, self._sources, ((*span, n) for n, span in own.items()))
         found = ((*span, number) for number, span in self.copies.items())
