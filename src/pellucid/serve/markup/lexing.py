@@ -43,7 +43,7 @@ class Token:
     name: str = ""
 
     def attributes(self) -> dict[str, re.Match[str]]:
-        """Find the attributes of a tag by name, with the value as it is written in group 2."""
+        """Find the attributes of a tag by name; group 2 is the value as it is written."""
         found: dict[str, re.Match[str]] = {}
         for match in _ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
             found.setdefault(match[1].lower(), match)

@@ -77,7 +77,7 @@ def _text_of(tokens: Sequence[Token]) -> str:
 
 
 def _is_box(name: str) -> bool:
-    """Tell whether an element holds text of its own, next to the sentence that it stands in."""
+    """Tell whether an element holds its own text, next to the sentence that it stands in."""
     return name in _BOXES or "-" in name
 
 
@@ -85,8 +85,7 @@ def _is_translated(token: Token) -> bool | None:
     """Tell whether a tag says that its content is translated; None if it says nothing."""
     if "translat" not in token.raw.lower():
         return None
-    found = token.attributes()
-    values = {name: _value(found[name]).lower() for name in ("translate", "class") if name in found}
+    values = {name: _value(found).lower() for name, found in token.attributes().items()}
     if values.get("translate") == "no" or "notranslate" in values.get("class", "").split():
         return False
     return True if values.get("translate") in ("yes", "") else None
@@ -101,12 +100,11 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     if not _HAS_LABEL.search(token.raw) or _is_translated(token) is False:
         return [token.raw]
     found = token.attributes()
-    names = ("type", "name", "property")
-    values = [_value(found[name]).lower() if name in found else "" for name in names]
+    values = {name: _value(match).lower() for name, match in found.items()}
     shown = set(_LABELS)
-    if token.name == "input" and values[0] in ("submit", "reset", "button"):
+    if token.name == "input" and values.get("type") in _BUTTON_TYPES:
         shown.add("value")
-    if token.name == "meta" and _DESCRIPTIONS.intersection(values[1:]):
+    if token.name == "meta" and not _DESCRIPTIONS.isdisjoint(map(values.get, ("name", "property"))):
         shown.add("content")
     pieces: list[Piece] = []
     place = 0
@@ -132,7 +130,7 @@ class _Frame:
 
     Attributes:
         stop: the place of its last token.
-        role: the part it plays where it stands; only a box is translated.
+        role: the part it plays in what is around it; only a box is translated.
         start: the place of its first token.
         pieces: what was read.
         maker: the segment that is being read.
@@ -291,7 +289,7 @@ class _Reader:
         self._frames.append(_Frame(self._pairs[place], role, place, pieces))
 
     def _leave(self, token: Token) -> None:
-        """End a part, and put it where it stands."""
+        """End a part, and add it to what is around it."""
         frame = self._frames.pop()
         outer, name = self._frames[-1], self._tokens[frame.start].name
         if frame.role == "box":
