@@ -25,6 +25,7 @@ _ATTRIBUTE = re.compile(
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
 _VOIDS = "area base br col embed hr img input link meta param source track wbr"
 _VOID_NAMES = frozenset(_VOIDS.split())
+RAISED = frozenset(("sup", "sub"))
 _RUBY_NAMES = frozenset(("rb", "rt", "rp", "rtc"))
 
 

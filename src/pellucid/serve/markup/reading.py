@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
+from pellucid.serve.markup.lexing import RAISED, Token, match_tags, read_tokens
 from pellucid.serve.markup.segments import Maker, Piece, Segment
 from pellucid.text.languages import short_code
 from pellucid.text.letters import is_unspaced
@@ -30,7 +30,6 @@ _BOXES = frozenset(_BOX_NAMES.split())
 _COPIED = frozenset(("code", "kbd", "samp"))
 _HIDDEN_NAMES = "svg math script style textarea xmp iframe noembed noframes rt rp rtc"
 _HIDDEN = frozenset(_HIDDEN_NAMES.split())
-_RAISED = frozenset(("sup", "sub"))
 _FEW_TOKENS = 8
 """Tokens of a footnote's mark or an index, with its tags."""
 
@@ -164,7 +163,7 @@ class _Frame:
             return None
         closed, opened, is_raised = "", list[tuple[str, int]](), False
         for number, (token, _) in enumerate(self.tags):
-            is_raised = is_raised or token.name in _RAISED
+            is_raised = is_raised or token.name in RAISED
             if token.kind == "start":
                 opened.append((token.name, number))
             elif token.kind == "end" and opened and opened[-1][0] == token.name:
@@ -281,7 +280,7 @@ class _Reader:
         if stop - place > _FEW_TOKENS or self._tokens[place].name not in ("sup", "sub", "a"):
             return False
         text = _text_of(self._tokens[place : stop + 1]).strip()
-        is_raised = self._tokens[place].name in _RAISED or text.startswith("[")
+        is_raised = self._tokens[place].name in RAISED or text.startswith("[")
         return is_raised and bool(text) and not any(map(str.isalpha, text))
 
     def _enter(self, role: Role, place: int) -> None:

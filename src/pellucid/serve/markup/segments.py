@@ -176,16 +176,17 @@ class Maker:
         else:
             self._made.points.append(self._element(pieces))
 
-    def _element(self, pieces: Sequence[Piece], name: str = "") -> Element:
+    def _element(
+        self, pieces: Sequence[Piece], name: str = "", *, is_half: bool = False
+    ) -> Element:
         """Make an element that begins, and may end, at the end of the text so far."""
-        parents = tuple(number for number, *_ in self._opened)
-        return Element(self._length, self._length, tuple(pieces), parents, name=name)
+        parents, place = tuple([number for number, _, _ in self._opened]), self._length
+        return Element(place, place, tuple(pieces), parents, name=name, is_half=is_half)
 
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:
         """Add an inline tag, a comment, or a part without text that begins with this tag."""
         self._made.pieces += pieces
-        found = self._element(pieces, token.name)
-        found = replace(found, is_half=token.kind in ("start", "end"))
+        found = self._element(pieces, token.name, is_half=token.kind in ("start", "end"))
         if token.kind == "start" and len(self._opened) < MOST_DEPTH:
             self._opened.append((next(self._numbers), found, len(self._made.points)))
         elif token.kind == "end" and any(one.name == token.name for _, one, _ in self._opened):

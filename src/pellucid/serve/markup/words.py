@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from operator import ne
 
 from pellucid.serve.markup.segments import Element, Segment
 from pellucid.text.letters import is_word_letter
@@ -44,8 +43,10 @@ class Atom:
 
 def count_shared(first: Sequence[object], second: Sequence[object]) -> int:
     """Count the first entries that two sequences share."""
-    differ = (place for place, pair in enumerate(zip(first, second, strict=False)) if ne(*pair))
-    return next(differ, min(len(first), len(second)))
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return min(len(first), len(second))
 
 
 def common(first: Chain, second: Chain) -> Chain:
@@ -170,8 +171,7 @@ class Alignment:
         for first, last in linked:
             from_start, from_end = start - self._sources[word][0], start - self._sources[word][1]
             for place in (first + from_start, max(0, last + from_end)):
-                if self.folded_translation.startswith(own, place):
-                    yield place, place + length
+                yield from self._find(own, place, place + length)
         for first, last in linked:
             yield from self._find(own, first, min(last, first + _LONG) + length - 1)
 
@@ -228,11 +228,10 @@ class Alignment:
             return candidates[0] if candidates else None
         text = self.translation[slice(*self._targets[target])]
         equal = (one for one in candidates if self.text[slice(*self._sources[one])] == text)
-        middles = [sum(self._sources[one]) // 2 for one in candidates]
-        around = [tuple(self.chains[place : place + 1]) for place in middles]
-        counts = Counter(around)
-        best = max(range(len(candidates)), key=lambda k: (counts[around[k]], -candidates[k]))
-        return next(equal, candidates[best])
+        middles = {one: sum(self._sources[one]) // 2 for one in candidates}
+        around = {one: tuple(self.chains[place : place + 1]) for one, place in middles.items()}
+        counts = Counter(around.values())
+        return next(equal, max(candidates, key=lambda one: (counts[around[one]], -one)))
 
     def _pair(self) -> list[int | None]:
         """Find for each atom of the translation the atom of the text that it translates."""
