@@ -84,15 +84,14 @@ class Writer:
         text, spellings = self._segment.text, self._segment.spellings
         final = spellings.get(len(text) - 1) if text.endswith(" ") else None
         forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
-        elements = self._segment.elements.values()
-        copied = ((one.start, one.end) for one in elements if one.is_copy)
-        place = 0
-        for start, end in join(copied, [(len(text) - (final is not None),) * 2]):
-            for k in range(place, start) if forms else ():
-                if text[k] in forms:
-                    forms[text[k]].append(spellings.get(k, self._escapes.get(text[k], text[k])))
-            place = end
+        for place in range(len(text) - (final is not None)):
+            sign = text[place]
+            if sign in forms and not self._is_copy(self._found.chains[place]):
+                forms[sign].append(spellings.get(place, self._escapes.get(sign, sign)))
         return final, {character: iter(own) for character, own in forms.items()}
+
+    def _is_copy(self, chain: Chain) -> bool:
+        return bool(chain) and self._segment.elements[chain[-1]].is_copy
 
     def write(self) -> str:
         """Return the translation as HTML."""
@@ -105,7 +104,7 @@ class Writer:
             if place == length:
                 break
             chain, end = self._chains[place], place + 1
-            is_copy = bool(chain) and self._segment.elements[chain[-1]].is_copy
+            is_copy = self._is_copy(chain)
             limit = points[number][0] if number < len(points) and not is_copy else length
             while end < limit and self._chains[end] == chain:
                 end += 1
@@ -128,7 +127,6 @@ class Writer:
             For each its place, its place in the text, its elements, what it writes, and whether it
             is a copy.
         """
-        used = {number for chain in set(self._chains) for number in chain}
         elements = self._segment.elements
         found = []
         least = 0
@@ -137,8 +135,8 @@ class Writer:
             if point.is_half:
                 target = least = max(least, target)
             found.append((target, point.start, point.parents, spell(point.opening), False))
-        held = {number for one in found for number in one[2]}
-        held |= used | {number for one in elements.values() for number in one.parents}
+        inner = (one.parents for one in (*self._segment.points, *elements.values()))
+        held = set(join.from_iterable({*self._chains, *inner}))
         for number, one in elements.items():
             is_lost_copy = one.is_copy and number not in self._found.copies
             if number not in held or is_lost_copy:
