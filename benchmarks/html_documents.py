@@ -255,7 +255,7 @@ def translate(
         whole = text[: len(text) - len(text.lstrip())] + one.text + text[len(text.rstrip()) :]
         words = (one.source_words, one.words, one.links) if segment.needs_links else ((), (), ())
         segment.written = place_tags(segment, whole, *words)
-        points = [replace(point, raw=()) for point in segment.points]
+        points = [replace(point, opening=()) for point in segment.points]
         shown = visible_text(place_tags(replace(segment, points=points), whole, *words))
         found.append((segment, plain(one.text), plain(shown)))
     return spell(pieces), found
@@ -275,7 +275,9 @@ def find_faults(
     if is_nested(document) and not is_nested(answer):
         faults.append("nested wrongly")
     for segment, wanted, shown in found:
-        copies = [plain(segment.text[e.start : e.end]) for e in segment.elements if e.is_copy]
+        copies = [
+            plain(segment.text[e.start : e.end]) for e in segment.elements.values() if e.is_copy
+        ]
         # Words in another order are not the copy any more.
         is_lost = bool(copies) if is_lossy else any(" " in one for one in copies)
         if not segment.quote and wanted != shown and not is_lost:

@@ -47,8 +47,7 @@ def _find_mounts(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
 
 def find_quota(root: Path) -> int | None:
     """Return the processors whose time the control groups allow, rounded up; None for no limit."""
-    quotas = (_quota_of(group) for group in find_groups("cpu", root))
-    return min((quota for quota in quotas if quota is not None), default=None)
+    return min(filter(None, map(_quota_of, find_groups("cpu", root))), default=None)
 
 
 def _quota_of(group: Path) -> int | None:

@@ -62,18 +62,18 @@ def train(
     use_threads(threads)
     path, folder = find_recipe(recipe)
     values = recipe_values(path, changes or ())
+    run = out or Path("runs") / path.stem
+    start = start if start is not None else _start_of(values)
     if check:
         from pellucid.config import DataConfig, validate
 
-        run = out or Path("runs") / path.stem
-        start = start if start is not None else _start_of(values)
         report = _check_text(values, path, folder, run, start)
         found = None
         if model is not None:
             data = validate(DataConfig, values.get("data", {}), str(path))
             found = _score(model, data, folder, worst or NUM_WORST)
         return _print_check(report, found, model, is_json=json)
-    _train(values, path, folder, out or Path("runs") / path.stem, start)
+    _train(values, path, folder, run, start)
     return 0
 
 
@@ -188,7 +188,6 @@ def _train(
     from pellucid.train.start.from_model import with_start
 
     repair_recipe(run)
-    start = start if start is not None else _start_of(values)
     if start is not None:
         values = with_start(values, start, run)
     filled = fill_in(values, run, folder)

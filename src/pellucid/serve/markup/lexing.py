@@ -25,6 +25,7 @@ _ATTRIBUTE = re.compile(
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
 _VOIDS = "area base br col embed hr img input link meta param source track wbr"
 _VOID_NAMES = frozenset(_VOIDS.split())
+RAISED = frozenset(("sup", "sub"))
 _RUBY_NAMES = frozenset(("rb", "rt", "rp", "rtc"))
 
 
@@ -43,7 +44,7 @@ class Token:
     name: str = ""
 
     def attributes(self) -> dict[str, re.Match[str]]:
-        """Find the attributes of a tag by name, with the value as it is written in group 2."""
+        """Find the attributes of a tag by name; group 2 is the value as it is written."""
         found: dict[str, re.Match[str]] = {}
         for match in _ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
             found.setdefault(match[1].lower(), match)

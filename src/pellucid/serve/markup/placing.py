@@ -1,8 +1,8 @@
 """The tags of a segment, put into its translation by the links between words.
 
 Every character of the translation gets the elements that its source word is in. What is equal stays
-equal: where a word, its signs or the gap between two words are the same in both texts, borders are
-kept letter by letter. Where the order of words has changed, an element is closed and opened again.
+equal: if a word, its signs or the gap between two words are the same in both texts, borders are
+kept letter by letter. If the order of words has changed, an element is closed and opened again.
 No tag is lost: an element whose words have no translation is put, without text, after the
 translation of the word before it. Everything is linear in the length of the texts.
 """
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import pairwise
+from functools import reduce
+from itertools import accumulate, pairwise
 
+from pellucid.serve.markup.lexing import RAISED
 from pellucid.serve.markup.segments import Segment
-from pellucid.serve.markup.words import Alignment, Atom, Chain, find_letters
-from pellucid.serve.markup.writing import Writer, common
+from pellucid.serve.markup.words import Alignment, Atom, Chain, common, count_shared, find_letters
+from pellucid.serve.markup.writing import Writer
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""
@@ -50,12 +52,10 @@ class _Placing:
 
     def __init__(self, found: Alignment) -> None:
         self._found = found
-        inner = found.chains[found.sources[0].end : found.sources[-1].start]
-        around = inner[0] if inner else ()
-        for chain, character in zip(inner, found.text[found.sources[0].end :], strict=False):
-            around = common(around, chain) if character != " " else around
-        self._around = around
-        self._chains: list[Chain] = [around] * len(found.translation)
+        inner = slice(found.sources[0].end, found.sources[-1].start)
+        shown = zip(found.chains[inner], found.text[inner], strict=True)
+        self._around: Chain = reduce(common, {own for own, sign in shown if sign != " "} or {()})
+        self._chains = [self._around] * len(found.translation)
         self._reached: dict[int, int] = {}
 
     def place(self) -> tuple[list[Chain], dict[int, int]]:
@@ -79,22 +79,19 @@ class _Placing:
             self._set(one.end, other.start, common(chains[number], chains[number + 1]))
         return self._chains, self._reached
 
-    def _main(self, atom: Atom, start: int = 0, end: int = 0) -> Chain:
-        """Return the elements that most letters of a part of an atom are in.
+    def _main(self, atom: Atom, head: int = 0, tail: int = 0) -> Chain:
+        """Return the elements that most letters of an atom are in, without its head and tail.
 
         An element that is a smaller part of the atom gets all of it, unless it is raised.
         """
-        if start >= end:
-            start, end = atom.start, atom.end
         text, elements = self._found.text, self._found.segment.elements
-        places = range(start, min(end, start + _MANY))
+        places = range(atom.start + head, min(atom.end - tail, atom.start + head + _MANY))
         letters = [k for k in places if text[k].isalnum()] or places
         counts = Counter(map(self._found.chains.__getitem__, letters))
         chain = max(counts, key=lambda one: (counts[one], len(one)), default=self._around)
         for inner in counts:
-            one = elements[inner[-1]] if inner[:-1] == chain and inner else None
-            is_part = one and atom.start <= one.start and one.end <= atom.end
-            if one and is_part and one.name not in ("sup", "sub"):
+            one = elements[inner[-1]] if inner and inner[:-1] == chain else None
+            if one and atom.start <= one.start and one.end <= atom.end and one.name not in RAISED:
                 return inner
         return chain
 
@@ -123,8 +120,8 @@ class _Placing:
             start, end = start + head, end - tail
             before = self._chains[start - 1] if head else before
             after = self._chains[end] if tail else after
-            if head + tail and start < end:
-                main = self._main(atom, atom.start + head, atom.end - tail)
+            if start < end and 0 < head + tail < atom.end - atom.start:
+                main = self._main(atom, head, tail)
         first, last = find_letters(self._found.translation, start, end)
         self._set(start, first, common(before, main))
         self._set(first, last, main)
@@ -132,16 +129,12 @@ class _Placing:
 
     def _count_equal(self, atom: Atom, target: Atom) -> tuple[int, int]:
         """Count the first and last characters that two atoms share, up to a border."""
-        one, other = self._found.folded, self._found.folded_translation
-        length, size = atom.end - atom.start, target.end - target.start
-        head = tail = 0
-        while head < min(length, size) and one[atom.start + head] == other[target.start + head]:
-            head += 1
-        if head == length == size:
+        one = self._found.folded[atom.start : atom.end]
+        other = self._found.folded_translation[target.start : target.end]
+        head = count_shared(one, other)
+        if head == len(one) == len(other):
             return head, 0
-        most = min(length, size) - head
-        while tail < most and one[atom.end - 1 - tail] == other[target.end - 1 - tail]:
-            tail += 1
+        tail = count_shared(one[head:][::-1], other[head:][::-1])
         while head and not self._is_border(atom, atom.start + head):
             head -= 1
         while tail and not self._is_border(atom, atom.end - tail):
@@ -159,11 +152,10 @@ class _Placing:
 
 def _fill_gaps(of_words: Sequence[Chain | None], around: Chain) -> list[Chain]:
     """Give words without a link the elements that their neighbors on both sides share."""
-    before: list[Chain] = []
-    for chain in of_words:
-        before.append(chain if chain is not None else before[-1])
-    filled, following = [], around
-    for chain, previous in zip(reversed(of_words), reversed(before), strict=True):
-        filled.append(common(previous, following) if chain is None else chain)
-        following = following if chain is None else chain
-    return filled[::-1]
+
+    def keep(last: Chain, chain: Chain | None) -> Chain:
+        return last if chain is None else chain
+
+    before = list(accumulate(of_words, keep, initial=around))[1:]
+    after = list(accumulate(reversed(of_words), keep, initial=around))[:0:-1]
+    return list(map(common, before, after))

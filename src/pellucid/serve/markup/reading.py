@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.serve.markup.lexing import Token, match_tags, read_tokens
+from pellucid.serve.markup.lexing import RAISED, Token, match_tags, read_tokens
 from pellucid.serve.markup.segments import Maker, Piece, Segment
 from pellucid.text.languages import short_code
 from pellucid.text.letters import is_unspaced
@@ -30,7 +30,6 @@ _BOXES = frozenset(_BOX_NAMES.split())
 _COPIED = frozenset(("code", "kbd", "samp"))
 _HIDDEN_NAMES = "svg math script style textarea xmp iframe noembed noframes rt rp rtc"
 _HIDDEN = frozenset(_HIDDEN_NAMES.split())
-_RAISED = frozenset(("sup", "sub"))
 _FEW_TOKENS = 8
 """Tokens of a footnote's mark or an index, with its tags."""
 
@@ -77,7 +76,7 @@ def _text_of(tokens: Sequence[Token]) -> str:
 
 
 def _is_box(name: str) -> bool:
-    """Tell whether an element holds text of its own, next to the sentence that it stands in."""
+    """Tell whether an element holds its own text, next to the sentence that it stands in."""
     return name in _BOXES or "-" in name
 
 
@@ -85,8 +84,7 @@ def _is_translated(token: Token) -> bool | None:
     """Tell whether a tag says that its content is translated; None if it says nothing."""
     if "translat" not in token.raw.lower():
         return None
-    found = token.attributes()
-    values = {name: _value(found[name]).lower() for name in ("translate", "class") if name in found}
+    values = {name: _value(found).lower() for name, found in token.attributes().items()}
     if values.get("translate") == "no" or "notranslate" in values.get("class", "").split():
         return False
     return True if values.get("translate") in ("yes", "") else None
@@ -101,12 +99,11 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     if not _HAS_LABEL.search(token.raw) or _is_translated(token) is False:
         return [token.raw]
     found = token.attributes()
-    names = ("type", "name", "property")
-    values = [_value(found[name]).lower() if name in found else "" for name in names]
+    values = {name: _value(match).lower() for name, match in found.items()}
     shown = set(_LABELS)
-    if token.name == "input" and values[0] in ("submit", "reset", "button"):
+    if token.name == "input" and values.get("type") in _BUTTON_TYPES:
         shown.add("value")
-    if token.name == "meta" and _DESCRIPTIONS.intersection(values[1:]):
+    if token.name == "meta" and not _DESCRIPTIONS.isdisjoint(map(values.get, ("name", "property"))):
         shown.add("content")
     pieces: list[Piece] = []
     place = 0
@@ -132,7 +129,7 @@ class _Frame:
 
     Attributes:
         stop: the place of its last token.
-        role: the part it plays where it stands; only a box is translated.
+        role: the part it plays in what is around it; only a box is translated.
         start: the place of its first token.
         pieces: what was read.
         maker: the segment that is being read.
@@ -166,7 +163,7 @@ class _Frame:
             return None
         closed, opened, is_raised = "", list[tuple[str, int]](), False
         for number, (token, _) in enumerate(self.tags):
-            is_raised = is_raised or token.name in _RAISED
+            is_raised = is_raised or token.name in RAISED
             if token.kind == "start":
                 opened.append((token.name, number))
             elif token.kind == "end" and opened and opened[-1][0] == token.name:
@@ -193,7 +190,7 @@ class _Frame:
         self.pieces += pieces
 
     def _take(self) -> None:
-        segment = self.maker.take()
+        segment, self.maker = self.maker.take(), Maker()
         if segment.pieces:
             self.pieces.append(segment)
 
@@ -283,7 +280,7 @@ class _Reader:
         if stop - place > _FEW_TOKENS or self._tokens[place].name not in ("sup", "sub", "a"):
             return False
         text = _text_of(self._tokens[place : stop + 1]).strip()
-        is_raised = self._tokens[place].name in _RAISED or text.startswith("[")
+        is_raised = self._tokens[place].name in RAISED or text.startswith("[")
         return is_raised and bool(text) and not any(map(str.isalpha, text))
 
     def _enter(self, role: Role, place: int) -> None:
@@ -291,7 +288,7 @@ class _Reader:
         self._frames.append(_Frame(self._pairs[place], role, place, pieces))
 
     def _leave(self, token: Token) -> None:
-        """End a part, and put it where it stands."""
+        """End a part, and add it to what is around it."""
         frame = self._frames.pop()
         outer, name = self._frames[-1], self._tokens[frame.start].name
         if frame.role == "box":

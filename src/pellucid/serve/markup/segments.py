@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TypeAlias, Union
 
 from pellucid.serve.markup.lexing import Token
@@ -22,41 +23,28 @@ Piece: TypeAlias = Union[str, "Segment"]
 
 @dataclass(frozen=True)
 class Element:
-    """An inline element, or a part of the text that is copied.
+    """An inline element, a part of the text that is copied, or a part without text.
+
+    Parts without text are images, comments, buttons, and tags without their partners.
 
     Attributes:
         start: the place of its first character in the text.
-        end: the place after its last one.
-        opening: its start tag; for a copy everything.
-        closing: its end tag.
-        is_copy: True if its text is not translated.
+        end: the place after its last one; the same for a part without text.
+        opening: its start tag; for a copy or a part without text everything.
         parents: the numbers of the elements around it, the outermost first.
+        closing: its end tag.
         name: the name of its tag.
+        is_copy: True if its text is not translated.
+        is_half: True for a tag without its partner, which must not pass another one.
     """
 
     start: int
     end: int
     opening: tuple[Piece, ...]
-    closing: str
-    is_copy: bool
     parents: tuple[int, ...]
-    name: str
-
-
-@dataclass(frozen=True)
-class Point:
-    """A part without text: an image, a comment, a button, or a tag without its partner.
-
-    Attributes:
-        place: the number of characters before it.
-        raw: as it is written.
-        parents: as for `Element`.
-        is_half: True for a tag without its partner, which must not pass another one.
-    """
-
-    place: int
-    raw: tuple[Piece, ...]
-    parents: tuple[int, ...]
+    closing: str = ""
+    name: str = ""
+    is_copy: bool = False
     is_half: bool = False
 
 
@@ -66,36 +54,28 @@ class Segment:
 
     Attributes:
         text: what a reader sees, without tags.
+        is_blank: True if nothing needs to be translated: no letter is outside of copies.
         pieces: the same part of the document, as it is written.
-        elements: the inline elements; parents come before their children.
+        elements: the inline elements and copies by number; parents come before their children.
         points: the parts without text, in order.
         spellings: for places in the text, how the document writes this character.
-        quote: the sign around an attribute's value; ``=`` if there is none, empty for other text.
+        quote: the sign around an attribute's value, ``=`` for a value without one; empty for other
+            text.
         written: the translation with its tags; None before there is one.
     """
 
     text: str = ""
+    is_blank: bool = True
     pieces: list[Piece] = field(default_factory=list)
-    elements: list[Element] = field(default_factory=list)
-    points: list[Point] = field(default_factory=list)
+    elements: dict[int, Element] = field(default_factory=dict)
+    points: list[Element] = field(default_factory=list)
     spellings: dict[int, str] = field(default_factory=dict)
     quote: str = ""
     written: str | None = None
 
-    @property
-    def raw(self) -> str:
-        """This part of the document, with translations where parts of it have them."""
-        return spell(self.pieces)
-
-    @property
-    def is_blank(self) -> bool:
-        """True if nothing needs to be translated: no letter is outside of copies."""
-        rest, place = [], 0
-        for one in self.elements:
-            if one.is_copy:
-                rest.append(self.text[place : one.start])
-                place = one.end
-        return not any(map(str.isalpha, "".join((*rest, self.text[place:]))))
+    def __str__(self) -> str:
+        """Return the translation; before there is one, this part of the document as it is."""
+        return spell(self.pieces) if self.written is None else self.written
 
     @property
     def needs_links(self) -> bool:
@@ -103,44 +83,41 @@ class Segment:
         first = len(self.text) - len(self.text.lstrip())
         last = len(self.text.rstrip())
         return any(
-            one.is_copy or one.start > first or one.end < last for one in self.elements
-        ) or any(first < point.place < last for point in self.points)
+            one.is_copy or one.start > first or one.end < last for one in self.elements.values()
+        ) or any(first < point.start < last for point in self.points)
 
 
 def spell(pieces: Iterable[Piece]) -> str:
-    """Join parts of a document."""
-    return "".join(
-        one if isinstance(one, str) else one.raw if one.written is None else one.written
-        for one in pieces
-    )
+    """Join parts of a document, with translations for those that have one."""
+    return "".join(map(str, pieces))
 
 
 def find_segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
     """Find all segments in parts of a document; those inside the tags of others come first."""
     for piece in pieces:
         if isinstance(piece, Segment):
-            for one in piece.elements:
-                yield from find_segments(one.opening)
-            for point in piece.points:
-                yield from find_segments(point.raw)
+            yield from find_segments(piece.pieces)
             yield piece
 
 
 class Maker:
-    """Collects the parts of one segment after another."""
+    """Collects the parts of a segment.
+
+    Args:
+        quote: as for a `Segment`.
+
+    Attributes:
+        last: the last character of the text so far.
+        has_letters: True if there are letters in it.
+    """
 
     def __init__(self, quote: str = "") -> None:
-        self._quote = quote
-        self._start()
-
-    def _start(self) -> None:
-        self._made = Segment(quote=self._quote)
+        self._made = Segment(quote=quote)
         self._texts: list[str] = []
         self._length = 0
-        # The number of each open element, its name, its start tag, and the points before it.
-        self._opened: list[tuple[int, str, Point, int]] = []
-        self._num_elements = 0
-        self._elements: dict[int, Element] = {}
+        self._numbers = count()
+        # Open elements: the number, the start tag as if it had no end tag, and the points before.
+        self._opened: list[tuple[int, Element, int]] = []
         self._space = -1
         self.last = ""
         self.has_letters = False
@@ -157,7 +134,7 @@ class Maker:
                 form = text = "&"
                 place = match.start() + 1
             if not text:
-                self._add_point([form])
+                self._made.points.append(self._element([form]))
                 self._space = -1
             elif text[0] in " \t\n\r\f":
                 self._write_space(form)
@@ -167,12 +144,14 @@ class Maker:
                 self._write(text)
         self._write(raw[place:])
 
-    def _write(self, text: str) -> None:
+    def _write(self, text: str, *, is_copy: bool = False) -> None:
         if text:
             self._texts.append(text)
             self._length += len(text)
             self.last = text[-1]
-            self.has_letters = self.has_letters or any(map(str.isalpha, text))
+            if any(map(str.isalpha, text)):
+                self.has_letters = True
+                self._made.is_blank &= is_copy
 
     def _write_space(self, form: str) -> None:
         spellings, place = self._made.spellings, self._length - 1
@@ -183,80 +162,68 @@ class Maker:
         elif self._space == len(self._made.pieces):  # No tag is between.
             spellings[place] += form
         else:
-            self._add_point([form])
+            self._made.points.append(self._element([form]))
 
     def add_copy(self, pieces: list[Piece], text: str, name: str) -> None:
         """Add an element that is copied."""
+        self._made.pieces += pieces
         text = text[1:] if self.last == " " and text.startswith(" ") else text
-        if not text.strip():
-            self.add_point(pieces)
-            return
-        self._made.pieces += pieces
-        start = self._length
-        self._write(text)
-        self._elements[self._num_elements] = Element(
-            start, self._length, tuple(pieces), "", True, self._parents(), name
-        )
-        self._num_elements += 1
+        if text.strip():
+            copy = self._element(pieces, name)
+            self._write(text, is_copy=True)
+            copy = replace(copy, end=self._length, is_copy=True)
+            self._made.elements[next(self._numbers)] = copy
+        else:
+            self._made.points.append(self._element(pieces))
 
-    def add_point(self, pieces: list[Piece], *, is_half: bool = False) -> None:
-        """Add a part without text."""
-        self._made.pieces += pieces
-        self._add_point(pieces, is_half=is_half)
-
-    def _add_point(self, pieces: list[Piece], *, is_half: bool = False) -> None:
-        self._made.points.append(Point(self._length, tuple(pieces), self._parents(), is_half))
+    def _element(
+        self, pieces: Sequence[Piece], name: str = "", *, is_half: bool = False
+    ) -> Element:
+        """Make an element that begins, and may end, at the end of the text so far."""
+        parents, place = tuple([number for number, _, _ in self._opened]), self._length
+        return Element(place, place, tuple(pieces), parents, name=name, is_half=is_half)
 
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:
         """Add an inline tag, a comment, or a part without text that begins with this tag."""
-        is_open = any(name == token.name for _, name, _, _ in self._opened)
+        self._made.pieces += pieces
+        found = self._element(pieces, token.name, is_half=token.kind in ("start", "end"))
         if token.kind == "start" and len(self._opened) < MOST_DEPTH:
-            self._made.pieces += pieces
-            half = Point(self._length, tuple(pieces), self._parents(), is_half=True)
-            self._opened.append((self._num_elements, token.name, half, len(self._made.points)))
-            self._num_elements += 1
-        elif token.kind == "end" and is_open:
-            self._made.pieces += pieces
+            self._opened.append((next(self._numbers), found, len(self._made.points)))
+        elif token.kind == "end" and any(one.name == token.name for _, one, _ in self._opened):
             self._close(token)
         else:
-            self.add_point(pieces, is_half=token.kind in ("start", "end"))
+            self._made.points.append(found)
 
     def _close(self, token: Token) -> None:
         points = self._made.points
-        number, name, half, count = self._opened.pop()
-        while name != token.name:  # A start tag without an end tag is a point.
-            points.insert(count, half)
-            number, name, half, count = self._opened.pop()
-        if self._length > half.place:
-            self._elements[number] = Element(
-                half.place, self._length, half.raw, token.raw, False, half.parents, name
-            )
+        number, half, before = self._opened.pop()
+        while half.name != token.name:  # A start tag without an end tag is a point.
+            points.insert(before, half)
+            number, half, before = self._opened.pop()
+        whole = replace(half, end=self._length, closing=token.raw, is_half=False)
+        if whole.start < whole.end:
+            self._made.elements[number] = whole
         else:
-            inner = [piece for point in points[count:] for piece in point.raw]
-            whole = (*half.raw, *inner, token.raw)
-            points[count:] = [Point(half.place, whole, half.parents)]
+            inner = [piece for point in points[before:] for piece in point.opening]
+            opening = (*half.opening, *inner, token.raw)
+            points[before:] = [replace(whole, opening=opening, closing="")]
 
     @property
     def link_start(self) -> int:
         """The place of a link that is open; -1 if none is."""
-        return next((half.place for _, name, half, _ in self._opened if name == "a"), -1)
+        return next((half.start for _, half, _ in self._opened if half.name == "a"), -1)
 
     def take(self) -> Segment:
         """End the segment and return it."""
-        segment = self._made
-        for _, _, half, count in reversed(self._opened):
-            segment.points.insert(count, half)
-        segment.text = "".join(self._texts)
-        order = {number: place for place, number in enumerate(sorted(self._elements))}
+        made = self._made
+        for _, half, before in reversed(self._opened):
+            made.points.insert(before, half)
+        made.text = "".join(self._texts)
+        known = made.elements
 
-        def renumber(parents: tuple[int, ...]) -> tuple[int, ...]:
-            return tuple(order[number] for number in parents if number in order)
+        def checked(one: Element) -> Element:
+            return replace(one, parents=tuple(filter(known.__contains__, one.parents)))
 
-        made = map(self._elements.__getitem__, order)
-        segment.elements = [replace(one, parents=renumber(one.parents)) for one in made]
-        segment.points = [replace(one, parents=renumber(one.parents)) for one in segment.points]
-        self._start()
-        return segment
-
-    def _parents(self) -> tuple[int, ...]:
-        return tuple(number for number, *_ in self._opened)
+        made.elements = {number: checked(one) for number, one in sorted(known.items())}
+        made.points = [checked(point) for point in made.points]
+        return made

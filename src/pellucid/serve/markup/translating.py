@@ -69,11 +69,10 @@ async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment])
 
 def _write(read: Read, linked: Translations, plain: Translations) -> str:
     """Write a document with its translations."""
-    pieces, needing, _ = read
-    with_links = set(map(id, needing))
+    pieces = read[0]
     for segment in find_segments(pieces):  # Those inside the tags of others come first.
         if not segment.is_blank:
-            found = linked if id(segment) in with_links else plain
+            found = linked if segment.needs_links else plain
             segment.written = _write_segment(segment, found[segment.text.strip()])
     return spell(pieces)
 

@@ -41,6 +41,19 @@ class Atom:
     copy: int | None = None
 
 
+def count_shared(first: Sequence[object], second: Sequence[object]) -> int:
+    """Count the first entries that two sequences share."""
+    for place, (one, other) in enumerate(zip(first, second, strict=False)):
+        if one != other:
+            return place
+    return min(len(first), len(second))
+
+
+def common(first: Chain, second: Chain) -> Chain:
+    """Return the elements that two places share, from the outermost on."""
+    return first if first == second else first[: count_shared(first, second)]
+
+
 def find_words(text: str, words: Iterable[str]) -> list[Span]:
     """Find the words of a text in it; one that is missing gets no character."""
     found, place = [], 0
@@ -123,11 +136,11 @@ class Alignment:
             self._by_source[source].append(target)
             self._by_target[target].append(source)
         self.chains: list[Chain] = [()] * len(segment.text)
-        for number, one in enumerate(segment.elements):  # Children come after their parents.
+        for number, one in segment.elements.items():  # Children come after their parents.
             self.chains[one.start : one.end] = [(*one.parents, number)] * (one.end - one.start)
         self._taken = bytearray(len(translation))
         self._everywhere: dict[str, Iterator[Span]] = {}
-        own = {n: self._span(one) for n, one in enumerate(segment.elements) if one.is_copy}
+        own = {n: self._span(one) for n, one in segment.elements.items() if one.is_copy}
         self.copies = self._find_copies(own)
         self.sources = _cut(self.text, self._sources, ((*span, n) for n, span in own.items()))
         found = ((*span, number) for number, span in self.copies.items())
@@ -158,8 +171,7 @@ class Alignment:
         for first, last in linked:
             from_start, from_end = start - self._sources[word][0], start - self._sources[word][1]
             for place in (first + from_start, max(0, last + from_end)):
-                if self.folded_translation.startswith(own, place):
-                    yield place, place + length
+                yield from self._find(own, place, place + length)
         for first, last in linked:
             yield from self._find(own, first, min(last, first + _LONG) + length - 1)
 
@@ -216,11 +228,10 @@ class Alignment:
             return candidates[0] if candidates else None
         text = self.translation[slice(*self._targets[target])]
         equal = (one for one in candidates if self.text[slice(*self._sources[one])] == text)
-        middles = [sum(self._sources[one]) // 2 for one in candidates]
-        around = [tuple(self.chains[place : place + 1]) for place in middles]
-        counts = Counter(around)
-        best = max(range(len(candidates)), key=lambda k: (counts[around[k]], -candidates[k]))
-        return next(equal, candidates[best])
+        middles = {one: sum(self._sources[one]) // 2 for one in candidates}
+        around = {one: tuple(self.chains[place : place + 1]) for one, place in middles.items()}
+        counts = Counter(around.values())
+        return next(equal, max(candidates, key=lambda one: (counts[around[one]], -one)))
 
     def _pair(self) -> list[int | None]:
         """Find for each atom of the translation the atom of the text that it translates."""

@@ -10,19 +10,9 @@ from itertools import chain as join
 
 from pellucid.serve.markup.lexing import Token
 from pellucid.serve.markup.segments import REFERENCE, spell
-from pellucid.serve.markup.words import Alignment, Chain, find_letters
+from pellucid.serve.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
-
-
-def common(first: Chain, second: Chain) -> Chain:
-    """Return the elements that two places share, from the outermost on."""
-    if first == second:
-        return first
-    shared = 0
-    while shared < min(len(first), len(second)) and first[shared] == second[shared]:
-        shared += 1
-    return first[:shared]
 
 
 class Writer:
@@ -53,12 +43,12 @@ class Writer:
         self._starts = [atom.start for atom in found.sources]
         self._begins, self._ends = self._find_ends()
 
-    def _find_ends(self) -> tuple[dict[int, int], list[tuple[int, int]]]:
-        """Find where translations begin, and where they and their letters end.
+    def _find_ends(self) -> tuple[dict[int, int], list[Span]]:
+        """Find the beginnings of translations, and the ends of them and of their letters.
 
-        An atom without a translation ends where that of the atom before it ends.
+        An atom without a translation gets the end of the atom before it.
         """
-        found, begins, ends = self._found, dict[int, int](), dict[int, tuple[int, int]]()
+        found, begins, ends = self._found, dict[int, int](), dict[int, Span]()
         for atom, one in zip(found.targets, found.partners, strict=True):
             if one is not None:
                 begins.setdefault(found.sources[one].start, atom.start)
@@ -94,14 +84,14 @@ class Writer:
         text, spellings = self._segment.text, self._segment.spellings
         final = spellings.get(len(text) - 1) if text.endswith(" ") else None
         forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
-        copied = ((one.start, one.end) for one in self._segment.elements if one.is_copy)
-        place = 0
-        for start, end in join(copied, [(len(text) - (final is not None),) * 2]):
-            for k in range(place, start) if forms else ():
-                if text[k] in forms:
-                    forms[text[k]].append(spellings.get(k, self._escapes.get(text[k], text[k])))
-            place = end
+        for place in range(len(text) - (final is not None)):
+            sign = text[place]
+            if sign in forms and not self._is_copy(self._found.chains[place]):
+                forms[sign].append(spellings.get(place, self._escapes.get(sign, sign)))
         return final, {character: iter(own) for character, own in forms.items()}
+
+    def _is_copy(self, chain: Chain) -> bool:
+        return bool(chain) and self._segment.elements[chain[-1]].is_copy
 
     def write(self) -> str:
         """Return the translation as HTML."""
@@ -114,7 +104,7 @@ class Writer:
             if place == length:
                 break
             chain, end = self._chains[place], place + 1
-            is_copy = bool(chain) and self._segment.elements[chain[-1]].is_copy
+            is_copy = self._is_copy(chain)
             limit = points[number][0] if number < len(points) and not is_copy else length
             while end < limit and self._chains[end] == chain:
                 end += 1
@@ -126,9 +116,7 @@ class Writer:
                 self._last = self._translation[end - 1]
             place = end
         self._go_to(())
-        return self._quote("".join(self._parts))
-
-    def _quote(self, written: str) -> str:
+        written = "".join(self._parts)
         needs_quotes = self._segment.quote == "=" and not _BARE.fullmatch(written)
         return f'"{written}"' if needs_quotes else written
 
@@ -139,18 +127,17 @@ class Writer:
             For each its place, its place in the text, its elements, what it writes, and whether it
             is a copy.
         """
-        used = {number for chain in set(self._chains) for number in chain}
         elements = self._segment.elements
         found = []
         least = 0
         for point in self._segment.points:
-            target = self._find_place(point.place)
+            target = self._find_place(point.start)
             if point.is_half:
                 target = least = max(least, target)
-            found.append((target, point.place, point.parents, spell(point.raw), False))
-        held = {number for one in found for number in one[2]}
-        held |= used | {number for one in elements for number in one.parents}
-        for number, one in enumerate(elements):
+            found.append((target, point.start, point.parents, spell(point.opening), False))
+        inner = (one.parents for one in (*self._segment.points, *elements.values()))
+        held = set(join.from_iterable({*self._chains, *inner}))
+        for number, one in elements.items():
             is_lost_copy = one.is_copy and number not in self._found.copies
             if number not in held or is_lost_copy:
                 raw = spell(one.opening) + one.closing
@@ -179,11 +166,9 @@ class Writer:
 
     def _spell(self, start: int, end: int) -> str:
         """Write some characters as the document does, those that it has, in their order."""
-        parts, place = [], start
-        for match in self._special.finditer(self._translation, start, end):
-            parts += [self._translation[place : match.start()], self._form(match[0], match.start())]
-            place = match.end()
-        return "".join((*parts, self._translation[place:end]))
+        return self._special.sub(
+            lambda match: self._form(match[0], start + match.start()), self._translation[start:end]
+        )
 
     def _form(self, character: str, place: int) -> str:
         plain = self._escapes.get(character, character)
@@ -201,7 +186,7 @@ class Writer:
     def _go_to(self, chain: Chain) -> None:
         """Close and open elements until exactly these are open."""
         elements = self._segment.elements
-        shared = len(common(self._opened, chain))
+        shared = count_shared(self._opened, chain)
         for number in reversed(self._opened[shared:]):
             self._parts.append(elements[number].closing)
         for number in chain[shared:]:

@@ -48,11 +48,11 @@ def check_fit(
                 *_left_out(recipe, base, tokenizer),
                 *_cut_tags(tokenizer, tags, is_new=given is None),
             ]
-        for split in splits if given is not None else ():
-            pairs = read_pairs(recipe.data, split, base, bad=BadLines())
-            assert given is not None
-            outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
-            findings.append(_describe_outside(outside, split))
+        if given is not None:
+            for split in splits:
+                pairs = read_pairs(recipe.data, split, base, bad=BadLines())
+                outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
+                findings.append(_describe_outside(outside, split))
     return findings
 
 
