@@ -160,7 +160,7 @@ def _compare(
     task: Distillation, data: DataConfig, teacher: Translator, student_folder: Path, *,
     say: Callable[[str], None],
 ) -> list[MeasuredModel]:  # fmt: skip
-    split: Split = "test" if data.test or data.test_source else "validation"
+    split: Split = "test" if any(data.names("test")) else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
