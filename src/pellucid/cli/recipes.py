@@ -9,7 +9,7 @@ from typing import Any
 
 import tomli_w
 
-from pellucid.cli.ending import note
+from pellucid.cli.ending import warn
 from pellucid.config import apply_overrides, parse_toml
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import read_bytes, write_text
@@ -76,7 +76,7 @@ def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         return earlier
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, tomli_w.dumps(values))
-    note(f"The recipe is in {path}.")
+    warn(f"The recipe is in {path}.")
     return values
 
 

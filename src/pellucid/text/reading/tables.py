@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from itertools import repeat
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
 def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     """Read a data set that is stored by columns: Parquet, or Arrow's stream or file."""
     try:
-        import pyarrow
-        import pyarrow.parquet
+        pyarrow, parquet = map(import_module, ("pyarrow", "pyarrow.parquet"))
     except ImportError as error:
         raise ConfigurationError(
             f"{path} is stored by columns, and pyarrow, which reads it, is not installed. Install "
@@ -115,7 +115,7 @@ def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     try:
         batches: Any
         if path.suffix == ".parquet":
-            batches = pyarrow.parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE)
+            batches = parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE)
         else:
             batches = pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))
         for batch in batches:

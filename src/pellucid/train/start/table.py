@@ -168,7 +168,7 @@ def _section(languages: tuple[str | None, str | None]) -> dict[str, str]:
 def _columns(cells: list[str], languages: tuple[str | None, str | None]) -> dict[str, list[str]]:
     """Name the columns if the first row names both sides."""
     cells = [cell.strip() for cell in cells]
-    section = DataConfig.model_construct(**_section(languages))
+    section = DataConfig.model_construct(None, **_section(languages))
     places = named_sides(cells, section)
     return {} if places is None else {"columns": [cells[place] for place in places]}
 
