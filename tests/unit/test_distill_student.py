@@ -163,7 +163,9 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     (tmp_path / "t.tsv").write_text(f"x\ty\n{rows}")
     values = {"data": {"train": ["t.tsv"], "columns": ["x", "y"], "split": 4}}
     data = DataConfig.model_validate(values["data"])
-    task = Distillation(("demo",), values, tmp_path, tmp_path / "out", TeacherSettings(), SIZE)
+    task = Distillation(
+        ("demo",), values, tmp_path, tmp_path / "out", TeacherSettings(beam=1), SIZE
+    )
     named = _with_validation_named(task, data)["data"]
     assert "split" not in named
     (source,), (target,) = named["validation_source"], named["validation_target"]
