@@ -59,9 +59,9 @@ def without_tags(source: str, tags: Collection[str]) -> str:
 
 def ends_of(source: str) -> list[str]:
     """List the first and the last tokens of a source, as far as they look like tags."""
-    first = _GLUED.sub(r"\1 ", source) if source.startswith(("<", "[")) else source
-    first, last = first.split(None, MOST_TAGS)[:MOST_TAGS], source.rsplit(None, MOST_TAGS)
-    last = last[: -MOST_TAGS - 1 : -1]
+    apart = _GLUED.sub(r"\1 ", source) if source.startswith(("<", "[")) else source
+    first = apart.split(None, MOST_TAGS)[:MOST_TAGS]
+    last = source.rsplit(None, MOST_TAGS)[: -MOST_TAGS - 1 : -1]
     return [*takewhile(_is_like_a_tag, first), *takewhile(_is_like_a_tag, last)]
 
 
