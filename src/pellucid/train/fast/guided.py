@@ -88,18 +88,28 @@ class GuidedRows:
     batch: Batch
     share: float
 
+    @property
+    def sites(self) -> frozenset[str]:
+        """The place of the head."""
+        return self.guided.sites
+
     def add_gradients(
-        self, config: ModelConfig, query_JX: Tensor, key_IX: Tensor, grads: tuple[Tensor, Tensor]
+        self,
+        config: ModelConfig,
+        site: str,
+        rows: tuple[Tensor, Tensor],
+        grads: tuple[Tensor, Tensor],
     ) -> None:
         """Add to the gradients of the queries and keys of all heads.
 
         Args:
             config: of the model.
-            query_JX: queries of all heads, one row for each target token.
-            key_IX: keys of all heads, one row for each source token.
+            site: the place of the head.
+            rows: queries of all heads, one row for each target token, and keys of all heads, one
+                row for each source token.
             grads: their gradients, which the head's part is added to.
         """
-        batch = self.batch
+        batch, (query_JX, key_IX) = self.batch, rows
         assert batch.guide_BTS is not None
         width = config.d_key
         columns = slice(self.guided.head * width, (self.guided.head + 1) * width)
