@@ -15,12 +15,12 @@ from pellucid.data import Batch
 class ScorePenalty:
     r"""A probe that reads scaled scores of self-attention, and the cost of their variance.
 
-    $$L = \frac{1}{n} \sum_\text{layers} \frac{λ}{H} \sum_i \frac{1}{n_i} \sum_j (s_{ij} - \bar s_i)^2$$
+    $$L = \frac{λ}{nH} \sum_i \frac{1}{n_i} \sum_j (s_{ij} - \bar s_i)^2$$
 
-    over the rows $i$ of all $H$ heads and the $n_i$ keys that a row may attend to, with the number
-    of target tokens $n$. What all keys of a row share has no effect on its weights and no cost.
-    Without this loss, a head that a row does not need can rest on ``</s>`` at any size of scores;
-    with it, an idle head spreads evenly.
+    over the rows $i$ of all layers and of their $H$ heads, and the $n_i$ keys that a row may attend
+    to, with the number of target tokens $n$. What all keys of a row share has no effect on its
+    weights and no cost. Without this loss, a head that a row does not need can rest on ``</s>`` at
+    any size of scores; with it, an idle head spreads evenly.
 
     Args:
         weights: λ, by the name of the attention.
@@ -38,7 +38,7 @@ class ScorePenalty:
     @classmethod
     def of(cls, model: ModelConfig, training: TrainingConfig) -> ScorePenalty | None:
         """Make the penalty that the settings name; None if they name none."""
-        if model.is_recurrent:
+        if model.architecture != "transformer":
             return None
         parts = {
             "encoder": (model.num_encoder_layers, training.score_penalty),
