@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
+from pellucid.train.fast.guided import pad_rows
 
 
 class ScorePenalty:
@@ -107,7 +108,9 @@ class PenaltyOnRows:
         """
         batch, heads = self.batch, config.num_heads
         mask_BL = batch.source_mask_BS if site.startswith("encoder") else batch.target_mask_BT
-        query_BHLK, key_BHLK = (_padded(one, mask_BL, heads) for one in rows)
+        query_BHLK, key_BHLK = (
+            pad_rows(one, mask_BL).view(*mask_BL.shape, heads, -1).transpose(1, 2) for one in rows
+        )
         scale = config.d_key**-0.5 if config.scale_scores else 1.0
         scores_BHLM = query_BHLK @ key_BHLK.transpose(2, 3) * scale
         grad_BHLM, num_B1L1 = _offsets(scores_BHLM, _may_attend(config, batch, site))
@@ -131,10 +134,3 @@ def _offsets(scores_BHLM: Tensor, may_B1LM: Tensor) -> tuple[Tensor, Tensor]:
     num_B1L1 = may_B1LM.sum(-1, keepdim=True).clamp(min=1)
     mean_BHL1 = (scores_BHLM * may_B1LM).sum(-1, keepdim=True) / num_B1L1
     return (scores_BHLM - mean_BHL1) * may_B1LM, num_B1L1
-
-
-def _padded(rows_JX: Tensor, mask_BL: Tensor, heads: int) -> Tensor:
-    """Put rows into a padded batch with an axis of heads, in float32."""
-    padded_BLX = torch.zeros(*mask_BL.shape, rows_JX.shape[1])
-    padded_BLX[mask_BL] = rows_JX.float()
-    return padded_BLX.unflatten(2, (heads, -1)).transpose(1, 2)
