@@ -23,6 +23,7 @@ from pellucid.corpora.french import Gender, make_plural
 NounKind = Literal[
     "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
     "container", "furniture", "person", "part", "institution", "money", "measure", "detail",
+    "place", "thing",
 ]  # fmt: skip
 
 

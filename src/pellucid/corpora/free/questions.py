@@ -10,10 +10,11 @@ from pellucid.corpora.free.predicates import (
     say_place,
     say_predicate,
     say_quality,
-    say_where,
+    say_simple,
 )
 from pellucid.corpora.free.subjects import PRONOUNS, Subject, draw_noun, say_pronoun, subject_of
 from pellucid.corpora.free.verbs import Manner, ask, be_form, say_be, say_verb
+from pellucid.corpora.free.where import say_where
 from pellucid.corpora.free.words import AT_BE, MOTIONS, TRANSITIVES, Tense
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import nouns_of
@@ -132,6 +133,9 @@ def _say_who_it_is(sentence: Sentence, pick: Pick) -> None:
 
 def _ask_what(sentence: Sentence, pick: Pick) -> None:
     """Ask *what did the dog eat*, in French *qu'est-ce que le chien a mangé*."""
+    if pick.chance(0.04):
+        sentence.say(f"what is {pick.of('this, that')}", "qu'est-ce:0,1 que:0 ce:2 est:1")
+        return
     index = len(sentence.english)
     sentence.english.append("what")
     is_progressive = pick.chance(0.3)
@@ -157,12 +161,13 @@ def _ask_what_is_there(sentence: Sentence, pick: Pick) -> None:
 
 def _ask_where(sentence: Sentence, pick: Pick) -> None:
     """Ask *where is my book*, *where did the man go*, *when did she arrive*, *where are you*."""
-    if pick.chance(0.12):
-        sentence.english.append("when")
+    if pick.chance(0.22):
+        english, french = pick.one((("when", "quand"), ("when", "quand"), ("why", "pourquoi")))
+        sentence.english.append(english)
         subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
         place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
-        sentence.french.insert(place, Word("quand", (0,)))
-        say_action(sentence, pick, subject, manner)
+        sentence.french.insert(place, Word(french, (0,)))
+        (say_action if pick.chance(0.5) else say_simple)(sentence, pick, subject, manner)
         return
     sentence.english.append("where")
     if pick.chance(0.3):
