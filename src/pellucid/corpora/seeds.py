@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
 
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, join_words
@@ -22,26 +24,31 @@ def is_near_seed(words: Sequence[str]) -> bool:
     """Tell whether English words are an example sentence, or one with another word in one place.
 
     Such sentences are in no split, so that they show what a model makes of a sentence that it only
-    nearly knows.
+    nearly knows. The same holds for the sentences of ``apart.txt``, by which models are judged; of
+    those with fewer than four words only the sentence itself is left out.
     """
     patterns = _patterns()
     if len(words) not in patterns:
         return False
     lowered = [word.lower().rstrip(",") for word in words]
     known = patterns[len(words)]
-    return any(
+    return ("", *lowered) in known or any(
         (place, *lowered[:place], *lowered[place + 1 :]) in known for place in range(len(words))
     )
 
 
 @cache
 def _patterns() -> dict[int, set[tuple[int | str, ...]]]:
-    """List each example sentence without one word, by its number of words."""
+    """List each sentence as a whole and without one word, by its number of words."""
     patterns: dict[int, set[tuple[int | str, ...]]] = {}
-    for example in seed_examples():
-        words = example.source.lower().rstrip("!").split(" ")
+    seeds = [example.source for example in seed_examples()]
+    apart = files("pellucid.corpora").joinpath("apart.txt").read_text(encoding="utf-8").splitlines()
+    for text in (*seeds, *apart):
+        words = re.sub("[.,!?]", "", text.lower()).split(" ")
         known = patterns.setdefault(len(words), set())
-        known.update((place, *words[:place], *words[place + 1 :]) for place in range(len(words)))
+        known.add(("", *words))
+        if text in seeds or len(words) > 3:
+            known.update((i, *words[:i], *words[i + 1 :]) for i in range(len(words)))
     return patterns
 
 

@@ -163,11 +163,7 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
     """Ask *where is my book*, *where did the man go*, *when did she arrive*, *where are you*."""
     if pick.chance(0.22):
         english, french = pick.one((("when", "quand"), ("when", "quand"), ("why", "pourquoi")))
-        sentence.english.append(english)
-        subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
-        place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
-        sentence.french.insert(place, Word(french, (0,)))
-        (say_action if pick.chance(0.5) else say_simple)(sentence, pick, subject, manner)
+        _ask_why(sentence, pick, english, french)
         return
     sentence.english.append("where")
     if pick.chance(0.3):
@@ -207,6 +203,19 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
     say_phrase(
         sentence, noun, determiner, is_plural=is_plural, adjectives=draw_adjectives(pick, noun)
     )
+
+
+def _ask_why(sentence: Sentence, pick: Pick, english: str, french: str) -> None:
+    """Ask *when did the bus arrive*, *why is the baby crying*, *why are you late*."""
+    sentence.english.append(english)
+    choice = pick.of("action 2, simple 3, crying 2, condition, quality")
+    is_be = choice not in ("action", "simple")
+    tense: Tense = "progressive" if choice == "crying" else pick.of("past 3, present")
+    subject, manner = _say_asked(sentence, pick, is_be=is_be, manner=Manner(tense))
+    place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
+    sentence.french.insert(place, Word(french, (0,)))
+    say = {"action": say_action, "condition": say_condition, "quality": say_quality}
+    say.get(choice, say_simple)(sentence, pick, subject, manner)
 
 
 def _ask_there(sentence: Sentence, pick: Pick) -> None:

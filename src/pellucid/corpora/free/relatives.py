@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from pellucid.corpora.free.phrases import say_free_phrase
-from pellucid.corpora.free.predicates import draw_object, object_role, say_predicate, settle
+from pellucid.corpora.free.predicates import draw_object, object_role, say_predicate, settle, takes
 from pellucid.corpora.free.subjects import (
     PRONOUNS,
     Subject,
@@ -14,8 +12,8 @@ from pellucid.corpora.free.subjects import (
     say_subject,
     subject_of,
 )
-from pellucid.corpora.free.verbs import Manner, draw_manner, say_verb
-from pellucid.corpora.free.words import TRANSITIVES
+from pellucid.corpora.free.verbs import INDIRECT, Manner, draw_manner, say_verb
+from pellucid.corpora.free.words import DITRANSITIVES, TRANSITIVES
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.sentence import Entity, Pick, Sentence
@@ -93,9 +91,7 @@ def _say_clause(sentence: Sentence, pick: Pick, entity: Entity) -> None:
     if pick.chance(0.5):
         words = ("who", "who", "that") if noun.kind == "person" else ("that", "that", "which")
         sentence.say(pick.one(words), "qui:0")
-        subject = subject_of(entity)
-        manner = draw_manner(pick, subject, is_stative=True)
-        say_predicate(sentence, pick, replace(subject, entity=None), manner)
+        say_predicate(sentence, pick, subject_of(entity))
         return
     words = ("that", "who", "") if noun.kind == "person" else ("that", "that", "which", "")
     if word := pick.one(words):
@@ -108,9 +104,13 @@ def _say_clause(sentence: Sentence, pick: Pick, entity: Entity) -> None:
     negation = pick.of("not 2, n't") if pick.chance(0.12) else ""
     manner = settle(Manner(tense, negation), subject, verb)
     sentence.combine("object", verb.english.base, noun)
+    clitic = None
+    if verb in DITRANSITIVES and pick.chance(0.6):
+        clitic = pick.one([one for one in INDIRECT if takes(TRANSITIVES[0], one, subject)])
     say_verb(
-        sentence, subject, verb.english, verb.french, manner, particle=verb.particle, moved=entity
-    )
+        sentence, subject, verb.english, verb.french, manner,
+        particle=verb.particle, clitic=clitic, moved=entity,
+    )  # fmt: skip
 
 
 def _say_agent(sentence: Sentence, pick: Pick, noun: Noun) -> Subject:

@@ -249,12 +249,11 @@ def draw_free_told(pick: Pick) -> Sentence:
         return sentence
     if teller.kind != "person" and not first.is_plural and pick.chance(0.2):
         about = say_referring(sentence, first)
-        say_state(
-            sentence,
-            about,
-            STATES[f"was {pick.of('bankrupt 2, late, right, wrong')}"],
-            Manner("past"),
-        )
+        if pick.chance(0.4):
+            say_quality(sentence, pick, about, Manner("past"))
+        else:
+            state = STATES[f"was {pick.of('bankrupt 2, late, right, wrong')}"]
+            say_state(sentence, about, state, Manner("past"))
         return sentence
     is_first = teller.kind == "person" and not second.is_plural and pick.chance(0.3)
     about = say_referring(sentence, first if is_first and not first.is_plural else second)
