@@ -95,20 +95,8 @@ FORMS = {  # masculine, feminine, masculine plural, feminine plural
 INVARIABLE_GENDER = {"rouge", "vide", "propre", "sale", "célèbre", "malade", "rapide", "jeune",
                      "économique", "politique", "difficile", "pauvre", "riche", "triste",
                      "facile", "jaune"}  # fmt: skip
-BEFORE = {
-    "mauvais",
-    "pauvre",
-    "grand",
-    "petit",
-    "vieux",
-    "nouveau",
-    "beau",
-    "bon",
-    "jeune",
-    "joli",
-    "long",
-    "haut",
-}
+BEFORE = {"grand", "petit", "vieux", "nouveau", "beau", "bon", "jeune", "joli", "long", "haut"}
+BEFORE |= {"mauvais", "pauvre"}
 BEFORE_VOWEL = {"vieil": "vieux", "nouvel": "nouveau", "bel": "beau"}
 ASPIRATED = {"harpe", "harpes", "haut", "haute", "hauts", "hautes"}
 ASPIRATED |= {f"henni{ending}" for ending in ("", "s", "t", "ssons", "ssent")}
@@ -262,6 +250,8 @@ def participle_problems(example: Example) -> list[str]:
         nouns = [noun for before in words[:i] if (noun := read_noun(before))]
         if len(nouns) != 1 or OTHER_SUBJECTS & set(words[:i]) or any(map(MADE_UP, words[:i])):
             return []
+        if "souris" in words[:i]:
+            return []  # singular or plural
         subject = nouns[0]
         after = words[i + 2] if words[i + 1] == "pas" else words[i + 1]
         stem = next((base for base in MOVED if after.startswith(base)), None)
@@ -354,7 +344,7 @@ def test_pronouns_have_the_gender_and_number_of_their_antecedent(examples: list[
         source, target = example.source.split(" "), words_by_piece(example.target)
         for pronoun in example.pronouns:
             num_pronouns += 1
-            english = source[pronoun.source].rstrip(".,!?")
+            english = source[pronoun.source].rstrip(".,!?").partition("'")[0]
             assert english in {"it", "they", "them", "he", "she"}
             assert pronoun.source_antecedent < pronoun.source
             gender = next(
@@ -534,23 +524,23 @@ def test_new_constructions_are_right_french_and_linked_whole(construction: str) 
 
 def test_participle_after_a_relative_pronoun_agrees_with_its_noun() -> None:
     """*La pizza que le chien a mangée*: the noun before *que* decides."""
+    clause = r"(\w+) qu(?:e j'ai|e tu as|e nous avons|'(?:il|elle) a|'(?:ils|elles) ont) (\w+)"
     checked = 0
     for example in drawn("relative", 3000):
-        words = words_of(example.target)
-        for i, word in enumerate(words[2:-3], 2):
-            noun = read_noun(words[i - 1])
-            if word not in {"que", "qu'"} or noun is None or words[i - 1] in SAME_IN_PLURAL:
+        for found in re.finditer(clause, example.target):
+            word, participle = found.groups()
+            noun = read_noun(word)
+            if re.search(r"\b(de|du|des)\b|\bd'", example.target[: found.start()]):
+                continue  # *le chien de la femme que*: the noun is further away
+            if noun is None or word in SAME_IN_PLURAL or len(participle) < 3:
                 continue
-            end = next((k for k in range(i, i + 4) if words[k] in {"ai", "as", "a", "ont"}), None)
-            if end is None or words[end + 1] in {"pas", "jamais"} or not words[end + 1][-1:]:
+            if participle in {"pas", "jamais", "mis", "pris"}:
                 continue
-            participle, (gender, is_plural) = words[end + 1], noun
             checked += 1
-            # *Mis* and *pris* end in s already.
-            stem = participle.removesuffix("s") if is_plural or gender == "m" else participle
-            assert stem.endswith("e") is (gender == "f"), example
-            assert participle.endswith("s") is is_plural or stem in {"mi", "pri"}, example
-    assert checked > 200
+            gender, is_plural = noun
+            assert participle.endswith("s") is is_plural, example
+            assert participle.removesuffix("s").endswith("e") is (gender == "f"), example
+    assert checked > 150
 
 
 def test_two_pronouns_stand_in_the_order_of_french() -> None:
@@ -589,7 +579,7 @@ def test_harder_sentences_and_their_patterns_are_in_no_split(examples: list[Exam
     training = [*examples, *make_split("train", count=12_000)]
     for example in training:
         words = re.sub("[.,!?]", "", example.source.lower()).split()
-        if len(words) not in sizes:
+        if len(words) not in sizes or example.construction == "seed":
             continue
         for other in bare:
             if len(other) == len(words):

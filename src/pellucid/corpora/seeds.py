@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
+from operator import ne
 
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, join_words
@@ -27,29 +28,30 @@ def is_near_seed(words: Sequence[str]) -> bool:
     nearly knows. The same holds for the sentences of ``apart.txt``, by which models are judged; of
     those with fewer than four words only the sentence itself is left out.
     """
-    patterns = _patterns()
-    if len(words) not in patterns:
-        return False
-    lowered = [word.lower().rstrip(",") for word in words]
-    known = patterns[len(words)]
-    return ("", *lowered) in known or any(
-        (place, *lowered[:place], *lowered[place + 1 :]) in known for place in range(len(words))
+    lowered = tuple(word.lower().rstrip(",") for word in words)
+    near = (other for half in _halves(lowered) for other in _near_halves().get(half, ()))
+    return any(
+        sum(map(ne, lowered, other)) <= (len(other) > 3 or is_seed) for other, is_seed in near
     )
 
 
+def _halves(words: tuple[str, ...]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+    """Return both halves of a sentence: with one other word it still has one of them."""
+    middle = len(words) // 2
+    return (len(words), 0, words[:middle]), (len(words), 1, words[middle:])
+
+
 @cache
-def _patterns() -> dict[int, set[tuple[int | str, ...]]]:
-    """List each sentence as a whole and without one word, by its number of words."""
-    patterns: dict[int, set[tuple[int | str, ...]]] = {}
+def _near_halves() -> dict[tuple[int, int, tuple[str, ...]], list[tuple[tuple[str, ...], bool]]]:
+    """List the sentences by each of their halves, with whether they are example sentences."""
+    found: dict[tuple[int, int, tuple[str, ...]], list[tuple[tuple[str, ...], bool]]] = {}
     seeds = [example.source for example in seed_examples()]
     apart = files("pellucid.corpora").joinpath("apart.txt").read_text(encoding="utf-8").splitlines()
     for text in (*seeds, *apart):
-        words = re.sub("[.,!?]", "", text.lower()).split(" ")
-        known = patterns.setdefault(len(words), set())
-        known.add(("", *words))
-        if text in seeds or len(words) > 3:
-            known.update((i, *words[:i], *words[i + 1 :]) for i in range(len(words)))
-    return patterns
+        words = tuple(re.sub("[.,!?]", "", text.lower()).split(" "))
+        for half in _halves(words):
+            found.setdefault(half, []).append((words, text in seeds))
+    return found
 
 
 @cache
