@@ -136,7 +136,9 @@ def _draw_there(pick: Pick) -> Sentence:
         sentence.say(f"there {be}", f"il:0 ne:2 y:0 {verb}:1 pas:2")
         determiner = "no"
     elif negation:
-        sentence.say(f"there {be} not", f"il:0 ne:2 y:0 {verb}:1 pas:2")
+        is_one = pick.chance(0.5)
+        be, place = (be + "n't", 1) if is_one else (be + " not", 2)
+        sentence.say(f"there {be}", f"il:0 ne:{place} y:0 {verb}:1 pas:{place}")
         determiner = "any" if noun.is_mass or is_plural else "not a"
     else:
         sentence.say(f"there {be}", f"il:0 y:0 {verb}:1")

@@ -25,6 +25,7 @@ from pellucid.corpora.free.verbs import (
     standing_for,
 )
 from pellucid.corpora.free.words import (
+    ANSWERS,
     CONTRACTED,
     DITRANSITIVES,
     PEOPLE,
@@ -33,13 +34,17 @@ from pellucid.corpora.free.words import (
     TRANSITIVES,
     Tense,
 )
-from pellucid.corpora.lexicon import KINDS, Adjective
+from pellucid.corpora.lexicon import KINDS, NOUNS, Adjective
 from pellucid.corpora.sentence import Link, Pick, Sentence
 
 _THEM = tuple(clitic for clitic in CLITICS if clitic.english in ("it", "them"))
-_ANSWERS = (("yes", "oui:0"), ("no", "non:0"), ("no", "non:0"))
 _CLOSING = tuple(verb for verb in TRANSITIVES if verb.english.base in ("open", "close"))
 _CLOSED = (Adjective("open", "ouvert", False, ()), Adjective("closed", "fermé", False, ()))
+_CLOSED_NOUNS = (
+    *KINDS["building"],
+    *KINDS["part"],
+    *(NOUNS[name] for name in ("bank", "market", "shop", "park", "drawer", "box")),
+)
 _GETTING = tuple(verb for verb in TRANSITIVES if verb.english.base in ("find", "buy", "take"))
 
 
@@ -50,7 +55,7 @@ def draw_state(pick: Pick) -> Sentence:
     verb = pick.one(STATES_OF if choice == "participle" else _CLOSING)
     noun = pick.one(verb.objects)
     if choice != "participle":
-        noun = pick.one((*KINDS["building"], *KINDS["place"][-2:], *KINDS["part"]))
+        noun = pick.one(_CLOSED_NOUNS)
     subject = subject_of(say_free_phrase(sentence, pick, noun, "subject", described=0.2))
     if choice == "closing":
         tense: Tense = pick.one(("past", "past", "present", "perfect"))
@@ -80,7 +85,7 @@ def draw_timed(pick: Pick) -> Sentence:
     sentence = Sentence("timed")
     tense: Tense = pick.one(("past", "present", "present"))
     if pick.chance(0.3):
-        sentence.say(*pick.one(_ANSWERS))
+        sentence.say(*pick.one(ANSWERS))
         sentence.pause()
     choice = pick.of("before, after 4, none 2")
     if choice == "before":

@@ -170,9 +170,12 @@ def say_owned(
     shown = [] if is_name else [determiner, *(a.english for a in qualities)]
     for quality in qualities:
         sentence.combine("adjective", quality.english, owner)
+    are_many = not is_name and pick.chance(0.15)
+    owning = owner.english_plural if are_many else owner.english
     name = noun.english_plural if is_plural else noun.english
     first = start + len(shown) + 1
-    sentence.english += [*shown, owner.english + "'s", *(a.english for a in adjectives), name]
+    mark_s = "'" if are_many and owning.endswith("s") else "'s"
+    sentence.english += [*shown, owning + mark_s, *(a.english for a in adjectives), name]
     for adjective in adjectives:
         sentence.combine("adjective", adjective.english, noun)
     sentence.num_roles += 1
@@ -181,13 +184,13 @@ def say_owned(
     # *The* of *the man's dog* belongs to the man; the dog's French article goes with the owner.
     mark = (first - 1,)
     sentence.num_roles += 1
-    owners = _french_noun(owner, qualities, start + bool(shown), sentence.num_roles, False)
+    owners = _french_noun(owner, qualities, start + bool(shown), sentence.num_roles, are_many)
     sentence.french.append(Word(article, mark))
     sentence.french += _french_noun(noun, adjectives, first, role, is_plural)
     sentence.french.append(Word("de", mark))
     if not is_name:
         for text in _french_determiner(
-            determiner, owner, owners[0].text, is_plural=False, has_before=False
+            determiner, owner, owners[0].text, is_plural=are_many, has_before=False
         ):
             sentence.french.append(Word(text, (start,)))
     sentence.french += owners

@@ -17,7 +17,7 @@ from pellucid.corpora.free.verbs import (
     say_state,
     say_verb,
 )
-from pellucid.corpora.free.where import say_where
+from pellucid.corpora.free.where import pronoun_after, say_where
 from pellucid.corpora.free.words import (
     CITIES,
     CONDITIONS,
@@ -372,21 +372,25 @@ def say_receiver(sentence: Sentence, pick: Pick, noun: Noun, receiver: Noun, rol
 def _say_pastime(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
-    """Say *plays the piano*, *talked about the crisis*."""
+    """Say *plays the piano*, *talked about the crisis*, *talked to the teacher*."""
     manner = manner or draw_manner(pick, subject)
-    is_music = pick.chance(0.5)
-    english, french = _PLAY if is_music else _TALK
-    about = "" if is_music else "about"
+    choice = pick.of("music 2, about, to")
+    english, french = _PLAY if choice == "music" else _TALK
+    if choice == "to" and pick.chance(0.5):
+        receiver = pick.one([one for one in INDIRECT if takes(TRANSITIVES[0], one, subject)])
+        say_verb(sentence, subject, english, french, manner, receiver=receiver)
+        return
     say_verb(sentence, subject, english, french, manner)
-    if about:
-        sentence.say("about", "de:0")
-    else:
+    if choice == "music":
         sentence.french.append(Word("de", (len(sentence.english) - 1,)))
-    noun = pick.one(KINDS["instrument"] if is_music else _SPEAKABLE)
-    if is_music:
-        say_phrase(sentence, noun, "the")
-    else:
-        say_free_phrase(sentence, pick, noun, "place")
+        say_phrase(sentence, pick.one(KINDS["instrument"]), "the")
+        return
+    sentence.say(*(("about", "de:0") if choice == "about" else ("to", "à:0")))
+    if choice == "about" and pick.chance(0.3):
+        sentence.say(*pronoun_after(pick))
+        return
+    noun = pick.one(_SPEAKABLE if choice == "about" else (*KINDS["person"], *PEOPLE))
+    say_free_phrase(sentence, pick, noun, "place")
 
 
 Say = Callable[[Sentence, Pick, Subject, "Manner | None"], object]

@@ -93,7 +93,7 @@ def _say_clause(sentence: Sentence, pick: Pick, entity: Entity) -> None:
         sentence.say(pick.one(words), "qui:0")
         say_predicate(sentence, pick, subject_of(entity))
         return
-    words = ("that", "who", "") if noun.kind == "person" else ("that", "that", "which", "")
+    words = ("that", "who", "whom", "") if noun.kind == "person" else ("that", "that", "which", "")
     if word := pick.one(words):
         sentence.say(word, "que:0")
     else:

@@ -39,7 +39,7 @@ def say_where(sentence: Sentence, pick: Pick) -> None:
         return
     sentence.say(english, french)
     if english not in ("in", "on", "under") and pick.chance(0.15):
-        sentence.say(*_pronoun_after(pick))
+        sentence.say(*pronoun_after(pick))
         return
     if english in ("in", "on", "under"):
         choices: dict[str, tuple[NounKind, ...]] = {
@@ -57,12 +57,13 @@ def say_company(sentence: Sentence, pick: Pick) -> None:
     """Say *with them*, *without my brother*, *for Anna*."""
     sentence.say(*pick.one(COMPANY))
     if pick.chance(0.5):
-        sentence.say(*_pronoun_after(pick))
+        sentence.say(*pronoun_after(pick))
         return
     noun = pick.one((*PEOPLE, *KINDS["person"], *KINDS["person"], *KINDS["animal"]))
     say_free_phrase(sentence, pick, noun, "place", plural=0.15, described=0.3)
 
 
-def _pronoun_after(pick: Pick) -> tuple[str, str]:
+def pronoun_after(pick: Pick) -> tuple[str, str]:
+    """Draw a pronoun after a preposition: *him*, in French *lui*."""
     english, french = pick.one(_AFTER)
     return english, f"{french}:0"

@@ -113,6 +113,7 @@ CONDITIONS = tuple(STATES.values())[:6]
 """What a person or an animal can be that French says with *avoir* or a phrase."""
 COMPANY = tuple(_WORDS["company"].items())
 """*With, without, for*, before people and pronouns."""
+ANSWERS = tuple(_WORDS["answers"].items())
 HERE = tuple(_WORDS["here"].items())
 BEFORE_IT = tuple(_WORDS["before_it"].items())
 TIMES = {tense: tuple(rows.items()) for tense, rows in _WORDS["times"].items()}
