@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pellucid.corpora.free.orders import say_order_of_two
+from pellucid.corpora.free.orders import draw_order_of_two
 from pellucid.corpora.free.phrases import say_free_phrase
 from pellucid.corpora.free.predicates import (
     object_role,
@@ -108,7 +108,7 @@ def draw_two_pronouns(pick: Pick) -> Sentence:
     """Draw *she gave it to him*, *he bought a hat and gave it to her*, *bring it to me*."""
     sentence = Sentence("two pronouns")
     if pick.chance(0.4):
-        return say_order_of_two(sentence, pick)
+        return draw_order_of_two(pick)
     verb = pick.one(DITRANSITIVES)
     subject = say_subject(sentence, pick, pronoun=0.6, animate=1.0, described=0.15)
     tense: Tense = pick.one(("past", "past", "present"))

@@ -49,7 +49,11 @@ def draw_free_order(pick: Pick) -> Sentence:
     """Draw an order to one person, with *tu*, sometimes with *please*."""
     sentence = Sentence("open order", mood="order")
     _say_order(sentence, pick)
-    if pick.chance(0.08):
+    return _end_politely(sentence, pick, 0.08)
+
+
+def _end_politely(sentence: Sentence, pick: Pick, likely: float) -> Sentence:
+    if pick.chance(likely):
         sentence.pause()
         sentence.say("please", "s'il:0 te:0 plaît:0")
     return sentence
@@ -57,7 +61,7 @@ def draw_free_order(pick: Pick) -> Sentence:
 
 def _say_order(sentence: Sentence, pick: Pick) -> None:
     start = _begin(sentence, pick)
-    choice = pick.of("act 3, give 2, pronoun 4, go, simple")
+    choice = pick.of("act 3, give 2, pronoun 6, go, simple")
     if choice == "act":
         verb = pick.one(_DO)
         if pick.chance(0.15):
@@ -85,9 +89,18 @@ def _say_order(sentence: Sentence, pick: Pick) -> None:
             say_where(sentence, pick)
 
 
-def say_order_of_two(sentence: Sentence, pick: Pick) -> Sentence:
-    """Say *give it to me*, in French *donne-le-moi*, or *don't give it to Anna*."""
-    sentence.mood = "order"
+def draw_order_of_two(pick: Pick) -> Sentence:
+    """Draw *give it to me now*, in French *donne-le-moi*, or *don't give it to Anna, please*."""
+    sentence = Sentence("two pronouns", mood="order")
+    _say_order_of_two(sentence, pick)
+    if pick.chance(0.3):
+        sentence.say(*pick.one(TIMES["present"]))
+    elif pick.chance(0.3):
+        say_where(sentence, pick)
+    return _end_politely(sentence, pick, 0.2)
+
+
+def _say_order_of_two(sentence: Sentence, pick: Pick) -> None:
     negation = _begin(sentence, pick)
     verb = pick.one(DITRANSITIVES)
     english, after, clitic = pick.one(_IT)
@@ -96,19 +109,18 @@ def say_order_of_two(sentence: Sentence, pick: Pick) -> Sentence:
         _say_with_pronoun(sentence, (english, after, clitic), verb, negation, form)
         sentence.say("to", "à:0")
         say_free_phrase(sentence, pick, pick.one((*PEOPLE, *KINDS["person"])), "place")
-        return sentence
+        return
     person, stressed, receiver = pick.one(_INDIRECT)
     sentence.english += [verb.english.base, english, "to", person]
     to = (index + 2, index + 3)
     if not negation:
         links = (index, index + 1, *to)
         sentence.french.append(Word(f"{form}-{after}-{stressed}", links))
-        return sentence
+        return
     pair = [Word(clitic, (index + 1,)), Word(receiver, to)]
     # *Me le*, but *le lui*.
     pair = pair if receiver in ("lui", "leur") else pair[::-1]
     _say_form(sentence, form, (index,), negation, pair)
-    return sentence
 
 
 def draw_free_suggestion(pick: Pick) -> Sentence:

@@ -45,7 +45,8 @@ _HAVE_VERB = English("have", "has", "had", "having", "had")
 _PLAY = (English("play", "plays", "played", "playing", "played"), french_of("jouer"))
 _TALK = (English("talk", "talks", "talked", "talking", "talked"), french_of("parler"))
 _SPEAKABLE = (*KINDS["person"], *KINDS["institution"], *nouns_of("text", "animal", "food"), *PEOPLE)
-_OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2}
+_OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2,
+          "want": 4, "know": 3, "love": 3, "take": 2}  # fmt: skip
 _DRAWN = tuple(verb for verb in TRANSITIVES for _ in range(_OFTEN.get(verb.english.base, 1)))
 
 
@@ -395,7 +396,7 @@ def _say_pastime(
 
 Say = Callable[[Sentence, Pick, Subject, "Manner | None"], object]
 _OF_ANIMATE: tuple[Say, ...] = (
-    *[say_act] * 9, *[say_quality] * 4, *[say_place] * 2, *[say_motion] * 3, *[say_simple] * 2,
+    *[say_act] * 9, *[say_quality] * 4, *[say_place] * 2, *[say_motion] * 3, *[say_simple] * 3,
     *[say_condition] * 2, *[_say_transfer] * 2, *[_say_possession] * 2, _say_pastime,
     _say_identity,
 )  # fmt: skip

@@ -19,6 +19,8 @@ PRONOUNS: tuple[tuple[str, str, int, Gender], ...] = (
     ("they", "ils", 4, "m"),
     ("he", "il", 2, "m"),
     ("she", "elle", 2, "f"),
+    ("I", "je", 0, "m"),
+    ("we", "nous", 3, "m"),
     ("it", "il", 2, "m"),
 )
 """English, French, person and gender; without an antecedent *they* and *it* are masculine."""
