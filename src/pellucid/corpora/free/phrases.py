@@ -78,7 +78,7 @@ def say_phrase(
     said = _french_determiner(
         determiner, noun, french[0].text, is_plural=is_plural, has_before=has_before
     )
-    links = (start,) if shown else (index,)
+    links: tuple[int, ...] = (start,) if shown else (index,)
     if len(shown) > 1:  # *All the, a lot of*: the last words belong together
         links = tuple(range(start, index - len(adjectives) - 1))
     sentence.french += [Word(text, links) for text in said[:-1]]
