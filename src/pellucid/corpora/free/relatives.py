@@ -13,12 +13,13 @@ from pellucid.corpora.free.subjects import (
     subject_of,
 )
 from pellucid.corpora.free.verbs import INDIRECT, Manner, draw_manner, say_verb
-from pellucid.corpora.free.words import DITRANSITIVES, TRANSITIVES
+from pellucid.corpora.free.words import DITRANSITIVES, TRANSITIVES, Tense
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _BEFORE_SUBJECT = ("this is", "that is", "it is", "there is", "where is", "who is")
+_OBJECT_WORDS = {"who": ("that", "who", "whom", ""), "that": ("that", "that", "which", "")}
 _FRENCH_BEFORE = {
     "this is": "ce:0 est:1",
     "that is": "ce:0 est:1",
@@ -93,14 +94,13 @@ def _say_clause(sentence: Sentence, pick: Pick, entity: Entity) -> None:
         sentence.say(pick.one(words), "qui:0")
         say_predicate(sentence, pick, subject_of(entity))
         return
-    words = ("that", "who", "whom", "") if noun.kind == "person" else ("that", "that", "which", "")
-    if word := pick.one(words):
+    if word := pick.one(_OBJECT_WORDS["who" if noun.kind == "person" else "that"]):
         sentence.say(word, "que:0")
     else:
         sentence.french.append(Word("que", ()))
     subject = _say_agent(sentence, pick, noun)
     verb = pick.one(verbs)
-    tense = pick.one(("past", "past", "present", "progressive", "past progressive"))
+    tense: Tense = pick.one(("past", "past", "present", "progressive", "past progressive"))
     negation = pick.of("not 2, n't") if pick.chance(0.12) else ""
     manner = settle(Manner(tense, negation), subject, verb)
     sentence.combine("object", verb.english.base, noun)

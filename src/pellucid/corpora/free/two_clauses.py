@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from pellucid.corpora.free.phrases import say_free_phrase
 from pellucid.corpora.free.predicates import (
+    Say,
     object_role,
     say_act,
     say_action,
@@ -116,8 +117,7 @@ def draw_animal(pick: Pick) -> Sentence:
     tense = pick.one(_TENSES)
     animal = pick.one(KINDS["animal"])
     agent = say_free_phrase(sentence, pick, animal, "place", plural=0.2, described=0.2)
-    begin = pick.one((say_condition, say_condition, say_quality, say_place, say_motion, say_act))
-    begin(sentence, pick, subject_of(agent), _manner(pick, tense))
+    pick.one(_BEGINNINGS)(sentence, pick, subject_of(agent), _manner(pick, tense))
     _say_joint(sentence, pick)
     other = say_referring(sentence, agent)
     manner = _manner(pick, pick.one((tense, tense, *_TENSES)))
@@ -212,6 +212,9 @@ _VERBS = (
 )
 
 
+_BEGINNINGS: tuple[Say, ...] = (
+    *[say_condition] * 2, say_quality, say_place, say_motion, say_act
+)  # fmt: skip
 _OF_ANIMALS = tuple(
     verb
     for name in ("eat", "drink", "drink", "see", "find", "chase", "like", "follow")
