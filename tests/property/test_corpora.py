@@ -40,7 +40,8 @@ MASCULINE = frozenset(
         "livre journal roman manteau pull costume four frigo placard sac lit fauteuil homme",
         "garçon roi ananas sandwich acteur enfant bébé toit marché centre système projet accord",
         "argent verre pneu mur plafond frein son œuf jus vélo train tiroir bureau frère père ami",
-        "professeur médecin jardin parc magasin ballon arbre téléphone chapeau jouet",
+        "professeur médecin jardin parc magasin ballon arbre téléphone chapeau jouet champ sucre",
+        "étudiant stylo",
     )
     for word in row.split()
 )
@@ -52,7 +53,7 @@ FEMININE = frozenset(
         "lettre revue affiche robe chemise veste boîte glacière valise table chaise femme fille",
         "reine actrice porte fenêtre zone mission banque crise tasse bouteille manche poignée",
         "faute pierre vie laine essence salade souris sœur mère cuisine chambre rue ville clé",
-        "fleur chaussure",
+        "fleur chaussure lampe photo",
     )
     for word in row.split()
 )
@@ -89,7 +90,8 @@ FORMS = {  # masculine, feminine, masculine plural, feminine plural
         "cassé cassée cassés cassées", "plein pleine pleins pleines",
         "anglais anglaise anglais anglaises", "affamé affamée affamés affamées",
         "assoiffé assoiffée assoiffés assoiffées", "mauvais mauvaise mauvais mauvaises",
-        "fort forte forts fortes", "lent lente lents lentes", "fermé fermée fermés fermées",
+        "fort forte forts fortes", "lent lente lents lentes", "court courte courts courtes",
+        "sucré sucrée sucrés sucrées", "fermé fermée fermés fermées",
     )
 }  # fmt: skip
 INVARIABLE_GENDER = {"rouge", "vide", "propre", "sale", "célèbre", "malade", "rapide", "jeune",

@@ -102,7 +102,7 @@ def unlinked_words(
     config = tokenizer.config
     for maps in map_pairs(
         model,
-        [ids for _, *ids in pairs],
+        [(source_ids, target_ids) for _, source_ids, target_ids in pairs],
         [view.layer] if view.layer is not None else model.config.attending_layers,
         pad_id=config.pad_id,
         start_id=config.target_start_id,

@@ -43,7 +43,7 @@ from pellucid.corpora.lexicon import KINDS, PREDICATES, STATES, Adjective
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _JOINTS = (("and", "et:0"), ("and", "et:0"), ("but", "mais:0"), ("because", "parce:0 que:0"),
-           ("because", "parce:0 que:0"), ("when", "quand:0"))  # fmt: skip
+           ("because", "parce:0 que:0"), ("when", "quand:0"), ("so", "donc:0"))  # fmt: skip
 _TENSES: tuple[Tense, ...] = ("past", "past", "past", "present", "present", "past progressive")
 _OF_BEINGS = frozenset({"clever", "tired", "sick", "happy", "young"})
 _OF_FOOD = frozenset({"delicious", "salty", "ripe", "juicy", "rotten", "good", "cold", "hot",
