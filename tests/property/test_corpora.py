@@ -478,7 +478,7 @@ def check_words_of_tests(count: int | None, *, at_least: int, share: float) -> N
 
 def test_words_of_every_test_are_known_from_training() -> None:
     """An eighth of the corpus; `benchmarks/full_counts.py` checks all of it."""
-    check_words_of_tests(15_000, at_least=3, share=0.97)
+    check_words_of_tests(15_000, at_least=3, share=0.96)
 
 
 def test_pronoun_test_is_made_of_minimal_pairs(splits: dict[str, list[Example]]) -> None:

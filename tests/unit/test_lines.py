@@ -266,9 +266,11 @@ def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
 
 
 def test_only_short_or_hesitant_translations_are_asked_for_their_links() -> None:
-    assert seems_short(range(9), hypothesis(9)) is None
-    assert seems_short(range(9), hypothesis(8)) == pytest.approx(8 / 9)
-    assert seems_short(range(9), hypothesis(9, -0.8)) == 1.0
+    assert seems_short("Show me the money!", "Montre-moi l'argent !", hypothesis(4)) is None
+    assert seems_short("Let's go.", "Allons-y.", hypothesis(3)) is None
+    assert seems_short("Let's not go.", "Allons.", hypothesis(3)) == -3
+    assert seems_short("The cat or the dog ate.", "Le chat le chien.", hypothesis(5)) == -2
+    assert seems_short("Let's go.", "Allons-y.", hypothesis(3, -1.1)) == -1
 
 
 def test_retry_replaces_a_loop_only_by_something_better(translator: Translator) -> None:

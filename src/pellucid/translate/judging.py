@@ -33,8 +33,9 @@ _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck",
 _MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
-SHORT, HESITANT = 0.9, -0.7
-"""The length, in source tokens, and the log-probability of a token below which links are read."""
+FEWER_WORDS, HESITANT = 2, -1.0
+"""Words less than in the source, and the log-probability of a token, from which links are read."""
+_PART = re.compile(r"[^\W_]+")
 _MOST_LINKED = 512
 """Translations of one call whose links are read, the shortest ones."""
 
@@ -159,22 +160,23 @@ def add_stuck(
             written[index] = replace(written[index], notes=notes)
 
 
-def seems_short(source_ids: Sequence[int], hypothesis: Hypothesis) -> float | None:
+def seems_short(source: str, text: str, hypothesis: Hypothesis) -> int | None:
     """Rate a translation that may leave something out: the smaller, the more it may.
 
-    That is one with fewer tokens than its source, or with a token that the model was unsure of.
+    That is one with fewer words than its source, or with a token that the model was unsure of.
 
     Args:
-        source_ids: the tokens of the source.
-        hypothesis: the translation.
+        source: the line, or the part of one.
+        text: its translation.
+        hypothesis: the tokens of that.
     """
-    length = len(hypothesis.ids) / len(source_ids)
+    more = len(_PART.findall(text)) - len(_PART.findall(source))
     is_sure = min(hypothesis.token_log_probabilities, default=0.0) > HESITANT
-    return None if is_sure and length >= SHORT else length
+    return None if is_sure and more > -FEWER_WORDS else more
 
 
 def add_partial(
-    short: Sequence[tuple[float, int, int]],
+    short: Sequence[tuple[int, int, int]],
     lines: Sequence[Ready],
     found: Sequence[Sequence[tuple[Hypothesis, ...]]],
     written: list[Translation],
@@ -185,7 +187,7 @@ def add_partial(
     """Look for source words that the head of word links never attends to, and flag their lines.
 
     Args:
-        short: length, line and part of each translation to look at; see `seems_short`.
+        short: rating, line and part of each translation to look at; see `seems_short`.
         lines: the lines.
         found: the answers to their requests.
         written: their translations, some of which get a flag.

@@ -64,7 +64,7 @@ class Writer:
         answers = iter(found)
         each = [[next(answers) for _ in line.requests] for line in lines]
         doubtful: list[tuple[float, int, int]] = []
-        short: list[tuple[float, int, int]] = []
+        short: list[tuple[int, int, int]] = []
         written = [
             self._translation(index, line, answer, config, (doubtful, short))
             for index, (line, answer) in enumerate(zip(lines, each, strict=True))
@@ -85,7 +85,7 @@ class Writer:
         line: Ready,
         found: Sequence[tuple[Hypothesis, ...]],
         config: DecodingConfig,
-        to_look_at: tuple[list[tuple[float, int, int]], list[tuple[float, int, int]]],
+        to_look_at: tuple[list[tuple[float, int, int]], list[tuple[int, int, int]]],
     ) -> Translation:
         """Write the translation of one line, and note the parts to look at: doubtful, short."""
         error = line.error
@@ -121,8 +121,8 @@ class Writer:
             )
             if mean < DOUBTFUL and not config.sample:
                 to_look_at[0].append((mean, index, place))
-            if (length := seems_short(request.source_ids, hypotheses[0])) is not None:
-                to_look_at[1].append((length, index, place))
+            if (rating := seems_short(part, written[0].text, hypotheses[0])) is not None:
+                to_look_at[1].append((rating, index, place))
         joined = _join(parts, line.gaps, config)
         notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
         return Translation(line.source, tuple(joined), notes=notes)

@@ -10,8 +10,8 @@ const UNSURE = -1.2;
 const DOUBTFUL = -1;
 const LONGEST_PERIOD = 24;
 const RUN = 4;
-/** The length, in source tokens, and the log-probability of a token below which links are read; the least weight of a link. */
-const [SHORT, HESITANT, LEAST_LINK] = [0.9, -0.7, 0.1];
+/** Words less than in the source, and the log-probability of a token, from which links are read; the least weight of a link. */
+const [FEWER_WORDS, HESITANT, LEAST_LINK] = [2, -1, 0.1];
 const [FEWEST_TOKENS, FEWEST_WORDS, STUCK] = [8, 3, 0.8];
 
 export interface Judged {
@@ -63,9 +63,10 @@ function ownersOf(words: string[]): number[] {
 }
 
 /** Tell whether a short or hesitant translation has no word that the head of word links links to some word of its source. */
-export function isPartial(trace: Trace, taught: HeadPlace | null, words: string[], tokens: string[]): boolean {
-  const { logProbabilities: logs } = trace.records;
-  if (!taught || (logs.length >= SHORT * tokens.length && Math.min(...logs) > HESITANT)) return false;
+export function isPartial(trace: Trace, taught: HeadPlace | null, source: string, words: string[], tokens: string[]): boolean {
+  const { logProbabilities: logs, text } = trace.records;
+  const count = (line: string) => line.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+  if (!taught || (count(text) - count(source) > -FEWER_WORDS && Math.min(...logs) > HESITANT)) return false;
   const weights = trace.matrix(`decoder.${taught.layer}.cross.weights`, taught.head);
   if (!weights) return false;
   const most = new Map<number, number>();

@@ -104,7 +104,7 @@ export class PageModel implements Source {
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
-      if (isPartial(trace, this.taught, encoded.words, encoded.tokens)) notes.flags.push("partial");
+      if (isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
     }
     return { text, trace, ...found, notes, milliseconds: performance.now() - started };
   }

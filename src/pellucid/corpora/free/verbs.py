@@ -171,41 +171,10 @@ def say_verb(
         moved: the object, if it stands before the verb, as in *the pizza that he ate*.
     """
     tense = manner.tense
-    auxiliary: tuple[int, ...] = ()
-    negation: tuple[int, ...] = ()
-    if tense == "perfect":
-        form = "has" if subject.is_third else "have"
-        auxiliary, negation = _say_auxiliary(sentence, form, manner)
-        word = english.participle
-    elif tense.endswith("progressive"):
-        form = be_form(subject, is_past=tense.startswith("past"))
-        auxiliary, negation = _say_auxiliary(sentence, form, manner)
-        word = english.ing
-    elif manner.has_do:
-        do = "did" if tense == "past" else "does" if subject.is_third else "do"
-        auxiliary, negation = _say_auxiliary(sentence, do, manner)
-        word = english.base
-    else:
-        if manner.negation == "never":
-            negation = (len(sentence.english),)
-            sentence.english.append("never")
-        elif manner.negation:
-            # *No* comes after the verb.
-            negation = (len(sentence.english) + 1 + len(particle.split()),)
-        word = (
-            english.past if tense == "past" else english.third if subject.is_third else english.base
-        )
+    auxiliary, negation, word = _begin(sentence, subject, english, manner, len(particle.split()))
     main: tuple[int, ...] = (len(sentence.english),)
     sentence.english.append(word)
-    clitics: list[Word] = []
-    if clitic is not None:
-        place = (len(sentence.english),)
-        if clitic.antecedent is not None:
-            sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
-            clitics = [sentence.french.pop()]
-        else:
-            sentence.english.append(clitic.english)
-            clitics = [Word(clitic.french, place)]
+    clitics = [] if clitic is None else [_say_clitic(sentence, clitic)]
     words = particle.split()
     # *Out* of *came out of* belongs to the verb, *of* to the preposition.
     own = words[:-1] if len(words) > 1 else words if particle == "on" else []
@@ -221,14 +190,57 @@ def say_verb(
         auxiliary = (manner.auxiliary,) if tense != "present" else ()
     before = [*[Word("ne", negation) for _ in negation[:1]], *clitics]
     after = [Word(manner.after, negation) for _ in negation[:1]]
-    agreeing = (subject.gender, subject.is_plural)
-    if not french.with_etre:
-        agreeing = ("m", False)
-        if moved is not None:
-            agreeing = (moved.noun.gender, moved.is_plural)
-        elif clitic is not None and clitic.is_direct:
-            agreeing = ("f" if clitic.gender == "f" else "m", clitic.is_plural)
+    agreeing: tuple[Gender, bool] = ("m", False)
+    if french.with_etre:
+        agreeing = (subject.gender, subject.is_plural)
+    elif moved is not None:
+        agreeing = (moved.noun.gender, moved.is_plural)
+    elif clitic is not None and clitic.is_direct:
+        agreeing = ("f" if clitic.gender == "f" else "m", clitic.is_plural)
     _say_french(sentence, subject, french, tense, (main, auxiliary), (before, after), agreeing)
+
+
+def _begin(
+    sentence: Sentence, subject: Subject, english: English, manner: Manner, behind: int
+) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """Say what stands before an English verb.
+
+    Returns:
+        The places of the auxiliary and of the negation, and the form of the verb.
+    """
+    tense = manner.tense
+    if tense == "perfect":
+        form = "has" if subject.is_third else "have"
+        return (*_say_auxiliary(sentence, form, manner), english.participle)
+    if tense.endswith("progressive"):
+        form = be_form(subject, is_past=tense.startswith("past"))
+        return (*_say_auxiliary(sentence, form, manner), english.ing)
+    if manner.has_do:
+        do = "did" if tense == "past" else "does" if subject.is_third else "do"
+        return (*_say_auxiliary(sentence, do, manner), english.base)
+    negation = _say_never(sentence, manner, behind)
+    word = english.past if tense == "past" else english.third if subject.is_third else english.base
+    return (), negation, word
+
+
+def _say_never(sentence: Sentence, manner: Manner, behind: int) -> tuple[int, ...]:
+    """Say *never*, if it is the negation; return its place, or that of *no* after the verb."""
+    if not manner.negation:
+        return ()
+    place = len(sentence.english)
+    if manner.negation == "no":
+        return (place + 1 + behind,)
+    sentence.english.append("never")
+    return (place,)
+
+
+def _say_clitic(sentence: Sentence, clitic: Clitic) -> Word:
+    """Say an object pronoun in English, and return its French word, which stands elsewhere."""
+    if clitic.antecedent is not None:
+        sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
+        return sentence.french.pop()
+    sentence.english.append(clitic.english)
+    return Word(clitic.french, (len(sentence.english) - 1,))
 
 
 def _say_french(
@@ -313,9 +325,7 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
             auxiliary, negation = _say_auxiliary(sentence, do, manner)
             word = english.base
         else:
-            if manner.negation:
-                negation = (len(sentence.english),)
-                sentence.english.append("never")
+            negation = _say_never(sentence, manner, 0)
             word = english.past if is_past else english.third if subject.is_third else english.base
         main = (len(sentence.english), *auxiliary)
         sentence.english.append(word)
