@@ -18,16 +18,11 @@ from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import Noun
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
-_BEFORE_SUBJECT = ("this is", "that is", "it is", "there is", "where is", "who is")
 _OBJECT_WORDS = {"who": ("that", "who", "whom", ""), "that": ("that", "that", "which", "")}
-_FRENCH_BEFORE = {
-    "this is": "ce:0 est:1",
-    "that is": "ce:0 est:1",
-    "it is": "ce:0 est:1",
-    "there is": "il:0 y:0 a:1",
-    "where is": "où:0 est:1",
-    "who is": "qui:0 est:1",
-}
+_POINTING = (
+    ("this is", "ce:0 est:1"), ("that is", "ce:0 est:1"), ("it is", "ce:0 est:1"),
+    ("there is", "il:0 y:0 a:1"), ("where is", "où:0 est:1"), ("who is", "qui:0 est:1"),
+)  # fmt: skip
 
 
 def draw_relative(pick: Pick) -> Sentence:
@@ -73,10 +68,10 @@ def _draw_with_object(sentence: Sentence, pick: Pick) -> Sentence:
 
 def _draw_pointing(sentence: Sentence, pick: Pick) -> Sentence:
     """Draw *this is the dog that ate my pizza*, *where is the book that you bought*."""
-    english = pick.one(_BEFORE_SUBJECT)
+    english, french = pick.one(_POINTING)
     if english[0] == "w":
         sentence.mood = "question"
-    sentence.say(english, _FRENCH_BEFORE[english])
+    sentence.say(english, french)
     noun = _draw_common(pick, animate=1.0 if english == "who is" else 0.5)
     entity = say_free_phrase(sentence, pick, noun, "place", is_plural=False, described=0.2)
     if entity.is_plural:  # a number made it plural
