@@ -262,7 +262,7 @@ def _draw_measure(pick: Pick) -> Sentence:
 _OF_MEASURES = ("drink", "buy", "find", "see", "sell", "bring", "like")
 
 FREE_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
-    "open statement": (_draw_statement, 60),
+    "open statement": (_draw_statement, 54),
     "open identity": (_draw_identity, 7),
     "there is": (_draw_there, 6),
     "title": (_draw_title, 12),

@@ -114,7 +114,7 @@ def say_act(
     sentence.combine("object", verb.english.base, noun)
     role = object_role(verb, manner)
     entity = say_free_phrase(sentence, pick, noun, role)
-    if not manner.negation and pick.chance(0.11):
+    if not manner.negation and pick.chance(0.16):
         _say_more_objects(sentence, pick, verb, subject, role)
         return None
     if noun.english != noun.english_plural and pick.chance(0.05):

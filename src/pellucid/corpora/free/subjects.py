@@ -109,7 +109,7 @@ def say_subject(
         return say_pronoun(sentence, pick.one(PRONOUNS))
     noun = draw_noun(pick, animate=animate)
     entity = say_free_phrase(sentence, pick, noun, "subject", described=described)
-    if pick.chance(0.12):
+    if pick.chance(0.09):
         return _say_group(sentence, pick, entity, animate=animate)
     return subject_of(entity)
 
