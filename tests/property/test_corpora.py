@@ -40,8 +40,8 @@ MASCULINE = frozenset(
         "livre journal roman manteau pull costume four frigo placard sac lit fauteuil homme",
         "garçon roi ananas sandwich acteur enfant bébé toit marché centre système projet accord",
         "argent verre pneu mur plafond frein son œuf jus vélo train tiroir bureau frère père ami",
-        "professeur médecin jardin parc magasin ballon arbre téléphone chapeau jouet champ sucre",
-        "étudiant stylo",
+        "professeur médecin jardin village magasin ballon arbre téléphone chapeau jouet",
+        "champ sucre étudiant stylo",
     )
     for word in row.split()
 )

@@ -43,7 +43,7 @@ _CLOSED = (Adjective("open", "ouvert", False, ()), Adjective("closed", "fermé",
 _CLOSED_NOUNS = (
     *KINDS["building"],
     *KINDS["part"],
-    *(NOUNS[name] for name in ("bank", "market", "shop", "park", "drawer", "box")),
+    *(NOUNS[name] for name in ("bank", "market", "shop", "drawer", "box")),
 )
 _GETTING = tuple(verb for verb in TRANSITIVES if verb.english.base in ("find", "buy", "take"))
 
