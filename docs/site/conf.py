@@ -1,4 +1,4 @@
-"""The site's settings. `make site` builds it from the Markdown files, as they stand, into build/site.
+"""The site's settings: `make site` builds it from the Markdown files, as they stand.
 
 The sources are README.md, CONTRIBUTING.md, CHANGELOG.md, benchmarks/README.md and everything in
 docs/. docs/README.md is the first page, and its lists of links are the table of contents.
@@ -10,9 +10,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-import site_pages  # noqa: E402
 
-import pellucid  # noqa: E402
+import pellucid
 
 project = "Pellucid"
 project_copyright = "the authors of Pellucid"
