@@ -81,11 +81,10 @@ def commands(text: str) -> list[list[str]]:
     text = re.sub(r"\\\n\s*", " ", text)
     found = []
     for line in text.splitlines():
-        line = line.removeprefix("$ ").split("  #")[0]
-        for part in re.split(r"\s\|\s|\s&&\s", line):
+        for part in re.split(r"\s\|\s|\s&&\s", line.removeprefix("$ ")):
             if part.startswith("pellucid "):
                 cut = re.split(r"\s[<>]\s?", part)[0]
-                found.append(shlex.split(cut.rstrip("|"))[1:])
+                found.append(shlex.split(cut.rstrip("|"), comments=True)[1:])
     return found
 
 
