@@ -1,6 +1,6 @@
 """Run every block of code on the pages, and compare what the pages say that it prints.
 
-    python benchmarks/doc_blocks.py [PAGE…]
+    python benchmarks/doc_blocks.py [--made DIR] [PAGE…]
 
 Shell blocks run in bash, in a new folder with the files and models that the pages name; a page's
 Python runs as one program; recipes are compared with the keys that exist. A block with a comment
@@ -127,18 +127,22 @@ def main() -> None:
     """Run them and say what failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("pages", nargs="*", type=Path, help="all pages unless given")
-    wanted = [page.resolve() for page in parser.parse_args().pages] or doc_blocks.find_pages()
+    parser.add_argument("--made", type=Path, help="keep what all pages need here, for another run")
+    options = parser.parse_args()
+    wanted = [page.resolve() for page in options.pages] or doc_blocks.find_pages()
     base = Path(tempfile.mkdtemp())
     num_run, failures = 0, []
     try:
         env = make_program(base / "bin")
-        (base / "made").mkdir()
-        make_folder(base / "made", env)
+        made = options.made or base / "made"
+        if not made.exists():
+            made.mkdir()
+            make_folder(made, env)
         for page in wanted:
             if page.relative_to(ROOT).as_posix().startswith(doc_blocks.MADE):
                 continue
             begun, folder = time.monotonic(), base / page.stem
-            shutil.copytree(base / "made", folder, symlinks=True)
+            shutil.copytree(made, folder, symlinks=True)
             count, complaints = run_page(page, folder, env)
             shutil.rmtree(folder)
             num_run, failures = num_run + count, failures + complaints

@@ -64,7 +64,8 @@ def contents(text: str, folder: str) -> str:
             targets = [target for target in targets if "/" not in target]
         paths = [posixpath.normpath(f"{folder}/{target}") for target in targets]
         places = "\n".join(f"/{address(PurePosixPath(path))}" for path in paths)
-        text += f"\n```{{toctree}}\n:hidden:\n:caption: {title}\n\n{places}\n```\n"
+        caption = f":caption: {title}\n" if title else ""
+        text += f"\n```{{toctree}}\n:hidden:\n{caption}\n{places}\n```\n"
     return text
 
 

@@ -124,7 +124,7 @@ def test_site_works_from_disk_and_axe_finds_nothing_serious(site: Path, browser:
 
 
 def serious(browser: Browser) -> list[tuple[str, list[str]]]:
-    """Ask axe what is serious, or skip that where it is not installed."""
+    """Ask axe what is serious, unless it is missing."""
     if not AXE.exists():
         assert not os.environ.get("CI"), "with CI=1 the page's libraries must be there: make web"
         return []
