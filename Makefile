@@ -78,7 +78,7 @@ docs: setup ## write the pages that are made from the code
 		--part encoder --layer 0 --png docs/pictures/self-attention.png
 
 site: setup ## make a site of the documentation in build/site (no network needed)
-	$(BIN)/python -m sphinx -q -W --keep-going -c docs/site -d build/site-cache . build/site
+	$(BIN)/python -m sphinx -q -E -a -W --keep-going -c docs/site -d build/site-cache . build/site
 	@echo "Open build/site/index.html."
 
 clean: ## delete the environment and the caches

@@ -82,7 +82,8 @@ def commands() -> str:
 
 def described(match: re.Match[str]) -> str:
     """Turn a mark such as ``<!-- class pellucid.Translator -->`` into its documentation."""
-    return f"```{{eval-rst}}\n.. auto{match[1]}:: {match[2]}\n```"
+    bases = "\n   :show-inheritance:" if match[1] == "exception" else ""
+    return f"```{{eval-rst}}\n.. auto{match[1]}:: {match[2]}{bases}\n```"
 
 
 def lesson(text: str, name: str) -> str:
@@ -102,7 +103,7 @@ def lesson(text: str, name: str) -> str:
 def live(view: str, up: str = "") -> str:
     """Write the live page into a page; it loads when it is opened."""
     return (
-        '<details class="live"><summary>Live</summary>'
+        '<details class="live"><summary>Try it live</summary>'
         f'<iframe src="{up}{LIVE}#{view}" title="The live page" loading="lazy"></iframe></details>'
     )
 
