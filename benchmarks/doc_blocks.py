@@ -1,6 +1,6 @@
 """Run every block of code on the pages, and compare what the pages say that it prints.
 
-    python benchmarks/doc_blocks.py [--made DIR] [PAGE…]
+    python benchmarks/page_code.py [--made DIR] [PAGE…]
 
 Shell blocks run in bash, in a new folder with the files and models that the pages name; a page's
 Python runs as one program; recipes are compared with the keys that exist. A block with a comment
@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 sys.path.append(str(ROOT / "tests" / "shared"))
 
-import doc_blocks  # noqa: E402
+import page_code  # noqa: E402
 
 RECIPE = """\
 [data]
@@ -104,7 +104,7 @@ def make_program(folder: Path) -> dict[str, str]:
 
 def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[str]]:
     """Run the blocks of a page in a folder. Return how many ran, and the complaints."""
-    blocks = [one for one in doc_blocks.read_blocks(page) if not one.reason]
+    blocks = [one for one in page_code.read_blocks(page) if not one.reason]
     for kind in ("ctranslate2", "marian"):
         if page.stem == kind:
             shutil.copytree(folder / f"of-{kind}", folder / "FOLDER")
@@ -112,15 +112,15 @@ def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[s
     for block in blocks:
         found = ""
         if block.language in ("sh", "console"):
-            found = doc_blocks.run_shell(block, folder, env)
+            found = page_code.run_shell(block, folder, env)
         elif block.language == "toml":
-            found = doc_blocks.check_toml(block)
+            found = page_code.check_toml(block)
         if found:
             complaints.append(f"{block.place}\n{found}")
     python = [one for one in blocks if one.language == "python"]
-    if python and (found := doc_blocks.run_python(python, folder, env)):
+    if python and (found := page_code.run_python(python, folder, env)):
         complaints.append(f"{page.name}: its Python\n{found}")
-    return sum(one.language in doc_blocks.RUNS for one in blocks), complaints
+    return sum(one.language in page_code.RUNS for one in blocks), complaints
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def main() -> None:
     parser.add_argument("pages", nargs="*", type=Path, help="all pages unless given")
     parser.add_argument("--made", type=Path, help="keep what all pages need here, for another run")
     options = parser.parse_args()
-    wanted = [page.resolve() for page in options.pages] or doc_blocks.find_pages()
+    wanted = [page.resolve() for page in options.pages] or page_code.find_pages()
     base = Path(tempfile.mkdtemp())
     num_run, failures = 0, []
     try:
@@ -139,7 +139,7 @@ def main() -> None:
             made.mkdir()
             make_folder(made, env)
         for page in wanted:
-            if page.relative_to(ROOT).as_posix().startswith(doc_blocks.MADE):
+            if page.relative_to(ROOT).as_posix().startswith(page_code.MADE):
                 continue
             begun, folder = time.monotonic(), base / page.stem
             shutil.copytree(made, folder, symlinks=True)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 import typer
-from doc_blocks import (
+from page_code import (
     RUNS,
     SHOWS,
     all_blocks,
@@ -139,7 +139,7 @@ SAMPLE = ("start", "data", "probes", "python", "looking", "trace")
 
 def test_every_block_runs_or_has_a_reason() -> None:
     unknown = [one.place for one in BLOCKS if one.language not in (*RUNS, *SHOWS)]
-    assert not unknown, "name the language, or teach tests/shared/doc_blocks.py to run it"
+    assert not unknown, "name the language, or teach tests/shared/page_code.py to run it"
     assert sum(one.language in RUNS and not one.reason for one in BLOCKS) > 70
     assert all(len(one.reason.split()) > 1 for one in BLOCKS if one.reason)
     complaints = [check_toml(one) for one in BLOCKS if one.language == "toml"]
