@@ -1,6 +1,6 @@
 """Run every block of code on the pages, and compare what the pages say that it prints.
 
-    python benchmarks/page_code.py [--made DIR] [PAGE…]
+    python benchmarks/doc_blocks.py [--made DIR] [PAGE…]
 
 Shell blocks run in bash, in a new folder with the files and models that the pages name; a page's
 Python runs as one program; recipes are compared with the keys that exist. A block with a comment
