@@ -86,6 +86,11 @@ def described(match: re.Match[str]) -> str:
     return f"```{{eval-rst}}\n.. auto{match[1]}:: {match[2]}{bases}\n```"
 
 
+def escape_bars(app: Sphinx, kind: str, name: str, found: Any, how: Any, lines: list[str]) -> None:
+    """Keep ``|x|`` in a docstring from being read as a reference."""
+    lines[:] = [re.sub(r"(``.*?``)|\|", lambda match: match[1] or r"\|", line) for line in lines]
+
+
 def lesson(text: str, name: str) -> str:
     """Put the live page, at the right screen, below every statement of a lesson."""
     number = -1
@@ -162,5 +167,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     """Connect all of it to Sphinx."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("source-read", read_source)
+    app.connect("autodoc-process-docstring", escape_bars)
     app.connect("build-finished", write_live_page)
     return {"parallel_read_safe": True}
