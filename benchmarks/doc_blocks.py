@@ -60,12 +60,12 @@ cp valid.en raw.en; cp valid.fr raw.fr; cp valid.en tokenized.en; cp valid.fr to
 cp valid.align gold.align; cp test.en in.txt; cp test.fr out.txt; cp test.fr human.txt
 cp test.fr theirs.txt; cp test.en a.en; cp test.fr a.fr
 echo '{"text": "The dog ate it."}' > reviews.jsonl
-printf 'en,fr\\n"The dog ate it.","Le chien l'"'"'a mangé."\\n' > pairs.csv
+paste train.en train.fr > pairs.tsv; cp test.fr test.cs
 pellucid train my-recipe.toml --out runs/mine
 sed 's/"en"/"xx"/; s/"fr"/"en"/; s/"xx"/"fr"/; s/[.]en"/.xx"/; s/[.]fr"/.en"/; s/[.]xx"/.fr"/' \
   my-recipe.toml > back.toml
 pellucid train back.toml --out fr-en
-for name in runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; do
+for name in runs/pairs runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; do
   cp -r runs/mine $name
 done
 ln -s "$DEMOS/demo-recurrent" RUN

@@ -40,7 +40,7 @@ def python_blocks(page: Path) -> str:
     )
 
 
-@pytest.mark.parametrize(("page", "model"), [("README.md", "demo"), ("docs/start.md", "runs/mine")])
+@pytest.mark.parametrize(("page", "model"), [("README.md", "demo"), ("docs/start.md", "runs/pairs")])
 def test_python_of_a_page_runs_on_any_model(
     page: str, model: str, bundle_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -172,8 +172,7 @@ def test_python_of_a_page_prints_what_the_page_says(
     (page,) = (page for page in find_pages() if page.stem == name)
     blocks = [one for one in read_blocks(page) if one.language == "python" and not one.reason]
     (tmp_path / "runs").mkdir()
-    (tmp_path / "runs" / "mine").symlink_to(bundle_folder)
-    (tmp_path / "pairs.csv").write_text('en,fr\n"The dog ate it.","Le chien\nl\'a mangé."\n')
+    (tmp_path / "runs" / "pairs").symlink_to(bundle_folder)
     monkeypatch.chdir(tmp_path)
     if name == "trace":
         pellucid.load("demo").look("The dog ate it.").save("x.npz")
