@@ -65,7 +65,9 @@ pellucid train my-recipe.toml --out runs/mine
 sed 's/"en"/"xx"/; s/"fr"/"en"/; s/"xx"/"fr"/; s/[.]en"/.xx"/; s/[.]fr"/.en"/; s/[.]xx"/.fr"/' \
   my-recipe.toml > back.toml
 pellucid train back.toml --out fr-en
-for name in runs/pairs runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; do
+pellucid train pairs.tsv --source-language en --target-language fr --out runs/pairs \\
+  --set model.d_model=32 --set training.max_steps=20 --set training.validate_every=10
+for name in runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; do
   cp -r runs/mine $name
 done
 ln -s "$DEMOS/demo-recurrent" RUN

@@ -40,7 +40,9 @@ def python_blocks(page: Path) -> str:
     )
 
 
-@pytest.mark.parametrize(("page", "model"), [("README.md", "demo"), ("docs/start.md", "runs/pairs")])
+@pytest.mark.parametrize(
+    ("page", "model"), [("README.md", "demo"), ("docs/start.md", "runs/pairs")]
+)
 def test_python_of_a_page_runs_on_any_model(
     page: str, model: str, bundle_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
