@@ -144,6 +144,14 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     source[0] = re.sub(r"<!-- (class|function|exception|data) ([\w.]+) -->", described, text)
 
 
+def name_levels(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: Any) -> None:
+    """Give the headings of the table of contents a level, which screen readers need."""
+    for part in ("furo_navigation_tree", "body"):
+        if part in context:
+            found = 'role="heading"'
+            context[part] = context[part].replace(found, f'{found} aria-level="2"')
+
+
 def write_live_page(app: Sphinx, problem: Exception | None) -> None:
     """Write the page in which the packaged model runs."""
     if problem is None:
@@ -168,5 +176,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("source-read", read_source)
     app.connect("autodoc-process-docstring", escape_bars)
+    app.connect("html-page-context", name_levels, priority=900)
     app.connect("build-finished", write_live_page)
     return {"parallel_read_safe": True}
