@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import importlib.util
 import os
 import re
@@ -48,21 +49,33 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built as `make site` does: a warning is a failure."""
+    """The site, built once for all processes of the tests."""
     if importlib.util.find_spec("sphinx") is None:
         assert not os.environ.get("CI"), "with CI=1 there must be Sphinx: make setup"
         pytest.skip("Sphinx is missing; install the extra `site`")
-    folder = tmp_path_factory.mktemp("site")
+    base = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        base = base.parent
+    folder = base / "site"
+    with (base / "site.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            build_site(base / "site-cache", base / "site-new")
+            (base / "site-new").rename(folder)
+    return folder
+
+
+def build_site(cache: Path, folder: Path) -> None:
+    """Build the site as `make site` does: a warning is a failure."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/site"]
     done = subprocess.run(
-        [*command, "-d", str(folder / "cache"), ".", str(folder / "site")],
+        [*command, "-d", str(cache), ".", str(folder)],
         cwd=ROOT,
         env=os.environ | {"PYTHONPATH": str(ROOT / "src")},
         capture_output=True,
         text=True,
     )
     assert done.returncode == 0, done.stderr
-    return folder / "site"
 
 
 def find_dead(pages: dict[Path, Page]) -> list[str]:
