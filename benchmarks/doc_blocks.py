@@ -57,7 +57,7 @@ for side in en fr align; do
   head -60 text/validation.$side > valid.$side; head -20 text/test.$side > test.$side
 done
 cp valid.en raw.en; cp valid.fr raw.fr; cp valid.en tokenized.en; cp valid.fr tokenized.fr
-cp valid.align gold.align; cp test.en in.txt; cp test.fr out.txt; cp test.fr human.txt
+cp valid.align gold.align; cp test.en in.txt; cp test.en many.txt; cp test.fr human.txt
 cp test.fr theirs.txt; cp test.en a.en; cp test.fr a.fr
 echo '{"text": "The dog ate it."}' > reviews.jsonl
 paste train.en train.fr > pairs.tsv; cp test.fr test.cs
