@@ -26,7 +26,7 @@ from page_code import (
 
 import pellucid
 import pellucid.config
-from pellucid.cli.app import build_app
+from pellucid.cli.app import COMMANDS, build_app
 from pellucid.config import Recipe, Strict
 
 ROOT = Path(__file__).parents[2]
@@ -158,6 +158,13 @@ def test_commands_of_the_pages_have_only_options_that_exist() -> None:
         command = typer.main.get_command(build_app(name)).commands[name]  # type: ignore[attr-defined]
         for arguments in lines:
             command.make_context(name, list(arguments), resilient_parsing=False)
+
+
+def test_page_of_commands_has_every_command() -> None:
+    text = (REFERENCE / "commands.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| `(\w+)` \| ", text, re.MULTILINE) == sorted(
+        COMMANDS, key=lambda name: text.index(f"| `{name}` |")
+    )
 
 
 def test_guard_option_that_does_not_exist_is_found() -> None:

@@ -16,6 +16,8 @@ from urllib.parse import unquote
 import pytest
 from browser import Browser
 
+from pellucid.lessons.walks.walk import load_walk
+
 ROOT = Path(__file__).parents[2]
 AXE = ROOT / "web" / "node_modules" / "axe-core" / "axe.min.js"
 LIVE = "live.html"
@@ -110,6 +112,9 @@ def test_site_is_whole_small_and_without_remote_addresses(site: Path) -> None:
     styles = [path.read_text(encoding="utf-8") for path in files if path.suffix == ".css"]
     assert not find_remote(pages, styles)
     assert (site / LIVE).exists()
+    slides = (site / "lessons" / "slides.html").read_text(encoding="utf-8")
+    screens = re.findall(r'<iframe src="\.\./live\.html#view=lessons&amp;lesson=slides', slides)
+    assert len(screens) == len(load_walk("slides").statements)
     text = (site / "guides" / "measures.html").read_text(encoding="utf-8")
     assert text.count("<math ") > 10
     assert "\\sum" not in re.sub(r"<code.*?</code>", "", text)
