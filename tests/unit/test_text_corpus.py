@@ -334,6 +334,13 @@ def test_pair_with_a_side_that_is_not_utf_8_is_skipped_in_both_files(tmp_path: P
     assert dict(bad.kinds) == {"not UTF-8": 1}
 
 
+def test_file_in_another_encoding_is_to_be_converted(tmp_path: Path) -> None:
+    write(tmp_path / "a.en", b"one\ntwo\nthree\n")
+    write(tmp_path / "a.fr", "\xe9t\xe9\ndeux\nl\xe0\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a.fr:1, 3 .not UTF-8.*iconv -f WINDOWS-1252"):
+        read(data(), tmp_path)
+
+
 @pytest.mark.parametrize("columns", [[2, 4], ["en", "fr"], ["en", 4], [2, "fr"]])
 def test_columns_are_taken_by_name_or_number(tmp_path: Path, columns: list[object]) -> None:
     rows = ["id\ten\tscore\tfr", "7\tone\t0.5\tun", "8\ttwo\t0.5\tdeux"]

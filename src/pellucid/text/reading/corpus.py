@@ -105,6 +105,9 @@ class BadLines:
         advice = f"Correct or remove them, or {skip}."
         if all(kind.endswith(" columns") for kind in self.kinds):
             advice = f"Name the columns of source and target in data.columns, or {skip}."
+        if all(kind == "not UTF-8" for kind in self.kinds):
+            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8, or "
+            advice += f"{skip}."
         return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}"
 
 
