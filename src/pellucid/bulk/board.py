@@ -6,6 +6,7 @@ bytes under the same name.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import secrets
@@ -18,6 +19,8 @@ from dataclasses import asdict, dataclass, field
 from pellucid.bulk.manifest import Manifest, Piece
 from pellucid.bulk.store import Store
 from pellucid.errors import InputFileNotFoundError
+from pellucid.terminal.progress import describe_progress
+from pellucid.terminal.text import count_of
 
 PIECES, CLAIMS, WORKERS, FAILED = "pieces", "claims", "workers", "failed"
 FAILED_LIST = "failed.tsv"
@@ -37,7 +40,6 @@ class Beat:
     Attributes:
         host: its machine.
         pid: its process.
-        started: the time when it began.
         workers: the number of its processes, or of its actors.
         pieces: the numbers of the pieces that it works on.
         lines: the number of lines that it translated.
@@ -45,12 +47,10 @@ class Beat:
         seconds: the time since it began.
         retries: the number of workers that ended too soon, and of pieces taken from other commands.
         time: the time of this beat.
-        has_ended: True once it has ended by itself.
     """
 
     host: str
     pid: int
-    started: float
     workers: int = 0
     pieces: list[int] = field(default_factory=list)
     lines: int = 0
@@ -58,18 +58,14 @@ class Beat:
     seconds: float = 0.0
     retries: int = 0
     time: float = 0.0
-    has_ended: bool = False
 
-    def has_died(self) -> bool:
+    def is_gone(self) -> bool:
         """Tell whether this machine knows that the process has ended."""
-        if self.has_ended or self.host != socket.gethostname():
-            return self.has_ended
-        try:
-            os.kill(self.pid, 0)
-        except ProcessLookupError:
-            return True
-        except PermissionError:
-            pass
+        if self.host == socket.gethostname():
+            try:
+                os.kill(self.pid, 0)
+            except OSError as error:
+                return error.errno == errno.ESRCH
         return False
 
 
@@ -83,7 +79,7 @@ class Board:
 
     def __init__(self, store: Store, manifest: Manifest) -> None:
         self.store, self.manifest = store, manifest
-        self.beat = Beat(socket.gethostname(), os.getpid(), time.time())
+        self.beat = Beat(socket.gethostname(), os.getpid())
         self._name = f"{self.beat.host}-{self.beat.pid}-{secrets.token_hex(4)}"
         self._begun = self._last_beat = time.monotonic()
         self._mine: set[str] = set()
@@ -101,26 +97,17 @@ class Board:
         left = [piece for piece in self.manifest.pieces if piece.name not in done]
         self.is_finished = not left
         others = [piece for piece in left if piece.name not in self._mine]
-        for piece in others:
-            if piece.name not in claims and self._claim(piece, is_free=True):
-                return piece
-        for piece in others:
-            if piece.name in claims and self._is_free(piece) and self._claim(piece, is_free=False):
+        for piece in sorted(others, key=lambda piece: piece.name in claims):
+            name = f"{CLAIMS}/{piece.name}"
+            if piece.name in claims:
+                if not self._is_free(piece):
+                    continue
+                self.store.delete(name)
                 self.beat.retries += 1
+            if self.store.create(name, self._name.encode()):
+                self._mine.add(piece.name)
                 return piece
         return None
-
-    def _claim(self, piece: Piece, *, is_free: bool) -> bool:
-        name, own = f"{CLAIMS}/{piece.name}", self._name.encode()
-        if not is_free:
-            self.store.write(name, own)
-        elif not self.store.create(name, own):
-            return False
-        with suppress(InputFileNotFoundError):
-            if self.store.read(name) != own:  # Not every store can refuse a second claim.
-                return False
-        self._mine.add(piece.name)
-        return True
 
     def _is_free(self, piece: Piece) -> bool:
         """Tell whether the command that claimed a piece has died."""
@@ -133,8 +120,8 @@ class Board:
         if before != found:
             # By this machine's clock only: those of others may be wrong.
             self._seen[owner] = found, time.monotonic()
-            return _read_beat(found).has_died()
-        return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).has_died()
+            return _read_beat(found).is_gone()
+        return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).is_gone()
 
     def finish(self, piece: Piece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
@@ -154,35 +141,35 @@ class Board:
             self.store.write(f"{WORKERS}/{self._name}", json.dumps(asdict(self.beat)).encode())
 
     def leave(self) -> None:
-        """Give up all claims, and say that this command has ended."""
+        """Give up all claims, and leave the job."""
         for name in self._mine:
             self.store.delete(f"{CLAIMS}/{name}")
         self._mine.clear()
-        self.beat.has_ended, self.beat.partial = True, 0
-        self.send_beat(at_once=True)
+        self.store.delete(f"{WORKERS}/{self._name}")
 
-    def status(self) -> Status:
-        """Read the state of the job."""
-        done = self.store.names(PIECES)
-        beats = []
+    def describe(self, most: int = 4) -> str:
+        """Describe the state of the job: what is done, how fast, and by which commands."""
+        done, beats = self.store.names(PIECES), []
         for name in sorted(self.store.names(WORKERS)):
             with suppress(InputFileNotFoundError):
                 beats.append(_read_beat(self.store.read(f"{WORKERS}/{name}")))
-        now = time.time()
-        at_work = [
-            beat for beat in beats if not beat.has_died() and now - beat.time < SECONDS_TO_DIE
+        beats = [
+            one for one in beats if not one.is_gone() and time.time() - one.time < SECONDS_TO_DIE
         ]
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in done]
-        lines = sum(finished) + sum(beat.partial for beat in at_work)
-        return Status(
-            num_pieces=len(self.manifest.pieces),
-            num_lines=self.manifest.num_lines,
-            pieces=len(finished),
-            lines=min(lines, self.manifest.num_lines),
-            rate=sum(beat.lines / beat.seconds for beat in at_work if beat.seconds),
-            retries=sum(beat.retries for beat in beats),
-            at_work=at_work,
+        lines = sum(finished) + sum(beat.partial for beat in beats)
+        rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
+        progress = describe_progress(
+            lines, total=self.manifest.num_lines, before=round(lines - 1000 * rate), seconds=1000
         )
+        words = f"{len(finished):,} of {count_of(len(self.manifest.pieces), 'piece')}, {progress}"
+        if retries := sum(beat.retries for beat in beats):
+            words += f", {count_of(retries, 'retry', 'retries')}"
+        for number, beat in enumerate(beats[:most]):
+            pieces = "".join(f" {piece}" for piece in beat.pieces[:most])
+            workers = count_of(beat.workers, "worker")
+            words += f"{',' if number else ';'} {beat.host} ({workers}, pieces{pieces})"
+        return words + (f" and {len(beats) - most:,} more" if len(beats) > most else "")
 
     def failures(self) -> Iterator[tuple[Piece, int, str]]:
         """Yield the lines that failed, in order, from 0 in their piece, with the reason."""
@@ -199,31 +186,9 @@ class Board:
             for piece, row, sentence in self.failures()
         ]
         text = "".join("\t".join(place) + "\n" for place in listed)
-        self.store.write(FAILED_LIST, text.encode("utf-8", "replace"))
+        if text:
+            self.store.write(FAILED_LIST, text.encode("utf-8", "replace"))
         return len(listed), [f"{place}: {sentence}" for place, sentence in listed[:3]]
-
-
-@dataclass(frozen=True)
-class Status:
-    """The state of a job.
-
-    Attributes:
-        num_pieces: the number of all pieces.
-        num_lines: the number of all lines.
-        pieces: the number of finished pieces.
-        lines: the number of finished lines, those of unfinished pieces included.
-        rate: lines a second over all workers.
-        retries: the number of workers that ended too soon, and of pieces taken from others.
-        at_work: the commands that work on it.
-    """
-
-    num_pieces: int
-    num_lines: int
-    pieces: int
-    lines: int
-    rate: float
-    retries: int
-    at_work: list[Beat]
 
 
 def _read_beat(data: bytes) -> Beat:

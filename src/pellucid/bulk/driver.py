@@ -23,6 +23,7 @@ _IN_FLIGHT = 2
 """Windows that a worker has: one to work on, and the next one."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_BETWEEN_WORDS = 30.0
 _MOST_DEATHS = 50
 """Workers that may end in a row, for each worker, before the command gives up."""
 
@@ -64,7 +65,7 @@ class Window:
 class Worker(Protocol):
     """A process or an actor that answers windows in the order in which it got them."""
 
-    def send(self, window: Window) -> None:
+    def send_window(self, window: Window) -> None:
         """Send a window; its answer comes later."""
 
 
@@ -80,7 +81,7 @@ class Crew(Protocol):
     def start(self) -> None:
         """Start one more worker."""
 
-    def receive(self, seconds: float) -> list[tuple[Worker, list[Any] | Exception]]:
+    def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
 
     def close(self) -> None:
@@ -106,7 +107,7 @@ class Driver:
         read: reads a piece.
         check: looks at the identity of a new worker, and raises if it does not belong.
         first: a worker that has been checked already.
-        show: is called every second.
+        say: takes a sentence about the progress now and then.
     """
 
     def __init__(
@@ -116,16 +117,16 @@ class Driver:
         *,
         read: Callable[[Piece], bytes],
         check: Callable[[Mapping[str, Any]], None],
-        show: Callable[[], None],
+        say: Callable[[str], None],
         first: Worker | None = None,
     ) -> None:
         self._board, self._crew = board, crew
-        self._read, self._check, self._show = read, check, show
+        self._read, self._check, self._say = read, check, say
         self._todo: deque[Window] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[Window]] = {} if first is None else {first: deque()}
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
-        self._next_look = 0.0
+        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_BETWEEN_LOOKS
 
     def run(self) -> None:
         """Work until no piece of the job is left.
@@ -139,38 +140,34 @@ class Driver:
                 self._wait()
                 self._board.beat.workers = self._num_hired()
                 self._board.send_beat()
-                self._show()
+                if time.monotonic() > self._next_words:
+                    self._next_words = time.monotonic() + _SECONDS_BETWEEN_WORDS
+                    self._say(self._board.describe())
         finally:
             self._crew.close()
             self._board.leave()
 
     def _share_out(self) -> None:
         """Give windows to workers; start workers once there is something to do."""
-        while self._todo or self._num_free() > 0 or not self._num_hired():
-            if not self._todo and not self._begin_piece():
-                break
-            self._start_workers(self._crew.size - self._num_hired())
-            free = [one for one, waiting in self._at_work.items() if len(waiting) < _IN_FLIGHT]
-            if not free:
-                break
-            worker = min(free, key=lambda one: len(self._at_work[one]))
-            window = self._todo.popleft()
-            self._at_work[worker].append(window)
-            worker.send(window)
-
-    def _num_free(self) -> int:
-        return sum(_IN_FLIGHT - len(waiting) for waiting in self._at_work.values())
+        while True:
+            worker = min(self._at_work, key=lambda one: len(self._at_work[one]), default=None)
+            is_full = (
+                self._num_hired() if worker is None else len(self._at_work[worker]) == _IN_FLIGHT
+            )
+            if is_full or not (self._todo or self._begin_piece()):
+                return
+            while self._num_hired() < self._crew.size:
+                self._crew.start()
+                self._num_starting += 1
+            if worker is not None:
+                self._at_work[worker].append(self._todo.popleft())
+                worker.send_window(self._at_work[worker][-1])
 
     def _num_hired(self) -> int:
         return len(self._at_work) + self._num_starting
 
-    def _start_workers(self, number: int) -> None:
-        for _ in range(number):
-            self._crew.start()
-            self._num_starting += 1
-
     def _begin_piece(self) -> bool:
-        """Take a piece and cut it into windows; False if no piece is free."""
+        """Take a piece and cut it into windows; False if none is free, or none is needed now."""
         if time.monotonic() < self._next_look:
             return False
         piece = self._board.take()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from typing import Any
 
 from pellucid.bulk.driver import Window, Worker
@@ -14,18 +14,13 @@ from pellucid.machine.processes import Child, end_all, to_bytes
 ADVICE = "Use fewer workers (--workers), since each has the model in its own memory."
 
 
-class LocalWorker:
-    """A process; it sends its identity as soon as it is ready."""
+class LocalWorker(Child):
+    """A process that answers windows."""
 
-    def __init__(self, run: str, arguments: Mapping[str, Any]) -> None:
-        self.child = Child(run, arguments, advice=ADVICE)
-        with suppress(PellucidError):
-            self.child.send(b"null")
-
-    def send(self, window: Window) -> None:
+    def send_window(self, window: Window) -> None:
         """Send a window; its answer comes later."""
         with suppress(PellucidError):  # If it has ended, its connection says so next.
-            self.child.send(to_bytes(window.place()), window.raw)
+            self.send(to_bytes(window.place()), window.raw)
 
 
 class LocalCrew:
@@ -40,33 +35,31 @@ class LocalCrew:
 
     def __init__(self, run: str, task: Mapping[str, Any], *, size: int, threads: int) -> None:
         self.size = size
-        self._run = run
-        self._arguments = {"task": dict(task), "threads": threads}
-        self._workers: dict[Connection, LocalWorker] = {}
+        self._run, self._arguments = run, {"task": dict(task), "threads": threads}
+        self._workers: list[LocalWorker] = []
 
     def start(self) -> None:
         """Start one more worker."""
-        worker = LocalWorker(self._run, self._arguments)
-        self._workers[worker.child.connection] = worker
+        self._workers.append(LocalWorker(self._run, self._arguments, advice=ADVICE))
 
-    def receive(self, seconds: float) -> list[tuple[Worker, list[Any] | Exception]]:
+    def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
-        replies: list[tuple[Worker, list[Any] | Exception]] = []
-        for connection in wait(list(self._workers), seconds):
-            assert isinstance(connection, Connection)
-            worker = self._workers[connection]
+        replies: list[tuple[Worker, Any]] = []
+        ready = wait([worker.connection for worker in self._workers], seconds)
+        for worker in [one for one in self._workers if one.connection in ready]:
             try:
-                reply = worker.child.receive()
-            except Exception as error:
-                del self._workers[connection]
-                end_all([worker.child])
-                replies.append((worker, error))
-            else:
+                reply = worker.receive()
                 if reply != "ready":
                     replies.append((worker, reply))
+                else:
+                    worker.send(b"null")
+            except Exception as error:
+                self._workers.remove(worker)
+                end_all([worker])
+                replies.append((worker, error))
         return replies
 
     def close(self) -> None:
         """End all workers."""
-        end_all([worker.child for worker in self._workers.values()])
+        end_all(list(self._workers))
         self._workers.clear()

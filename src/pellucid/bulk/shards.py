@@ -12,7 +12,6 @@ from typing import Any, BinaryIO, cast
 
 from pellucid.bulk.manifest import Manifest, Piece, Shard
 from pellucid.bulk.store import open_file, reaching
-from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError, DataError, InputError
 from pellucid.text.reading.lines import (
     LONGEST_LINE,
@@ -22,7 +21,6 @@ from pellucid.text.reading.lines import (
     unpack_stream,
 )
 from pellucid.text.reading.rows import (
-    NESTED,
     SOURCE_NAMES,
     TARGET_NAMES,
     Fault,
@@ -32,6 +30,7 @@ from pellucid.text.reading.rows import (
 )
 
 _CHUNK = 1 << 20
+_USUAL_NAMES = (("text", *SOURCE_NAMES), TARGET_NAMES)
 _BREAKS = re.compile(r"[\n\r\t]+")
 
 
@@ -45,27 +44,29 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
 
     Raises:
         ConfigurationError: it lacks a column.
-        DataError: it is damaged or an archive.
+        DataError: it is damaged or an archive, or the first of its objects cannot be read.
         InputFileNotFoundError: it does not exist.
     """
     kind, start = task["kind"], 0
-    columns: list[Any] = []
+    usual = ("source", "target") if task["score"] else ("text",)
+    wanted = [task["column"], task["into"]][: len(usual)]
+    columns: list[Any] = (
+        []
+        if kind in ("lines", "tsv")
+        else [name or other for name, other in zip(wanted, usual, strict=True)]
+    )
     pieces: list[tuple[int, int, str]] = []
-    if kind == "parquet":
-        file, size = open_file(path)
-        with file:
-            names = _open_parquet(file, path).schema_arrow.empty_table().flatten().column_names
-        columns, _ = _choose_columns(task, names, path)
     stream, size = _open(path, kind, columns)
     with _reading(path), stream:
         rest = stream.readline(LONGEST_LINE + 1)
         # Archives and UTF-16 are refused here, before a worker meets them.
         line = next(split_lines(io.BytesIO(rest), path, keeps_damaged=True), "")
-        if kind in ("tsv", "jsonl") and line:
-            names = line.split("\t") if kind == "tsv" else _find_keys(line)
-            columns, has_names = _choose_columns(task, names, path)
-            if kind == "tsv" and has_names:
+        if kind == "tsv" and line:
+            columns, has_names = _find_columns(wanted, line.split("\t"), path)
+            if has_names:
                 rest, start = b"", len(rest)
+        elif isinstance(row := read_row(kind, line, columns, f"{path}:1"), Fault) and columns:
+            raise DataError(f"{row.sentence} --column names another key.")
         while data := rest + stream.read(max(0, piece_bytes - len(rest))):
             data += b"" if data.endswith(b"\n") else stream.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
@@ -158,41 +159,21 @@ def read_row(kind: str, line: str, columns: Sequence[Any], where: str) -> Sequen
     )
 
 
-def _choose_columns(
-    task: Mapping[str, Any], names: Sequence[str], path: str
-) -> tuple[list[Any], bool]:
-    """Choose the columns of a table or the keys of objects; tell whether all have names."""
-    cells = [name.strip() for name in names]
-    columns: list[Any] = []
-    has_names = True
-    sides = zip((("text", *SOURCE_NAMES), TARGET_NAMES), task["languages"], strict=True)
-    for number, (usual, code) in enumerate([*sides][: 1 + task["score"]]):
-        wanted = task["into" if number else "column"]
-        known = [wanted] if wanted else [*usual, *([code, f"{NESTED}.{code}"] if code else [])]
-        found = next((cells.index(name) for name in known if name in cells), None)
-        if found is None:
-            has_names = False
-            if task["kind"] == "tsv" and (wanted is None or wanted.isdecimal()):
-                found = number if wanted is None else int(wanted) - 1
-        if found is None:
+def _find_columns(
+    wanted: Sequence[str | None], cells: Sequence[str], path: str
+) -> tuple[list[int], bool]:
+    """Find columns by the first line of a table; tell whether that holds names."""
+    columns, has_names = [], False
+    for number, (name, usual) in enumerate(zip(wanted, _USUAL_NAMES, strict=False)):
+        found = [cells.index(one) for one in ([name] if name else usual) if one in cells]
+        has_names = has_names or bool(found)
+        if not found and name is not None and not name.isdecimal():
             raise ConfigurationError(
-                f"A shard must have the column {' or '.join(known)}, but {path} has "
-                f"{', '.join(map(repr, cells))}. Name another with "
-                f"{'--into' if number else '--column'}."
+                f"A table must have the column {name!r}, but the first line of {path} is "
+                f"{', '.join(map(repr, cells))}. Name one of these, or give its number."
             )
-        columns.append(found if task["kind"] == "tsv" else cells[found])
+        columns.append(found[0] if found else int(name or number + 1) - 1)
     return columns, has_names
-
-
-def _find_keys(line: str) -> list[str]:
-    """List the keys of an object, and with a dot those of objects in it."""
-    try:
-        value = read_json_text(line)
-        nested = value.get(NESTED)
-    except (ValueError, AttributeError):
-        return []
-    inner = nested if isinstance(nested, dict) else ()
-    return [*value, *(f"{NESTED}.{name}" for name in inner)]
 
 
 @contextmanager

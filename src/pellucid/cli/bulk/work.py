@@ -39,15 +39,12 @@ class Work:
         )  # fmt: skip
 
     def introduce(self) -> list[Any]:
-        """Return everything that the results depend on, warnings, and the model's languages."""
+        """Return everything that the results depend on, and warnings."""
         job = self._job
         identity = {**job.identify(), "--score": self._task["score"]}
         del identity["--threads"]  # The engine's results do not depend on them.
         useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
-        bundle = job.translator.bundle
-        codes = bundle.config.languages if bundle is not None else None
-        languages = ["", ""] if codes is None else [codes.source, codes.target]
-        return [list(identity.items()), [*job.useless_treatment(), *useless], languages]
+        return [list(identity.items()), [*job.useless_treatment(), *useless]]
 
     def answer(self, place: Sequence[Any], raw: bytes) -> list[Any]:
         """Answer a window: the text to write, and the lines of it that failed.

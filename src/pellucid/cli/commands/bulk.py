@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -23,6 +25,9 @@ from pellucid.cli.options import (
     with_options,
 )
 from pellucid.errors import InputError
+
+if TYPE_CHECKING:
+    from pellucid.bulk.driver import Crew
 
 _BY_LINE = ("prefix_file", "require_file")
 PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
@@ -108,15 +113,17 @@ def bulk(
         )
     if collect is not None and not is_special(collect):
         check_target(collect, may_overwrite=overwrite)
-    means, code = job.Means(workers, ray, any_machine), 0
+    make_crew, code = partial(_make_crew, workers, ray), 0
     if status is not None:
         job.show_status(status)
     elif join is not None:
-        code = job.join(join, means, model=model)
+        code = job.join(join, make_crew, model=model, any_machine=any_machine)
     elif model is not None and inputs and output is not None:
         paths, kind = job.find_inputs([*inputs, *(more or ())])
         task = _make_task(model, kind, score, json, to, ensemble or (), options)
-        code = job.begin(task, paths, output, means, piece_bytes=piece_bytes)
+        code = job.begin(
+            task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
+        )
     elif model is not None or inputs or output is None or collect is None:
         raise InputError(
             "Name a job: MODEL -i SHARD -o FOLDER begins one, --join FOLDER works on one, --status "
@@ -126,6 +133,18 @@ def bulk(
         place = join or status or output or ""
         job.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
     return code
+
+
+def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) -> Crew:
+    if ray is not None:
+        from pellucid.bulk.on_ray import RayCrew
+
+        return RayCrew(ray, "pellucid.cli.bulk.work:Work", task, size=workers)
+    from pellucid.bulk.local import LocalCrew
+    from pellucid.machine.hardware import share_threads, threads_in_use
+
+    size = workers or threads_in_use()
+    return LocalCrew("pellucid.cli.bulk.work:serve", task, size=size, threads=share_threads(size))
 
 
 def _make_task(
