@@ -23,7 +23,7 @@ _IN_FLIGHT = 2
 """Windows that a worker has: one to work on, and the next one."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_BETWEEN_WORDS = 30.0
+_SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
 _MOST_DEATHS = 50
 """Workers that may end in a row, for each worker, before the command gives up."""
 
@@ -126,7 +126,7 @@ class Driver:
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[Window]] = {} if first is None else {first: deque()}
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
-        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_BETWEEN_LOOKS
+        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_TO_WORDS
 
     def run(self) -> None:
         """Work until no piece of the job is left.
@@ -167,7 +167,7 @@ class Driver:
         return len(self._at_work) + self._num_starting
 
     def _begin_piece(self) -> bool:
-        """Take a piece and cut it into windows; False if none is free, or none is needed now."""
+        """Take a piece and cut it into windows; False if none is free."""
         if time.monotonic() < self._next_look:
             return False
         piece = self._board.take()
@@ -205,6 +205,7 @@ class Driver:
             self._board.finish(begun.piece, text, sorted(begun.failures))
             beat.partial -= begun.piece.lines
             del self._begun[window.piece.number]
+            self._next_look = 0.0  # Perhaps it was the last one.
 
     def _lose(self, worker: Worker, error: Exception) -> None:
         """Hand the windows of a worker that ended to others."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -52,25 +53,27 @@ def begin(
         InputError: the folder holds another job, or something else.
         PellucidError: a worker does not start, or the folder cannot be written.
     """
-    store, worker, crew = Store(place), None, make_crew(task)
-    with closing(crew):
+    store = Store(place)
+    with closing(make_crew(task)) as crew:
+        crew.start()
+        while not (replies := crew.receive(1.0)):
+            pass
+        worker, reply = replies[0]
+        if isinstance(reply, Exception):
+            raise reply
+        identity, warnings = reply
         try:
             manifest = read_manifest(store)
         except InputFileNotFoundError:
             if not is_remote(place) and Path(place).exists() and any(Path(place).iterdir()):
                 raise
-            crew.start()
-            while not (replies := crew.receive(1.0)):
-                pass
-            worker, reply = replies[0]
-            if isinstance(reply, Exception):
-                raise reply from None
-            for sentence in reply[1]:
+            for sentence in warnings:
                 warn(sentence)
             shards = [plan_shard(path, task, piece_bytes) for path in inputs]
-            manifest = Manifest(task, dict(reply[0]), shards)
-            if not write_manifest(store, manifest):
-                manifest, worker = read_manifest(store), None
+            manifest = Manifest(task, dict(identity), shards)
+            if not write_manifest(store, manifest):  # Another command was faster.
+                manifest = read_manifest(store)
+        _check(manifest, dict(identity), place=place, any_machine=any_machine)
         if [shard.path for shard in manifest.shards] != list(inputs):
             raise InputError(
                 f"A folder must hold one job, but that in {place} has other inputs. Choose another "
@@ -99,21 +102,8 @@ def _work(
 ) -> int:
     """Work on a job until it is finished; return the exit code."""
     board, read = Board(store, manifest), ShardReader(manifest).read
+    check = partial(_check, manifest, place=store.place, any_machine=any_machine)
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
-
-    def check(found: Mapping[str, Any]) -> None:
-        then, now = manifest.identity, found
-        differing = {name for name in {**then, **now} if then.get(name) != now.get(name)}
-        if not differing or (any_machine and differing <= MACHINE):
-            return
-        advice = "Give the command that began it, or choose another folder."
-        if differing <= MACHINE:
-            advice = "Add --any-machine to accept that some bytes may then differ."
-        raise InputError(
-            f"All workers of the job in {store.place} must compute alike, but "
-            f"{describe_difference(then, now)}. {advice}"
-        )
-
     try:
         Driver(board, crew, read=read, check=check, say=warn, first=first).run()
     except (KeyboardInterrupt, SystemExit):
@@ -126,6 +116,22 @@ def _work(
             f"{store.place}/{FAILED_LIST} lists all."
         )
     return 2 if num_failed else 0
+
+
+def _check(
+    manifest: Manifest, identity: Mapping[str, Any], *, place: str, any_machine: bool
+) -> None:
+    """Compare the identity of a worker with that of the job."""
+    then = manifest.identity
+    differing = {name for name in {**then, **identity} if then.get(name) != identity.get(name)}
+    if differing and not (any_machine and differing <= MACHINE):
+        advice = "Give the command that began it, or choose another folder."
+        if differing <= MACHINE:
+            advice = "Add --any-machine to accept that some bytes may then differ."
+        raise InputError(
+            f"All workers of the job in {place} must compute alike, but "
+            f"{describe_difference(then, identity)}. {advice}"
+        )
 
 
 def show_status(place: str) -> None:
@@ -189,7 +195,7 @@ def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:
     if len(kinds) != 1:
         raise InputError(
             f"The files of a job must be of one kind, but are {', '.join(sorted(kinds))}. Begin "
-            " a job for each kind."
+            "a job for each kind."
         )
     for path in found:
         open_file(path)[0].close()
