@@ -172,14 +172,15 @@ def children_of(pid: int) -> list[int]:
 
 def test_worker_that_translates_in_c_leaves_pytorch_unimported(run_python: Run) -> None:
     code = """
-import json, sys
+import sys
 from pellucid.cli.bulk.work import Work
+from pellucid.cli.options import CONSTRAINTS
 from pellucid.config import TreatmentConfig
-task = {"model": "demo", "ensemble": [], "kind": "lines", "score": False, "form": "plain"}
-constraints = dict.fromkeys(["prefix", "prefix_file", "forbid", "forbid_file", "require",
-                             "require_file", "glossary", "glossary_match"])
-task |= {"given": {}, "to": None, "constraints": constraints, "column": None, "into": None}
-task["treatment"] = TreatmentConfig().model_dump()
+task = dict(
+    files={"model": ["demo"], "forbid": [], "glossary": []}, kind="lines", score=False, given={},
+    form="plain", to=None, constraints=dict.fromkeys(CONSTRAINTS), column=None, into=None,
+    treatment=TreatmentConfig().model_dump(),
+)
 work = Work(task, 1)
 work.introduce()
 print(work.answer([0, "a file", 1, [], ""], b"I eat the bread.\\n"), "torch" in sys.modules)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
-from pellucid.bulk.board import Board
+from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
 from pellucid.bulk.manifest import Piece
 from pellucid.errors import InputError
 
@@ -172,7 +172,7 @@ class Driver:
             return False
         piece = self._board.take()
         if piece is None:
-            self._next_look = time.monotonic() + _SECONDS_BETWEEN_LOOKS
+            self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS  # Others work on the rest.
             return False
         raw = self._read(piece)
         self._begun[piece.number] = _Begun(piece, piece.lines)

@@ -6,7 +6,7 @@ import signal
 import tempfile
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -96,7 +96,6 @@ class RayCrew:
                 None if address == "local" else address,
                 log_to_driver=False,
                 logging_level="CRITICAL",
-                **({"include_dashboard": False} if address == "local" else {}),
             )
             signal.signal(signal.SIGTERM, handler)  # Ray has one of its own.
             self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
@@ -119,8 +118,11 @@ class RayCrew:
             )
         first = {worker.owed[0]: worker for worker in self._workers if worker.owed}
         replies: list[tuple[Worker, Any]] = []
+        if not first:
+            time.sleep(seconds)
+            return replies
         with self._speaking():
-            ready, _ = self._ray.wait(list(first), timeout=seconds) if first else ([], None)
+            ready, _ = self._ray.wait(list(first), timeout=seconds)
         for reference in ready:
             worker = first[reference]
             worker.owed.popleft()
@@ -154,27 +156,17 @@ class RayCrew:
             ) from error
 
 
-def _rename(task: Mapping[str, Any], new_name: Any) -> dict[str, Any]:
+def _rename(task: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, Any]:
     """Give the files that a task names other names."""
-    constraints = dict(task["constraints"])
-    for key in ("forbid_file", "glossary"):
-        if constraints[key]:
-            value = constraints[key]
-            constraints[key] = (
-                new_name(value) if isinstance(value, str) else [*map(new_name, value)]
-            )
-    model, *others = map(new_name, [task["model"], *task["ensemble"]])
-    return {**task, "model": model, "ensemble": others, "constraints": constraints}
+    return {**task, "files": {kind: [*map(name, old)] for kind, old in task["files"].items()}}
 
 
 def _pack(name: str, files: dict[str, bytes]) -> str:
     """Read a file, or those of a model, and return the number that names it."""
-    number = str(len(files))
-    path = Path(name)
+    path, number = Path(name), f"{len(files)}"
     if path.is_file():
         files[number] = read_bytes(path)
         return number
-    for part in resolve_model(name).iterdir():
-        if part.is_file():
-            files[f"{number}/{part.name}"] = read_bytes(part)
+    parts = [part for part in resolve_model(name).iterdir() if part.is_file()]
+    files |= {f"{number}/{part.name}": read_bytes(part) for part in parts}
     return number

@@ -179,7 +179,7 @@ def _find_columns(
 @contextmanager
 def _reading(path: str) -> Iterator[None]:
     try:
-        with reaching(path):
+        with reaching(path, is_read=True):
             yield
     except EOFError as error:
         raise DataError(

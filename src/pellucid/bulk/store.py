@@ -13,7 +13,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from pellucid.errors import InputError, InputFileNotFoundError, PellucidError, not_writable
+from pellucid.errors import (
+    InputError,
+    InputFileNotFoundError,
+    PellucidError,
+    not_readable,
+    not_writable,
+)
 from pellucid.files import create_file
 
 
@@ -37,7 +43,7 @@ class Store:
         Raises:
             InputFileNotFoundError: it does not exist.
         """
-        with reaching(self.place):
+        with reaching(self.place, is_read=True):
             return bytes(self._files.cat_file(f"{self._root}/{name}"))
 
     def write(self, name: str, data: bytes) -> None:
@@ -115,13 +121,17 @@ def find_files(place: str) -> tuple[Any, str]:
 
 
 @contextmanager
-def reaching(place: str) -> Iterator[None]:
+def reaching(place: str, *, is_read: bool = False) -> Iterator[None]:
     """Turn the errors of a disk or an object store into sentences; each library raises its own.
+
+    Args:
+        place: the folder or the file, for the message.
+        is_read: True if a file is read, not written.
 
     Raises:
         InputFileNotFoundError: a file does not exist.
+        DataError: a file cannot be read.
         OutputError: the disk is full.
-        DataError: a packed file is damaged.
         PellucidError: a store cannot be reached, or refuses.
     """
     try:
@@ -132,7 +142,7 @@ def reaching(place: str) -> Iterator[None]:
         raise InputFileNotFoundError(f"{place} must exist, but does not ({error}).") from error
     except Exception as error:
         if isinstance(error, OSError) and not is_remote(place):
-            raise not_writable(error, place) from error
+            raise (not_readable if is_read else not_writable)(error, place) from error
         raise PellucidError(
             f"{place} cannot be read or written: {error or type(error).__name__}. Check the "
             "address, the network and the credentials, and give the command again."
@@ -147,5 +157,5 @@ def open_file(path: str) -> tuple[BinaryIO, int]:
         PellucidError: it cannot be read.
     """
     files, name = find_files(path)
-    with reaching(path):
+    with reaching(path, is_read=True):
         return files.open(name, "rb"), int(files.size(name))

@@ -93,7 +93,10 @@ def join(place: str, make_crew: MakeCrew, *, model: str | None, any_machine: boo
     """
     store = Store(place)
     manifest = read_manifest(store)
-    with closing(make_crew({**manifest.task, **({"model": model} if model else {})})) as crew:
+    files = dict(manifest.task["files"])
+    if model is not None:
+        files["model"] = [model, *files["model"][1:]]
+    with closing(make_crew({**manifest.task, "files": files})) as crew:
         return _work(store, manifest, crew, any_machine)
 
 

@@ -30,12 +30,14 @@ class Work:
     def __init__(self, task: Mapping[str, Any], threads: int) -> None:
         use_threads(threads)
         search_garbage_rarely()
-        self._task = task
-        translator = load(task["model"], ensemble=task["ensemble"])
-        constraints = ConstraintOptions.read(task["constraints"], "a shard")
+        self._task, files = task, task["files"]
+        model, *others = files["model"]
+        translator = load(model, ensemble=others)
+        named = {"glossary": files["glossary"], "forbid_file": next(iter(files["forbid"]), None)}
+        constraints = ConstraintOptions.read({**task["constraints"], **named}, "a shard")
         self._job = Job(
             translator, task["given"], constraints.for_model(translator), form=task["form"],
-            treatment=task["treatment"], ensemble=task["ensemble"], workers=1, to=task["to"],
+            treatment=task["treatment"], ensemble=tuple(others), workers=1, to=task["to"],
         )  # fmt: skip
 
     def introduce(self) -> list[Any]:

@@ -39,30 +39,18 @@ PIECE_BYTES = 16_000_000
 @described(
     inputs=(
         "SHARD",
-        "Files of lines, .tsv, .jsonl or .parquet, plain or packed, or addresses such as "
-        "s3://bucket/part-*.gz; may be repeated.",
+        "Lines, .tsv, .jsonl or .parquet, plain or packed, or an address such as s3://b/part-*.gz; "
+        "may be repeated.",
         {"name": "-i --input"},
     ),
     output=("FOLDER", "The folder of the job, which may be an address.", {"name": "-o --output"}),
-    workers=(
-        "N",
-        "Workers of this command. [default: one a thread; with --ray, one a processor of the "
-        "cluster]",
-        {"min": 1},
-    ),
+    workers=("N", "Workers of this command. [default: one a thread or processor]", {"min": 1}),
     ray=("ADDRESS", "Let actors of this Ray cluster work: an address, auto, or local."),
     score=("", "Compute log-probabilities of the pairs in the shards instead."),
     join=("FOLDER", "Work on the job of this folder, begun by another command."),
     status=("FOLDER", "Show the state of the job of this folder."),
-    collect=(
-        "FILE",
-        "Write the results of the finished job of -o FOLDER: pairs for a name that ends in .tsv or "
-        ".jsonl, otherwise lines.",
-    ),
-    back_translation=(
-        "TAG",
-        "With --collect: swap the sides of pairs, and begin each translation with TAG.",
-    ),
+    collect=("FILE", "Write the results of a finished job: pairs into .tsv or .jsonl, else lines."),
+    back_translation=("TAG", "With --collect: swap pairs, and begin translations with TAG."),
     any_machine=("", "Accept workers whose processors compute with other instructions."),
     piece_bytes=("N", "Bytes of a piece, the unit of the job.", {"min": 1}),
 )
@@ -153,7 +141,6 @@ def _make_task(
 ) -> dict[str, Any]:  # fmt: skip
     """Gather what workers are told; names of files become absolute."""
     given = given_of(DECODING, options)
-    constraints = {name: options[name] for name in PHRASES} | dict.fromkeys(_BY_LINE)
     if score and (kind == "lines" or json or given or given_of(PHRASES, options)):
         raise InputError(
             "--score needs pairs (.tsv, .jsonl or .parquet) and cannot be combined with --json or "
@@ -161,18 +148,20 @@ def _make_task(
         )
     if kind == "lines" and given_of(KEYS, options):
         warn("--column and --into have no effect on lines of text.")
-    if constraints["forbid_file"] is not None:
-        constraints["forbid_file"] = _absolute(constraints["forbid_file"])
-    constraints["glossary"] = list(map(_absolute, constraints["glossary"] or ()))
+    forbidden = [options["forbid_file"]] if options["forbid_file"] else []
+    files = {
+        "model": [model, *ensemble],
+        "forbid": forbidden,
+        "glossary": options["glossary"] or [],
+    }
     return {
-        "model": _absolute(model),
-        "ensemble": list(map(_absolute, ensemble)),
+        "files": {kind: [*map(_absolute, names)] for kind, names in files.items()},
         "kind": kind,
         "score": score,
         "form": "json" if json else "n-best" if "n_best" in given else "plain",
         "to": to,
         "given": given,
-        "constraints": constraints,
+        "constraints": {name: options.get(name) for name in CONSTRAINTS},
         "treatment": {name: options[name] for name in TREATMENT},
         **{name: options[name] for name in KEYS},
     }
