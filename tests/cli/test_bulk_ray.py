@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -117,3 +118,30 @@ def test_a_cluster_that_is_not_there_is_a_sentence(
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert f"The Ray cluster at {address} cannot be used" in done.stderr
     assert "bug" not in done.stderr
+
+
+@pytest.mark.timeout(240)
+def test_a_cluster_that_is_silent_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pellucid.bulk import on_ray
+    from pellucid.errors import PellucidError
+
+    monkeypatch.setattr(on_ray, "SECONDS_TO_JOIN", 0.5)
+    monkeypatch.setattr("ray.init", lambda *_, **__: time.sleep(2))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(PellucidError, match="TimeoutError"):
+            on_ray.RayCrew(address, "a:b", {"files": {}}, size=1)
+
+
+def test_a_cluster_of_another_version_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    from pellucid.bulk import on_ray
+    from pellucid.errors import PellucidError
+
+    def refuse(*_: object, **__: object) -> None:
+        raise RuntimeError("Version mismatch: The cluster was started with:\n    Ray: 1.0\n")
+
+    monkeypatch.setattr("ray.init", refuse)
+    with pytest.raises(
+        PellucidError, match=r"cannot be used: Version mismatch: .* Ray: 1\.0\. Check"
+    ):
+        on_ray.RayCrew("auto", "a:b", {"files": {}}, size=1)

@@ -315,6 +315,6 @@ def test_parquet_shards_are_read_by_column(tmp_path: Path) -> None:
         "into": "translation.fr",
     }
     manifest = Manifest(task, {}, [plan_shard(str(path), task, 50)])
-    assert len(manifest.pieces) > 5
+    assert len(manifest.pieces) == 5
     raw = b"".join(map(ShardReader(manifest).read, manifest.pieces)).decode()
     assert raw == "".join(f"line {number}\t\n" for number in range(30))

@@ -27,7 +27,7 @@ _SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
 _MOST_DEATHS = 50
 """Workers that may end in a row, for each worker, before the command gives up."""
 
-_MOST_BAD_STARTS = 3
+MOST_BAD_STARTS = 3
 """Workers that may end in a row before they are ready."""
 
 
@@ -215,7 +215,7 @@ class Driver:
             self._num_starting -= 1
             self._num_bad_starts += 1
         is_hopeless = self._num_deaths > _MOST_DEATHS * self._crew.size
-        if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == _MOST_BAD_STARTS:
+        if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == MOST_BAD_STARTS:
             raise error
         self._board.beat.retries += 1
         if windows:  # It was working on the first.

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-import signal
+import logging
+import socket
 import tempfile
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
@@ -17,6 +19,7 @@ from pellucid.bundle import resolve_model
 from pellucid.errors import InputError, PellucidError
 from pellucid.files import read_bytes
 
+SECONDS_TO_JOIN = 90.0
 SECONDS_TO_START = 180.0
 """Time in which a cluster must start its first worker."""
 
@@ -90,14 +93,15 @@ class RayCrew:
         self._address, self._begun = address, time.monotonic()
         self._workers: list[RayWorker] = []
         self._is_up = False
-        handler = signal.getsignal(signal.SIGTERM)
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
+        host, _, port = address.rpartition("/")[2].rpartition(":")
         with self._speaking():
-            self._ray.init(
-                None if address == "local" else address,
-                log_to_driver=False,
-                logging_level="CRITICAL",
-            )
-            signal.signal(signal.SIGTERM, handler)  # Ray has one of its own.
+            if port.isdecimal():  # Ray would wait for minutes.
+                socket.create_connection((host, int(port)), SECONDS_TO_JOIN).close()
+            # In a thread it leaves SIGTERM to us, and need not be waited for.
+            ThreadPoolExecutor(1).submit(
+                self._ray.init, address, log_to_driver=False, logging_level="CRITICAL"
+            ).result(SECONDS_TO_JOIN)
             self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
             files: dict[str, bytes] = {}
             packed = _rename(task, lambda name: _pack(name, files))

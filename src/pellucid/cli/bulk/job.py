@@ -11,7 +11,7 @@ from typing import Any
 
 from pellucid.bulk.board import FAILED_LIST, Board
 from pellucid.bulk.collect import check_finished, collect_lines, collect_pairs
-from pellucid.bulk.driver import Crew, Driver, Worker
+from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
 from pellucid.bulk.shards import ShardReader, plan_shard
 from pellucid.bulk.store import Store, find_files, is_remote, open_file, reaching
@@ -55,13 +55,7 @@ def begin(
     """
     store = Store(place)
     with closing(make_crew(task)) as crew:
-        crew.start()
-        while not (replies := crew.receive(1.0)):
-            pass
-        worker, reply = replies[0]
-        if isinstance(reply, Exception):
-            raise reply
-        identity, warnings = reply
+        worker, (identity, warnings) = _hire(crew)
         try:
             manifest = read_manifest(store)
         except InputFileNotFoundError:
@@ -80,6 +74,20 @@ def begin(
                 "folder."
             )
         return _work(store, manifest, crew, any_machine, first=worker)
+
+
+def _hire(crew: Crew) -> tuple[Worker, Any]:
+    """Start a worker, and wait for its introduction."""
+    for _ in range(MOST_BAD_STARTS):
+        crew.start()
+        while not (replies := crew.receive(1.0)):
+            pass
+        worker, reply = replies[0]
+        if not isinstance(reply, Exception):
+            return worker, reply
+        if isinstance(reply, InputError):
+            break
+    raise reply
 
 
 def join(place: str, make_crew: MakeCrew, *, model: str | None, any_machine: bool) -> int:
