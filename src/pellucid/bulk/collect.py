@@ -11,11 +11,12 @@ from pellucid.errors import DataError, InputError
 from pellucid.text.reading.rows import Fault
 
 
-def check_finished(board: Board) -> None:
-    """Check that all pieces of a job are there.
+def collect_lines(board: Board) -> Iterator[str]:
+    """Yield the results of all pieces, by their numbers.
 
     Raises:
-        InputError: some are missing.
+        InputError: some pieces are missing.
+        DataError: a piece has fewer or more results than lines.
     """
     done = board.store.names(PIECES)
     missing = [piece.name for piece in board.manifest.pieces if piece.name not in done]
@@ -25,14 +26,6 @@ def check_finished(board: Board) -> None:
             f"{len(board.manifest.pieces):,} are not ({missing[0]} and later). Finish them with "
             f"pellucid bulk --join {board.store.place}."
         )
-
-
-def collect_lines(board: Board) -> Iterator[str]:
-    """Yield the results of all pieces, by their numbers.
-
-    Raises:
-        DataError: a piece has fewer or more results than lines.
-    """
     for piece in board.manifest.pieces:
         body = board.store.read(f"{PIECES}/{piece.name}").decode()
         rows = body.split("\n")

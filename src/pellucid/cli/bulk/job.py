@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bulk.board import FAILED_LIST, Board
-from pellucid.bulk.collect import check_finished, collect_lines, collect_pairs
+from pellucid.bulk.collect import collect_lines, collect_pairs
 from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
 from pellucid.bulk.shards import ShardReader, plan_shard
@@ -165,7 +165,6 @@ def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> N
     """
     store = Store(place)
     board = Board(store, read_manifest(store))
-    check_finished(board)
     is_table = name_unpacked(path).endswith(".tsv")
     has_pairs = board.manifest.task["form"] == "plain" and (is_table or is_json_lines(path))
     if tag is not None and (board.manifest.task["score"] or not has_pairs):
