@@ -8,7 +8,8 @@ import json
 import lzma
 import threading
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -82,9 +83,14 @@ def make_job(folder: Path, text: str, *, place: str = "", piece_bytes: int = 40)
     return Board(store, manifest)
 
 
-def drive(board: Board, crew: TameCrew) -> None:
-    read = ShardReader(board.manifest).read
-    Driver(board, crew, read=read, check=lambda _: None, say=lambda _: None).run()
+def drive(board: Board, crew: TameCrew, check: Callable[[Any], None] = lambda _: None) -> None:
+    with closing(ShardReader(board.manifest)) as reader:
+        Driver(board, crew, read=reader.read, check=check, say=print).run()
+
+
+def read_pieces(manifest: Manifest, pieces: Iterable[Piece]) -> list[bytes]:
+    with closing(ShardReader(manifest)) as reader:
+        return [reader.read(piece) for piece in pieces]
 
 
 TEXT = "".join(f"line {number}\n" for number in range(60))
@@ -106,7 +112,7 @@ def test_windows_cut_a_piece_at_line_ends(monkeypatch: pytest.MonkeyPatch, tmp_p
     monkeypatch.setattr("pellucid.bulk.driver.WINDOW_BYTES", 20)
     board = make_job(tmp_path, "a\nb\nc\nd\n" + "e" * 50 + "\nf", piece_bytes=1000)
     (piece,) = board.manifest.pieces
-    windows = cut_windows(piece, ShardReader(board.manifest).read(piece))
+    windows = cut_windows(piece, *read_pieces(board.manifest, [piece]))
     assert [(w.row, w.lines, len(w.raw)) for w in windows] == [(0, 3, 6), (3, 2, 53), (5, 1, 1)]
 
 
@@ -169,9 +175,7 @@ def test_a_worker_of_another_kind_is_refused_and_claims_are_given_up(tmp_path: P
         raise InputError("It differs.")
 
     with pytest.raises(InputError, match="It differs"):
-        Driver(
-            board, TameCrew(1), read=ShardReader(board.manifest).read, check=check, say=print
-        ).run()
+        drive(board, TameCrew(1), check)
     assert not board.store.names("claims")
     assert not board.store.names("workers")
 
@@ -216,17 +220,18 @@ def test_double_claims_write_equal_pieces(tmp_path: Path, kind: str) -> None:
     barrier = threading.Barrier(2)
 
     def work(number: int) -> None:
-        read, waits = ShardReader(first.manifest).read, [None]
+        reader, waits = ShardReader(first.manifest), [None]
 
         def read_together(piece: Piece) -> bytes:
             while waits:  # Both have claimed the first piece.
                 waits.pop()
                 barrier.wait(20)
-            return read(piece)
+            return reader.read(piece)
 
-        Driver(
-            boards[number], crews[number], read=read_together, check=lambda _: None, say=print
-        ).run()
+        with closing(reader):
+            Driver(
+                boards[number], crews[number], read=read_together, check=lambda _: None, say=print
+            ).run()
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
     for thread in threads:
@@ -267,9 +272,8 @@ def test_pieces_of_a_packed_shard_are_read_in_any_order(tmp_path: Path, packer: 
     shard = plan_shard(str(path), TASK, 1000)
     manifest = Manifest(TASK, {}, [shard, shard])
     assert sum(piece.lines for piece in manifest.pieces) == 2 * 60 * 40
-    reader = ShardReader(manifest)
-    assert b"".join(map(reader.read, manifest.pieces)) == text * 2
-    backward = [reader.read(piece) for piece in reversed(manifest.pieces)]
+    assert b"".join(read_pieces(manifest, manifest.pieces)) == text * 2
+    backward = read_pieces(manifest, reversed(manifest.pieces))
     assert b"".join(reversed(backward)) == text * 2
 
 
@@ -281,7 +285,8 @@ def test_a_table_may_begin_with_names_and_columns_may_be_numbers(tmp_path: Path)
         shard = plan_shard(str(path), task, 1000)
         (piece,) = Manifest(task, {}, [shard]).pieces
         assert (list(shard.columns), piece.lines, piece.row) == (columns, lines, 4 - lines)
-        last = ShardReader(Manifest(task, {}, [shard])).read(piece).decode().split("\n")[-2]
+        (raw,) = read_pieces(Manifest(task, {}, [shard]), [piece])
+        last = raw.decode().split("\n")[-2]
         assert read_row("tsv", last, columns, "") == [last.split("\t")[columns[0]]]
 
 
@@ -316,5 +321,5 @@ def test_parquet_shards_are_read_by_column(tmp_path: Path) -> None:
     }
     manifest = Manifest(task, {}, [plan_shard(str(path), task, 50)])
     assert len(manifest.pieces) == 5
-    raw = b"".join(map(ShardReader(manifest).read, manifest.pieces)).decode()
+    raw = b"".join(read_pieces(manifest, manifest.pieces)).decode()
     assert raw == "".join(f"line {number}\t\n" for number in range(30))

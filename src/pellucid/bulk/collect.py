@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import closing
 
 from pellucid.bulk.board import PIECES, Board
 from pellucid.bulk.shards import ShardReader, read_row
@@ -52,21 +53,28 @@ def collect_pairs(board: Board, *, is_table: bool, tag: str | None) -> Iterator[
     Raises:
         DataError: a shard has changed, or a piece has fewer or more results than lines.
     """
-    reader, task = ShardReader(board.manifest), board.manifest.task
+    task = board.manifest.task
     failed = {(piece.number, row) for piece, row, _ in board.failures()}
-    for piece, body in zip(board.manifest.pieces, collect_lines(board), strict=True):
-        lines = reader.read(piece).decode("utf-8", "replace").removesuffix("\n").split("\n")
-        if piece.row == 1:
-            lines[0] = lines[0].removeprefix("\ufeff")
-        for row, (line, result) in enumerate(zip(lines, body.split("\n"), strict=False)):
-            texts = read_row(task["kind"], line.removesuffix("\r"), piece.shard.columns, "")
-            if (piece.number, row) in failed or isinstance(texts, Fault) or not texts[0].strip():
-                continue
-            texts = [*texts, result]
-            if tag is not None:
-                texts = [f"{tag} {result}".strip(), texts[0]]
-            if is_table:
-                yield "\t".join(" ".join(text.split("\t")) for text in texts) + "\n"
-            else:
-                names = ("source", "target", "log_probability")
-                yield json.dumps(dict(zip(names, texts, strict=False)), ensure_ascii=False) + "\n"
+    with closing(ShardReader(board.manifest)) as reader:
+        for piece, body in zip(board.manifest.pieces, collect_lines(board), strict=True):
+            lines = reader.read(piece).decode("utf-8", "replace").removesuffix("\n").split("\n")
+            if piece.row == 1:
+                lines[0] = lines[0].removeprefix("\ufeff")
+            for row, (line, result) in enumerate(zip(lines, body.split("\n"), strict=False)):
+                texts = read_row(task["kind"], line.removesuffix("\r"), piece.shard.columns, "")
+                if (
+                    (piece.number, row) in failed
+                    or isinstance(texts, Fault)
+                    or not texts[0].strip()
+                ):
+                    continue
+                texts = [*texts, result]
+                if tag is not None:
+                    texts = [f"{tag} {result}".strip(), texts[0]]
+                if is_table:
+                    yield "\t".join(" ".join(text.split("\t")) for text in texts) + "\n"
+                else:
+                    names = ("source", "target", "log_probability")
+                    yield (
+                        json.dumps(dict(zip(names, texts, strict=False)), ensure_ascii=False) + "\n"
+                    )

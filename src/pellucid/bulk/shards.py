@@ -115,6 +115,10 @@ class ShardReader:
             self._refuse(shard, f"differs from line {piece.row} on")
         return data
 
+    def close(self) -> None:
+        """Close the shard that was read last."""
+        self._stream.close()
+
     def _refuse(self, shard: Shard, how: str) -> None:
         self._shard = None
         raise DataError(

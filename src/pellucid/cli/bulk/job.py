@@ -112,11 +112,12 @@ def _work(
     store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
 ) -> int:
     """Work on a job until it is finished; return the exit code."""
-    board, read = Board(store, manifest), ShardReader(manifest).read
+    board, reader = Board(store, manifest), ShardReader(manifest)
     check = partial(_check, manifest, place=store.place, any_machine=any_machine)
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
-        Driver(board, crew, read=read, check=check, say=warn, first=first).run()
+        with closing(reader):
+            Driver(board, crew, read=reader.read, check=check, say=warn, first=first).run()
     except (KeyboardInterrupt, SystemExit):
         warn(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
         raise
