@@ -75,6 +75,8 @@ def test_shards_of_every_form_are_collected_in_order_as_one_translation(
     packed = last.encode()
     Path("part.gz").write_bytes(gzip.compress(packed[:700]) + gzip.compress(packed[700:]))
     Path("empty.gz").write_bytes(gzip.compress(b""))
+    Path("job").mkdir()
+    Path("job/.manifest.json.0").touch()  # of a command that begins the same job just now
     shards = ["part.10", "part.9", "empty", "part.gz", "empty.gz"]
     done = run_bulk(
         *("bulk", str(bundle_folder), "-i", *shards, "-o", "job", "--piece-bytes", "300"),

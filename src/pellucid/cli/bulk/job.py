@@ -59,7 +59,8 @@ def begin(
         try:
             manifest = read_manifest(store)
         except InputFileNotFoundError:
-            if not is_remote(place) and Path(place).exists() and any(Path(place).iterdir()):
+            # A hidden file is the manifest that another command is about to place.
+            if not is_remote(place) and list(Path(place).glob("[!.]*")):
                 raise
             for sentence in warnings:
                 warn(sentence)
