@@ -392,6 +392,10 @@ def test_scores_are_those_of_the_command_score(
     rows = [row.split("\t") for row in (tmp_path / "out.tsv").read_text().splitlines()]
     assert [(row[0], row[1]) for row in rows] == PAIRS
     assert [row[2] for row in rows] == expected.split()
+    collect = ("--collect", str(tmp_path / "out.jsonl"))
+    assert run_bulk("bulk", "-o", str(tmp_path / "job"), *collect).returncode == 0
+    objects = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
+    assert [one["log_probability"] for one in objects] == list(map(float, expected.split()))
 
 
 def test_status_names_who_works_where(run_bulk: Run, job: tuple[str, ...], tmp_path: Path) -> None:

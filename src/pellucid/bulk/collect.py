@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from contextlib import closing
+from typing import Any
 
 from pellucid.bulk.board import PIECES, Board
 from pellucid.bulk.shards import ShardReader, read_row
 from pellucid.errors import DataError, InputError
 from pellucid.text.reading.rows import Fault
+
+_NAMES = ("source", "target", "log_probability")
 
 
 def collect_lines(board: Board) -> Iterator[str]:
@@ -74,7 +77,8 @@ def collect_pairs(board: Board, *, is_table: bool, tag: str | None) -> Iterator[
                 if is_table:
                     yield "\t".join(" ".join(text.split("\t")) for text in texts) + "\n"
                 else:
-                    names = ("source", "target", "log_probability")
-                    yield (
-                        json.dumps(dict(zip(names, texts, strict=False)), ensure_ascii=False) + "\n"
+                    record: dict[str, Any] = dict(zip(_NAMES, texts, strict=False))
+                if task["score"]:
+                    record["log_probability"] = float(result)
+                yield json.dumps(record, ensure_ascii=False) + "\n"
                     )

@@ -65,8 +65,9 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
             columns, has_names = _find_columns(wanted, line.split("\t"), path)
             if has_names:
                 rest, start = b"", len(rest)
-        elif isinstance(row := read_row(kind, line, columns, f"{path}:1"), Fault) and columns:
-            raise DataError(f"{row.sentence} --column names another key.")
+        row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
+        if isinstance(row, Fault) and row.kind.startswith("no "):
+            raise DataError(f"{row.sentence} Or name another key with --column.")
         while data := rest + stream.read(max(0, piece_bytes - len(rest))):
             data += b"" if data.endswith(b"\n") else stream.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
