@@ -367,7 +367,7 @@ def test_pairs_are_translated_collected_and_read_by_training(
         ("out.tsv", [(s, t) for (s, _), t in zip(PAIRS, expected, strict=True)]),
         (
             "back.jsonl",
-            [(f"<BT> {t}".strip(), s) for (s, _), t in zip(PAIRS, expected, strict=True)],
+            [(f"<BT> {t}", s) for (s, _), t in zip(PAIRS, expected, strict=True)],
         ),
     ):
         data = DataConfig(train=(name,), validation=(name,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from typing import Any
 
@@ -11,8 +11,6 @@ from pellucid.bulk.board import PIECES, Board
 from pellucid.bulk.shards import ShardReader, read_row
 from pellucid.errors import DataError, InputError
 from pellucid.text.reading.rows import Fault
-
-_NAMES = ("source", "target", "log_probability")
 
 
 def collect_lines(board: Board) -> Iterator[str]:
@@ -65,20 +63,18 @@ def collect_pairs(board: Board, *, is_table: bool, tag: str | None) -> Iterator[
                 lines[0] = lines[0].removeprefix("\ufeff")
             for row, (line, result) in enumerate(zip(lines, body.split("\n"), strict=False)):
                 texts = read_row(task["kind"], line.removesuffix("\r"), piece.shard.columns, "")
-                if (
-                    (piece.number, row) in failed
-                    or isinstance(texts, Fault)
-                    or not texts[0].strip()
-                ):
+                if isinstance(texts, Fault) or (piece.number, row) in failed:
                     continue
-                texts = [*texts, result]
-                if tag is not None:
-                    texts = [f"{tag} {result}".strip(), texts[0]]
-                if is_table:
-                    yield "\t".join(" ".join(text.split("\t")) for text in texts) + "\n"
-                else:
-                    record: dict[str, Any] = dict(zip(_NAMES, texts, strict=False))
-                if task["score"]:
-                    record["log_probability"] = float(result)
-                yield json.dumps(record, ensure_ascii=False) + "\n"
-                    )
+                if texts[0].strip() and result.strip():
+                    sides = [*texts, result] if tag is None else [f"{tag} {result}", texts[0]]
+                    yield _write_pair(sides, is_table=is_table)
+
+
+def _write_pair(sides: Sequence[str], *, is_table: bool) -> str:
+    """Write both sides, with a score if there are three."""
+    if is_table:
+        return "\t".join(" ".join(text.split("\t")) for text in sides) + "\n"
+    record: dict[str, Any] = dict(zip(("source", "target"), sides, strict=False))
+    if len(sides) == 3:
+        record["log_probability"] = float(sides[2])
+    return json.dumps(record, ensure_ascii=False) + "\n"
