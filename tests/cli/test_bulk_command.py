@@ -363,13 +363,9 @@ def test_pairs_are_translated_collected_and_read_by_training(
     assert done.returncode == 0, done.stderr
     back = ("--collect", str(tmp_path / "back.jsonl"), "--back-translation", "<BT>")
     assert run_bulk("bulk", "-o", str(tmp_path / "job"), *back).returncode == 0
-    for name, pairs in (
-        ("out.tsv", [(s, t) for (s, _), t in zip(PAIRS, expected, strict=True)]),
-        (
-            "back.jsonl",
-            [(f"<BT> {t}", s) for (s, _), t in zip(PAIRS, expected, strict=True)],
-        ),
-    ):
+    kept = [(s, t) for (s, _), t in zip(PAIRS, expected, strict=True) if t.strip()]
+    assert kept  # An untrained model may translate into nothing.
+    for name, pairs in (("out.tsv", kept), ("back.jsonl", [(f"<BT> {t}", s) for s, t in kept])):
         data = DataConfig(train=(name,), validation=(name,))
         assert [(p.source, p.target) for p in read_pairs(data, "train", tmp_path)] == pairs
 
