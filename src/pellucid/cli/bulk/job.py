@@ -125,7 +125,7 @@ def _work(
     num_failed, shown = board.list_failures()
     if num_failed:
         warn(
-            f"{count_of(num_failed, 'line')} could not be used and left empty: {'; '.join(shown)}. "
+            f"{count_of(num_failed, 'line')} could not be used and left empty: {'; '.join(shown).rstrip('.')}. "
             f"{store.place}/{FAILED_LIST} lists all."
         )
     return 2 if num_failed else 0
