@@ -42,7 +42,6 @@ from pellucid.native.loading import describe_processor
 
 RESULTS = Path(__file__).parent / "results"
 PARTS = ("calm", "local", "ray", "s3")
-PIECE_BYTES = 400_000
 COMMAND = (sys.executable, "-m", "pellucid")
 QUIET = {"OMP_NUM_THREADS": "1", "RAY_USAGE_STATS_ENABLED": "0"}
 
@@ -210,7 +209,8 @@ def run_part(
     """Run one kind of job."""
     source, job = folder / "in.txt", folder / part
     shutil.rmtree(job, ignore_errors=True)
-    options = ["--piece-bytes", str(PIECE_BYTES)]
+    # As many pieces as kills, so that these hit all of the job.
+    options = ["--piece-bytes", str(source.stat().st_size // max(20, arguments.kills))]
     common = ["bulk", "demo", "-i", str(source), "-o", str(job), *options]
     kills = {"kills": arguments.kills, "commands": arguments.commands}
     if part == "calm":
@@ -261,8 +261,7 @@ def main() -> None:
         path = RESULTS / f"{datetime.date.today()}-bulk.json"
         found = json.loads(path.read_text()) if path.exists() else {}
         found |= {
-            "lines": arguments.lines, "poisoned": arguments.poisoned, "piece_bytes": PIECE_BYTES,
-            "model": "demo", "version": __version__, "processor": describe_processor(),
+            "lines": arguments.lines, "poisoned": arguments.poisoned, "model": "demo", "version": __version__, "processor": describe_processor(),
             "translate_processor_seconds": float((folder / "seconds").read_text()),
         }  # fmt: skip
         for part in arguments.part or PARTS:

@@ -65,7 +65,7 @@ def test_shards_of_every_form_are_collected_in_order_as_one_translation(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     lines = make_lines(150)
-    long = " ".join(lines[:20])  # longer than a piece
+    long = "The pizza came out of the oven . " * 12  # longer than a piece
     first = "".join(f"{line}\r\n" for line in lines[:60])
     middle = "\n".join([*lines[60:80], "", f"  {lines[80]} ", long, *lines[81:100]])
     last = "\n".join(lines[100:])
@@ -100,6 +100,11 @@ def test_shards_of_every_form_are_collected_in_order_as_one_translation(
     assert status.stdout == f"{pieces} of {pieces} pieces, 152 of 152 lines\n"
 
 
+def without_notes(text: str) -> str:
+    objects = map(json.loads, text.splitlines())
+    return "\n".join(json.dumps({**one, "notes": None}) for one in objects)
+
+
 @pytest.mark.parametrize("option", [(), ("--n-best", "2"), ("--json",)])
 def test_lines_that_fail_are_empty_and_listed_and_the_code_is_2(
     run_bulk: Run, bundle_folder: Path, tmp_path: Path, option: tuple[str, ...]
@@ -116,7 +121,10 @@ def test_lines_that_fail_are_empty_and_listed_and_the_code_is_2(
     assert done.returncode == 2
     assert "2 lines could not be used and left empty: " in done.stderr
     expected = translate(run_bulk, bundle_folder, text, *search)
-    assert (tmp_path / "out").read_text() == expected
+    found = (tmp_path / "out").read_text()
+    if option == ("--json",):  # Notes look at the least certain of the lines of a window.
+        found, expected = map(without_notes, (found, expected))
+    assert found == expected
     listed = (tmp_path / "job" / "failed.tsv").read_text().splitlines()
     assert [row.split("\t")[0] for row in listed] == [
         f"{tmp_path}/in.txt:8",
@@ -129,25 +137,28 @@ def test_lines_that_fail_are_empty_and_listed_and_the_code_is_2(
 def test_killed_workers_and_commands_lose_and_double_nothing(
     start: Start, run_here: Run, tmp_path: Path
 ) -> None:
-    lines = make_lines(9000)
+    lines = make_lines(4000)
     text = "".join(f"{line}\n" for line in lines)
     (tmp_path / "in.txt").write_text(text)
     command = [
         *(sys.executable, "-m", "pellucid", "bulk", "demo", "-i", str(tmp_path / "in.txt")),
-        *("-o", str(tmp_path / "job"), "--piece-bytes", "9000", "--workers", "2"),
+        *("-o", str(tmp_path / "job"), "--piece-bytes", "6000", "--workers", "2"),
     ]
     chance, kills = random.Random(3), {"worker": 0, "command": 0}
+    pieces, seen = tmp_path / "job" / "pieces", 0
     while True:
         process = start(command, stderr=subprocess.PIPE)
-        deadline = time.monotonic() + 60
-        while process.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.15 + 0.2 * chance.random())
-            is_begun = (tmp_path / "job" / "manifest.json").exists()
-            children = children_of(process.pid) if is_begun else []
-            if kills["worker"] < 4 and children:
+        while process.poll() is None:
+            time.sleep(0.02)
+            done = len(names(pieces)) if pieces.exists() else 0
+            children = children_of(process.pid)
+            if done < seen + 2 or not children:
+                continue
+            seen = done
+            if kills["worker"] < 4 and kills["worker"] <= 2 * kills["command"]:
                 os.kill(chance.choice(children), signal.SIGKILL)
                 kills["worker"] += 1
-            elif kills["command"] < 2 and children:
+            elif kills["command"] < 2:
                 number = (signal.SIGKILL, signal.SIGTERM)[kills["command"]]
                 process.send_signal(number)
                 kills["command"] += 1

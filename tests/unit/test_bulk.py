@@ -18,7 +18,7 @@ import pytest
 from pellucid.bulk import board as board_module
 from pellucid.bulk.board import Beat, Board
 from pellucid.bulk.collect import collect_lines
-from pellucid.bulk.driver import Driver, Window, cut_windows
+from pellucid.bulk.driver import MOST_BAD_STARTS, Driver, Window, cut_windows
 from pellucid.bulk.manifest import Manifest, Piece, read_manifest, write_manifest
 from pellucid.bulk.shards import ShardReader, plan_shard, read_row
 from pellucid.bulk.store import Store
@@ -164,7 +164,7 @@ def test_workers_that_never_start_end_the_command(tmp_path: Path) -> None:
     board = make_job(tmp_path, TEXT)
     with pytest.raises(PellucidError, match="A worker process ended"):
         drive(board, crew)
-    assert crew.num_deaths == 3
+    assert crew.num_deaths == MOST_BAD_STARTS
     assert not board.store.names("claims")
 
 

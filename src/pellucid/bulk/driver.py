@@ -27,7 +27,7 @@ _SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
 _MOST_DEATHS = 50
 """Workers that may end in a row, for each worker, before the command gives up."""
 
-MOST_BAD_STARTS = 3
+MOST_BAD_STARTS = 10
 """Workers that may end in a row before they are ready."""
 
 

@@ -124,9 +124,10 @@ def _work(
         raise
     num_failed, shown = board.list_failures()
     if num_failed:
+        lines, listed = count_of(num_failed, "line"), "; ".join(shown).rstrip(".")
         warn(
-            f"{count_of(num_failed, 'line')} could not be used and left empty: {'; '.join(shown).rstrip('.')}. "
-            f"{store.place}/{FAILED_LIST} lists all."
+            f"{lines} could not be used and left empty: {listed}. {store.place}/{FAILED_LIST} lists "
+            "all."
         )
     return 2 if num_failed else 0
 
