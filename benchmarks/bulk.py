@@ -260,9 +260,11 @@ def main() -> None:
             (folder / "seconds").write_text(f"{seconds:.2f}")
         path = RESULTS / f"{datetime.date.today()}-bulk.json"
         found = json.loads(path.read_text()) if path.exists() else {}
+        seconds = float((folder / "seconds").read_text())
         found |= {
-            "lines": arguments.lines, "poisoned": arguments.poisoned, "model": "demo", "version": __version__, "processor": describe_processor(),
-            "translate_processor_seconds": float((folder / "seconds").read_text()),
+            "lines": arguments.lines, "poisoned": arguments.poisoned, "model": "demo",
+            "version": __version__, "processor": describe_processor(),
+            "translate_processor_seconds": seconds,
         }  # fmt: skip
         for part in arguments.part or PARTS:
             found[part] = run_part(part, arguments, folder, target.read_bytes(), bad)

@@ -125,10 +125,8 @@ def _work(
     num_failed, shown = board.list_failures()
     if num_failed:
         lines, listed = count_of(num_failed, "line"), "; ".join(shown).rstrip(".")
-        warn(
-            f"{lines} could not be used and left empty: {listed}. {store.place}/{FAILED_LIST} lists "
-            "all."
-        )
+        where = f"{store.place}/{FAILED_LIST}"
+        warn(f"{lines} could not be used and left empty: {listed}. {where} lists all.")
     return 2 if num_failed else 0
 
 
