@@ -261,13 +261,13 @@ def main() -> None:
         path = RESULTS / f"{datetime.date.today()}-bulk.json"
         found = json.loads(path.read_text()) if path.exists() else {}
         seconds = float((folder / "seconds").read_text())
-        found |= {
-            "lines": arguments.lines, "poisoned": arguments.poisoned, "model": "demo",
-            "version": __version__, "processor": describe_processor(),
-            "translate_processor_seconds": seconds,
-        }  # fmt: skip
+        found |= {"model": "demo", "version": __version__, "processor": describe_processor()}
         for part in arguments.part or PARTS:
-            found[part] = run_part(part, arguments, folder, target.read_bytes(), bad)
+            found[part] = {
+                "lines": arguments.lines, "poisoned": arguments.poisoned,
+                "translate_processor_seconds": seconds,
+                **run_part(part, arguments, folder, target.read_bytes(), bad),
+            }  # fmt: skip
             path.write_text(json.dumps(found, indent=1) + "\n")
             print(part, json.dumps(found[part]), flush=True)
 
