@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pellucid.bulk.shards import read_row
@@ -66,13 +66,16 @@ class Work:
             ]
             faults = [error or (one.sentence if isinstance(one, Fault) else "") for one in rows]
             texts = [("", "") if fault else one for one, fault in zip(rows, faults, strict=True)]
-            for row, (text, reason) in enumerate(self._work(first + start, texts, faults), start):
+            answers = self._work(first + start, part, texts, faults)
+            for row, (text, reason) in enumerate(answers, start):
                 written.append(text)
                 if reason is not None:
                     failures.append((row, reason))
         return ["".join(written), failures]
 
-    def _work(self, first: int, rows: Sequence[Any], faults: Sequence[str]) -> Any:
+    def _work(
+        self, first: int, lines: Sequence[str], rows: Sequence[Any], faults: Sequence[str]
+    ) -> Iterator[tuple[str, str | None]]:
         """Yield the text to write for each row, and the reason if it failed."""
         if self._task["score"]:
             sources, targets = [row[0] for row in rows], [row[1] for row in rows]
@@ -82,9 +85,9 @@ class Work:
                 yield ("\n", reason) if reason else (f"{scored.log_probability:.6f}\n", None)
             return
         translations = self._job.translate({INPUT: [row[0] for row in rows]})
-        for number, (one, fault) in enumerate(zip(translations, faults, strict=True), first):
-            translation = Translation(one.source, (), fault) if fault else one
-            yield self._job.write(number, translation), translation.error
+        for i, (line, one, fault) in enumerate(zip(lines, translations, faults, strict=True)):
+            translation = Translation(line, (), fault) if fault else one
+            yield self._job.write(first + i, translation), translation.error
 
 
 def serve(descriptor: int, task: Mapping[str, Any], threads: int) -> NoReturn:
