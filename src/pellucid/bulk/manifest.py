@@ -74,7 +74,7 @@ class Manifest:
     """A job.
 
     Attributes:
-        task: what a worker is told: the model, the options, the kind of shards.
+        task: the instructions for workers: the model, the options, the kind of shards.
         identity: everything except the input that the output depends on, by its name for users.
         shards: the inputs, in order.
     """

@@ -42,7 +42,7 @@ def begin(
     """Begin a job, or resume it if its folder holds it already; return the exit code.
 
     Args:
-        task: what workers are told.
+        task: the instructions for workers.
         inputs: the shards, in order.
         place: the job's folder.
         make_crew: makes the workers.

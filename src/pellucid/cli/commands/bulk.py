@@ -139,7 +139,7 @@ def _make_task(
     model: str, kind: str, score: bool, json: bool, to: str | None, ensemble: Any,
     options: dict[str, Any],
 ) -> dict[str, Any]:  # fmt: skip
-    """Gather what workers are told; names of files become absolute."""
+    """Gather the instructions for workers; names of files become absolute."""
     given = given_of(DECODING, options)
     if score and (kind == "lines" or json or given or given_of(PHRASES, options)):
         raise InputError(
