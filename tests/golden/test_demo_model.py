@@ -19,6 +19,7 @@ from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.demo import evaluate_split, row_of_piece
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.direction import make_direction
+from pellucid.machine.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -54,7 +55,7 @@ def wrong_of(translator: Translator, name: str) -> tuple[float, list[str]]:
 
 def test_packaged_models_are_small() -> None:
     models = resolve_model("demo").parent
-    assert sum(path.stat().st_size for path in models.rglob("*") if path.is_file()) < 8_000_000
+    assert sum(path.stat().st_size for path in models.rglob("*") if path.is_file()) < 9_000_000
 
 
 @pytest.mark.parametrize(
@@ -88,12 +89,26 @@ def test_demo_model_translates_the_neighbors_of_the_texts_sentences(
     assert share >= 0.95, wrong
 
 
+def test_demo_model_translates_harder_sentences(translator: Translator) -> None:
+    share, wrong = wrong_of(translator, "harder_sentences.txt")
+    assert share >= 0.9, wrong
+
+
 def test_sentences_by_hand_are_many_and_different() -> None:
     own = [source for source, _ in read_sentences("own_sentences.txt")]
     neighbors = [source for source, _ in read_sentences("neighbors.txt")]
     assert len(own) >= 300
     assert len(neighbors) == 200
-    assert len({*own, *neighbors}) == len(own) + len(neighbors)
+    harder = [source for source, _ in read_sentences("harder_sentences.txt")]
+    assert len(harder) >= 150
+    assert len({*own, *neighbors, *harder}) == len(own) + len(neighbors) + len(harder)
+
+
+def test_demo_model_carries_the_bleu_of_each_precision_that_may_be_chosen() -> None:
+    bleu = read_precisions(load_bundle(resolve_model("demo")).manifest)
+    assert bleu.keys() == set(FASTEST_FIRST)
+    assert min(bleu.values()) > 95
+    assert pellucid.load("demo").configure().precision == fastest_precision(bleu)
 
 
 def test_neighbors_were_not_in_training_and_the_texts_sentences_were() -> None:

@@ -208,7 +208,7 @@ def _open_parquet(file: BinaryIO, path: str) -> Any:
     except ImportError as error:
         raise InputError(
             f"{path} needs the package pyarrow, which is not installed. Install it with pip "
-            "install pyarrow, or write the texts as lines."
+            "install 'pellucid[tables]', or write the texts as lines."
         ) from error
     except ValueError as error:  # pyarrow's errors are ValueErrors
         raise DataError(f"{path} must be a Parquet file, but cannot be read: {error}.") from error

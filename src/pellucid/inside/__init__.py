@@ -11,6 +11,7 @@ The folders build on these: `heads/` (a table of all heads, and their difference
 
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying
+from pellucid.inside.measures.patching import patch
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace, load_trace
@@ -22,5 +23,6 @@ __all__ = [
     "Trace",
     "load_trace",
     "make_pair",
+    "patch",
     "replay",
 ]

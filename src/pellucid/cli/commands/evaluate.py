@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -13,6 +14,7 @@ from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate import translate_all
 from pellucid.cli.options import Json, Threads, To, described
 from pellucid.errors import InputError
+from pellucid.files import expand_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,11 +50,11 @@ MANY_TOKENIZED = 100
     no_normalize=("", "Compare the texts as they are, not in the model's normalization or NFC."),
 )
 def evaluate(
-    reference: list[str],
     model: Annotated[
         str | None,
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
+    reference: list[str] | None = None,
     source: str | None = None,
     hypothesis: str | None = None,
     to: To = None,
@@ -66,16 +68,17 @@ def evaluate(
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
-    Give either MODEL and --source, or --hypothesis. Each score comes with a 95 % bootstrap
+    Give either MODEL and --source, or --hypothesis. A run folder alone is scored on the test text
+    of its recipe. Each score comes with a 95 % bootstrap
     interval and the signature that says how it was computed.
     """
-    files = _choose_given(model, source=source, hypothesis=hypothesis)
     _prepare_model(model, to, threads)
-    names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
-    files |= dict(zip(names, reference, strict=True))
-    if baseline is not None:
-        files["--baseline"] = baseline
-    columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
+    names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
+    if model is not None and not reference and source is hypothesis is baseline is None:
+        columns = _read_test(model)
+    else:
+        files = _choose_given(model, source=source, hypothesis=hypothesis)
+        columns = _read_files(files, dict(zip(names, reference or (), strict=False)), baseline)
 
     from pellucid.check.placeholders import count_placeholders
     from pellucid.evaluate.corpus import compare, evaluate_corpus
@@ -116,6 +119,25 @@ def evaluate(
     text = _to_text(evaluation, comparison, len(hypotheses))
     sys.stdout.write(_to_json(evaluation, comparison, kept) if json else text)
     return 2 if errors else 0
+
+
+def _read_files(
+    files: dict[str, str], references: dict[str, str], baseline: str | None
+) -> dict[str, list[str]]:
+    """Read the files that the options name."""
+    if not references:
+        raise InputError("No reference to compare with was given. Add --reference FILE.")
+    files = files | references | ({} if baseline is None else {"--baseline": baseline})
+    return dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
+
+
+def _read_test(model: str) -> dict[str, list[str]]:
+    """Read the test text of the recipe that a run was trained with."""
+    from pellucid.train.start.prepare import read_test
+
+    pairs = read_test(Path(expand_home(model)))
+    warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
+    return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
 
 
 def _prepare_model(model: str | None, to: str | None, threads: int | None) -> None:

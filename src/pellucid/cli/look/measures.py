@@ -255,7 +255,7 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
         yield f"             log-probability {each}{total}"
     yield (
         f"Difference   {contrast.difference:+.4f}: from row {start} on, "
-        f"{why if contrast.difference > 0 else other} is {_times(abs(contrast.difference))} "
+        f"{why if contrast.difference > 0 else other} is {times(abs(contrast.difference))} "
         "likelier."
     )
     if len(first) > 1 or len(second) > 1:
@@ -265,7 +265,8 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
         )
 
 
-def _times(difference: float) -> str:
+def times(difference: float) -> str:
+    """Say how many times likelier one word is, from the difference of their logs."""
     times = math.exp(min(difference, 500))
     if times >= 1e6:
         return f"{times:.0e} times"

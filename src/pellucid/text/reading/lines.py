@@ -27,7 +27,13 @@ LONGEST_LINE = 1 << 24
 """Maximum length of a line in bytes; a line is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_WIDE = re.compile(
+    rb"(?P<UTF_32>\xff\xfe\0\0|\0\0\xfe\xff)|(?P<UTF_16>\xff\xfe|\xfe\xff)|(?P<UTF_32LE>[^\0]\0\0\0)"
+    rb"|(?P<UTF_32BE>\0\0\0[^\0])|(?P<UTF_16LE>[^\0]\0[^\0]\0)|(?P<UTF_16BE>\0[^\0]\0[^\0])",
+    re.DOTALL,
+)
+"""The first bytes of text in UTF-16 and UTF-32, with and without a byte-order mark."""
+
 _NUM_SHOWN = 80
 _CHUNK = 1 << 20
 
@@ -271,7 +277,7 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
         raw: the bytes, with or without the line end.
         path: the file, for the message.
         number: the line's number, from 1.
-        keeps_damaged: as for `read_lines`; UTF-16 is refused in any case.
+        keeps_damaged: as for `read_lines`; UTF-16 and UTF-32 are refused in any case.
 
     Raises:
         DataError: the bytes are not UTF-8.
@@ -280,16 +286,19 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
         raw = raw.removeprefix(_BOM)
     if raw.endswith(b"\n"):
         raw = raw[:-1].removesuffix(b"\r")
-    is_utf16 = number == 1 and raw.startswith(_UTF16)
-    try:
-        return raw.decode(
-            "utf-8", "surrogateescape" if keeps_damaged and not is_utf16 else "strict"
+    if number == 1 and (wide := _WIDE.match(raw)):
+        encoding = str(wide.lastgroup).replace("_", "-")
+        raise DataError(
+            f"Text must be UTF-8, but {path} begins as {encoding} does. Convert it, for instance "
+            f"with iconv -f {encoding} -t UTF-8."
         )
+    try:
+        return raw.decode("utf-8", "surrogateescape" if keeps_damaged else "strict")
     except UnicodeDecodeError as error:
         raise DataError(
             f"Text must be UTF-8, but byte {error.start + 1} of the line is "
             f"0x{raw[error.start]:02x} ({path}:{number}). Convert the file, for instance with "
-            f"iconv -f {'UTF-16' if is_utf16 else 'WINDOWS-1252'} -t UTF-8."
+            "iconv -f WINDOWS-1252 -t UTF-8."
         ) from error
 
 
