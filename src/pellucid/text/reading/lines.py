@@ -115,10 +115,14 @@ def open_binary(path: Path | str) -> BinaryIO:
         return sys.stdin.buffer
     with reading(path):
         # Opened only once: a named pipe can be read a single time.
-        stream = Path(path).open("rb")  # noqa: SIM115
-        kind = _packed_kind(stream.peek(10))
-        make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
-        return stream if make is None else io.BufferedReader(_Unpacked(stream, make))
+        return unpack_stream(Path(path).open("rb"), path)
+
+
+def unpack_stream(stream: io.BufferedReader, path: Path | str) -> BinaryIO:
+    """Unpack a stream if it is packed; arguments and errors are those of `open_binary`."""
+    kind = _packed_kind(stream.peek(10))
+    make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
+    return stream if make is None else io.BufferedReader(Joined(stream, _unpack(stream, make)))
 
 
 def _zstandard(path: Path | str) -> Callable[[], Any]:
@@ -150,21 +154,29 @@ def _unpack(packed: BinaryIO, make: Callable[[], Any]) -> Iterator[bytes]:
 
 
 @final
-class _Unpacked(io.RawIOBase):
-    """The content of a packed file, as a stream."""
+class Joined(io.RawIOBase):
+    """The pieces that are made of a file, such as its unpacked content, as one stream.
 
-    def __init__(self, packed: BinaryIO, make: Callable[[], Any]) -> None:
-        self._packed, self._pieces = packed, _unpack(packed, make)
+    Args:
+        file: is closed with the stream.
+        pieces: its content.
+    """
+
+    def __init__(self, file: BinaryIO, pieces: Iterator[bytes]) -> None:
+        self._file, self._pieces = file, pieces
         self._waiting = memoryview(b"")
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def close(self) -> None:
-        self._packed.close()
+        """Close the file too."""
+        self._file.close()
         super().close()
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         try:
             while not self._waiting:
                 self._waiting = memoryview(next(self._pieces))
@@ -197,12 +209,30 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
         InputFileNotFoundError: the file does not exist.
     """
     stream = open_binary(path)
-    number = 0
+    try:
+        yield from split_lines(stream, path, keeps_damaged=keeps_damaged)
+    finally:
+        if str(path) != "-":
+            stream.close()
+
+
+def split_lines(
+    stream: BinaryIO, path: Path | str, *, keeps_damaged: bool = False, first: int = 1
+) -> Iterator[str]:
+    """Read the lines of an unpacked stream as `read_lines` does.
+
+    Args:
+        stream: the text.
+        path: its file, for messages.
+        keeps_damaged: as for `read_lines`.
+        first: the number of the stream's first line in its file.
+    """
+    number = first - 1
     # A file that is not text may be one endless line, so reading stops at the limit.
     lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
     with reading(path):
         try:
-            for number, raw in enumerate(lines, start=1):
+            for number, raw in enumerate(lines, start=first):
                 if number == 1 and (kind := _packed_kind(raw)):
                     raise DataError(
                         "Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but "
@@ -223,9 +253,6 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
                 f"A packed file must be whole, but {path} is damaged after line {number}: {error}. "
                 "Copy or compress it again."
             ) from error
-        finally:
-            if str(path) != "-":
-                stream.close()
 
 
 def _skip_rest(stream: BinaryIO, raw: bytes) -> int:
