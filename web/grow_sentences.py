@@ -56,7 +56,7 @@ def choose(seed: int = 1) -> dict[str, list[str]]:
 
 def to_text(chosen: dict[str, list[str]]) -> str:
     """Write the text of the file."""
-    return json.dumps(chosen, ensure_ascii=False, indent=0) + "\n"
+    return json.dumps(chosen, ensure_ascii=False).replace("], ", "],\n") + "\n"
 
 
 if __name__ == "__main__":

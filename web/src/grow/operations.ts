@@ -21,27 +21,16 @@ export function goBack(tape: Tape): void {
   while (tape.length) tape.pop()!();
 }
 
-const MOST_POSITIONS = 64;
-const positionsOf = new Map<number, Float64Array>();
-
-/** Sines and cosines of the positions, row by row. */
-function positions(width: number): Float64Array {
-  const known = positionsOf.get(width);
-  if (known) return known;
-  const angle = (at: number, i: number) => Math.floor(at / width) / 10000 ** ((i - (i % 2)) / width);
-  const found = Float64Array.from({ length: MOST_POSITIONS * width }, (_, at) => (at % 2 ? Math.cos : Math.sin)(angle(at, at % width)));
-  positionsOf.set(width, found);
-  return found;
-}
-
-/** Rows of a table times √d, plus their positions. */
+/** Rows of a table times √d, plus the sines and cosines of their positions. */
 export function embed(tape: Tape, table: Matrix, ids: number[], hasPositions: boolean): Matrix {
   const x = zeros(ids.length, table.columns);
   const factor = Math.sqrt(table.columns);
-  if (hasPositions) x.data.set(positions(table.columns).subarray(0, x.data.length));
   ids.forEach((id, t) => {
     const [to, from] = [rowOf(x, t, x.data), rowOf(table, id, table.data)];
-    for (let i = 0; i < to.length; i++) to[i] += factor * from[i];
+    for (let i = 0; i < to.length; i++) {
+      const angle = t / 10000 ** ((i - (i % 2)) / to.length);
+      to[i] = factor * from[i] + (hasPositions ? (i % 2 ? Math.cos(angle) : Math.sin(angle)) : 0);
+    }
   });
   tape.push(() => {
     ids.forEach((id, t) => {
