@@ -1,4 +1,4 @@
-"""The model that grows in the page: PyTorch's numbers, the corpus's sentences, what a reader sees."""
+"""The model that grows in the page: PyTorch's numbers, the corpus's sentences, a reader's way."""
 
 from __future__ import annotations
 
@@ -125,7 +125,8 @@ def test_guard_another_form_is_found(node: str, tmp_path: Path, name: str) -> No
 
 def load_script() -> ModuleType:
     spec = importlib.util.spec_from_file_location("grow_sentences", WEB / "grow_sentences.py")
-    assert spec and spec.loader
+    assert spec
+    assert spec.loader
     script = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(script)
     return script

@@ -18,7 +18,7 @@ export interface Experiment {
 }
 
 export class Grow {
-  experiments = $state.raw<Experiment[]>([{ name: "nothing", form: WHOLE, runs: [] }]);
+  experiments = $state.raw<Experiment[]>([]);
   /** The run in training; null between trainings. */
   now = $state.raw<Run | null>(null);
   /** Counts the records, so that views follow a run as it trains. */
@@ -31,10 +31,11 @@ export class Grow {
 
   /** Train a form with every seed; -1 is the whole model. */
   start(removal: number): void {
-    const { name, form } = removal < 0 ? this.experiments[0] : REMOVALS[removal];
-    if (this.experiments.some((one) => one.name === name && one.runs.length)) return;
+    const form = removal < 0 ? WHOLE : REMOVALS[removal].form;
+    if (this.experiments.some((one) => one.form === form)) return;
     const runs = SEEDS.map((seed) => new Run(form, seed));
-    this.experiments = [...this.experiments.filter((one) => one.name !== name), { name, form, runs }];
+    const name = removal < 0 ? "the whole model" : `the model without ${REMOVALS[removal].name}`;
+    this.experiments = [...this.experiments, { name, form, runs }];
     this.waiting.push(...runs);
     if (!this.now && !this.slow) void this.trainAll();
   }
