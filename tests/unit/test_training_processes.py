@@ -30,12 +30,12 @@ from pellucid.train.learner import make_bundle_config
 from pellucid.train.loop import train
 from pellucid.train.run.checkpoint import TrainingState, load_newest_checkpoint
 from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.plan import TrainingPlan, make_plan
+from pellucid.train.start.plan import TrainingPlan, choose_processes, make_plan
 from pellucid.train.start.prepare import prepare_data
 from pellucid.train.update.memory import WORKER
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.pieces import Piece, split_batch
-from pellucid.train.update.processes import SharedPasses, choose_processes
+from pellucid.train.update.ranks import RankedPasses
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer, freeze
 
@@ -85,7 +85,7 @@ def test_gradients_are_those_of_the_same_pieces_to_the_last_bit(
     for model in (alone, shared):
         freeze(model, training.freeze)
     apart = Passes(alone, training, precision)
-    together = SharedPasses(shared, training, precision, processes)
+    together = RankedPasses(shared, training, precision, processes)
     try:
         for step in (1, 2):
             expected: list[Tensor] = []
@@ -117,7 +117,7 @@ def make_shared(processes: int = 2) -> tuple[Transformer, Updater]:
 
 
 def pids_of(updater: Updater) -> list[int]:
-    assert isinstance(updater._passes, SharedPasses)
+    assert isinstance(updater._passes, RankedPasses)
     return [worker.process.pid for worker in updater._passes._workers]
 
 
@@ -144,7 +144,7 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     model, updater = make_shared()
     updater.update(1, [make_batch()], **RATES)
     passes = updater._passes
-    assert isinstance(passes, SharedPasses)
+    assert isinstance(passes, RankedPasses)
     (worker,) = passes._workers
     tries = []
     own, receive = passes._own.sum_gradients, worker.receive

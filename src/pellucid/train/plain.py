@@ -97,6 +97,7 @@ class UpdateResult:
         num_target_tokens: target tokens, padding not counted.
         was_made: False if loss or gradient was not finite: the weights are as they were.
         was_split: True if memory ran out, so that `Updater` cut batches.
+        seconds_waited: time in which this process waited for the other ranks.
     """
 
     loss: float
@@ -104,6 +105,7 @@ class UpdateResult:
     num_target_tokens: int
     was_made: bool
     was_split: bool = False
+    seconds_waited: float = 0.0
 
 
 def move_weights(
