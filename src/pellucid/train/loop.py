@@ -143,7 +143,7 @@ def train(
             )
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
-            trainer = Trainer(recipe, run, prepared, start=start, ranks=ranks)
+            trainer = Trainer(recipe, run, prepared, ranks, start)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(
@@ -158,7 +158,7 @@ def train(
                     return summary
                 # Continued from the checkpoint, as by another start, so that both compute the same.
                 del trainer
-                trainer = Trainer(recipe, run, prepared, start=start, ranks=ranks)
+                trainer = Trainer(recipe, run, prepared, ranks, start)
 
 
 class Trainer:
@@ -168,8 +168,8 @@ class Trainer:
         recipe: everything about the run.
         run: its folder.
         prepared: its data.
-        start: the model to start from, instead of random weights.
         ranks: the processes that share every update.
+        start: the model to start from, instead of random weights.
     """
 
     def __init__(
@@ -177,11 +177,9 @@ class Trainer:
         recipe: Recipe,
         run: RunFolder,
         prepared: PreparedData,
-        *,
+        ranks: Ranks,
         start: Bundle | None = None,
-        ranks: Ranks | None = None,
     ) -> None:
-        ranks = ranks or Ranks()
         self.run, self.prepared = run, prepared
         checkpoint = newest_checkpoint(run)
         check_start(checkpoint, prepared.store.fingerprint, run, recipe.training.validate_every)
@@ -243,7 +241,8 @@ class Trainer:
                     elif self._saver.is_due:
                         self._save()
                     if interruption.signal is not None:
-                        self._leave(interruption)
+                        self._stop()
+                        interruption.exit_if_signaled()
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
         return self._finish(interruption)
@@ -439,12 +438,8 @@ class Trainer:
         finally:
             self._interval.leave_out(time.monotonic() - started)
 
-    def _leave(self, interruption: Interruption) -> None:
-        """Save, then end as the signal says."""
-        self._stop()
-        interruption.exit_if_signaled()
-
     def _stop(self) -> None:
+        """Save, and say where the same command continues."""
         where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._report_page()

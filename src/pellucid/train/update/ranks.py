@@ -23,7 +23,7 @@ from torch import Tensor
 
 import pellucid
 from pellucid.config import TrainingConfig
-from pellucid.errors import LostRankError, PellucidError
+from pellucid.errors import LostRankError, PellucidError, TrainingError
 from pellucid.machine.hardware import share_threads, some_threads
 from pellucid.machine.launch import Place
 from pellucid.machine.processes import Child, end_all, to_bytes
@@ -31,6 +31,7 @@ from pellucid.model import EncoderDecoder
 from pellucid.train.run.interruption import Interruption
 from pellucid.train.update.hands import require_version
 from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, Link, Store, open_store
+from pellucid.train.update.passes import is_out_of_memory
 from pellucid.train.update.pieces import Piece, pieces_to_bytes, run_of
 from pellucid.train.update.tree import Flat, Share, flatten_weights
 
@@ -254,8 +255,13 @@ class RankedPasses:
                 link.send_order(hand, SET_UP, body=to_bytes(self._settings))
             for hand in range(1, link.size):
                 link.receive(torch.zeros(1), hand)
-        except BaseException:
+        except BaseException as error:
             self._ranks.leave(is_over=True)
+            if isinstance(error, Exception) and is_out_of_memory(error):
+                raise TrainingError(
+                    "Processes that share batches need memory, but it ran out. Free some, or start "
+                    "a new run with training.processes = 1."
+                ) from error
             raise
         self._link = link
 
