@@ -2,14 +2,14 @@
 
     python benchmarks/ranks.py [--kills 50] [--updates 200] [--seed 1] [--rounds 5] [--before SRC]
 
-First part: for both kernels, both precisions, Adam and Muon, a small model is trained with dropout by
-one process, and again by 1, 2 or 4 ranks, as drawn at every start. Random ranks get SIGKILL or
+First part: for both kernels, both precisions, Adam and Muon, a small model is trained with dropout
+by one process, and again by 1, 2 or 4 ranks, as drawn at every start. Random ranks get SIGKILL or
 SIGTERM after a random number of updates, until there were enough of them in all; then the run goes
 to its end. Weights, optimizer, average and figures must be byte-equal.
 
-Second part: seconds of an update of the sizes tiny and small, in turn: one process with two threads,
-two local ranks with one thread each, and, with ``--before``, the ``src`` folder of a commit whose
-processes shared memory.
+Second part: seconds of an update of the sizes tiny and small, in turn: one process with two
+threads, two local ranks with one thread each, and, with ``--before``, the ``src`` folder of a
+commit whose processes shared memory.
 """
 
 from __future__ import annotations
