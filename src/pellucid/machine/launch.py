@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from pellucid.errors import ConfigurationError
 
 LOOPBACK = "127.0.0.1"
+TORCHRUN = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 
 
 @dataclass(frozen=True)
@@ -58,9 +60,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Pla
         ConfigurationError: a number is missing or impossible.
     """
     is_slurm = "RANK" not in environment or "WORLD_SIZE" not in environment
-    names = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
-    if not is_slurm:
-        names = ("RANK", "WORLD_SIZE", "LOCAL_RANK")
+    own, size, local = SLURM if is_slurm else TORCHRUN
 
     def number(name: str, default: int | None = None) -> int:
         found = environment.get(name, default)
@@ -71,7 +71,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Pla
             )
         return int(str(found))
 
-    num_ranks = number(names[1], 1)
+    num_ranks, rank = number(size, 1), number(own, 0)
     if wait is not None and (num_ranks == 1 or not 0 < wait <= 10**6):
         raise ConfigurationError(
             f"--wait must be above 0 and needs torchrun or srun with several ranks, but is {wait:g}"
@@ -79,31 +79,24 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Pla
         )
     if num_ranks == 1:
         return None
-    rank = number(names[0])
     if rank >= num_ranks:
-        raise ConfigurationError(f"{names[0]} must be below {names[1]}, but is {rank}. Change it.")
-    if not is_slurm:
-        return Place(
-            rank,
-            num_ranks,
-            number(names[2], 0),
-            number("LOCAL_WORLD_SIZE", 1),
-            environment.get("MASTER_ADDR", LOOPBACK),
-            number("MASTER_PORT"),
-            is_kept=environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
-            attempt=number("TORCHELASTIC_RESTART_COUNT", 0),
-            wait=wait or Place.wait,
-        )
-    is_one_machine = number("SLURM_STEP_NUM_NODES", 1) == 1
-    # "node[03-05,09],other" begins with node03.
-    nodes = re.sub(r"\[(\w+)[^]]*]", r"\1", environment.get("SLURM_STEP_NODELIST", LOOPBACK))
-    step = 64 * number("SLURM_JOB_ID", 0) + number("SLURM_STEP_ID", 0)
+        raise ConfigurationError(f"{own} must be below {size}, but is {rank}. Change it.")
+    port, num_local = None, number("LOCAL_WORLD_SIZE", 1)
+    address = environment.get("MASTER_ADDR", LOOPBACK)
+    if is_slurm:
+        port = 20_000 + (64 * number("SLURM_JOB_ID", 0) + number("SLURM_STEP_ID", 0)) % 10_000
+        num_local = num_ranks if number("SLURM_STEP_NUM_NODES", 1) == 1 else 1
+        # "node[03-05,09],other" begins with node03.
+        nodes = re.sub(r"\[(\w+)[^]]*]", r"\1", environment.get("SLURM_STEP_NODELIST", LOOPBACK))
+        address = LOOPBACK if num_local == num_ranks else nodes.partition(",")[0]
     return Place(
         rank,
         num_ranks,
-        number(names[2], 0),
-        num_ranks if is_one_machine else 1,
-        LOOPBACK if is_one_machine else nodes.partition(",")[0],
-        number("MASTER_PORT", 20_000 + step % 10_000),
+        number(local, 0),
+        num_local,
+        address,
+        number("MASTER_PORT", port),
+        is_kept=environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
+        attempt=number("TORCHELASTIC_RESTART_COUNT", 0),
         wait=wait or Place.wait,
     )

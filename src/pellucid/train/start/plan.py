@@ -122,6 +122,9 @@ def make_plan(
             training, device, precision, has_kernels=has_kernels, least=least
         )
     _require_pieces(given, training.accumulate, processes)
+    here = ranks.count(device, processes)
+    if ranks.place:  # Each GPU has memory of its own.
+        here = 1 if device.type == "cuda" else ranks.place.num_local
     require_memory(model, training, device)
     if training.compile:
         require_compiler(device)
@@ -132,7 +135,7 @@ def make_plan(
         longest=longest,
         bytes_per_number=2 if precision == "bfloat16" else 4,
         processes=processes,
-        ranks=min(ranks.count(device, processes), ranks.place.num_local if ranks.place else 256),
+        ranks=here,
         has_kernels=has_kernels,
     )
     available = reachable_memory(device)

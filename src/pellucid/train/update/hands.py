@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import json
+import math
 import os
 import signal
 import socket
@@ -40,11 +41,11 @@ def be_hand(place: Place) -> int:
     Raises:
         PellucidError: this process cannot take part, or lost the others.
     """
+    store = open_store(place)
     signals: list[int] = []
     failures: list[BaseException] = []
     for number in ending_signals():
         signal.signal(number, lambda number, _: signals.append(number))
-    store = open_store(place)
 
     def work() -> None:
         try:
@@ -97,14 +98,19 @@ def _serve(place: Place, store: Store, signals: list[int]) -> None:
         except RuntimeError as error:
             raise LostRankError(f"Rank 0 ended, and so does rank {place.rank}.") from error
 
+    def await_word(name: str, seconds: float = math.inf) -> str:
+        deadline = time.monotonic() + seconds
+        while not guard(lambda: store.check([name])):
+            if time.monotonic() > deadline:
+                raise LostRankError(f"Rank 0 did not come within {seconds:g} seconds (--wait).")
+            time.sleep(0.02)
+        return str(guard(lambda: store.get(name)).decode())
+
     host = socket.gethostname()
     guard(lambda: store.set(f"here/{place.rank}", to_bytes([pellucid.__version__, host])))
-    wanted = guard(lambda: store.get("version")).decode()
+    wanted = await_word("version", place.wait)
     require_version(place.rank, host, pellucid.__version__, wanted)
-    while not guard(lambda: store.check(["go"])):
-        time.sleep(0.02)
-    name = guard(lambda: store.get("go")).decode()
-    if name == "end":
+    if (name := await_word("go")) == "end":
         return
     device = torch.device(name)
     link = Link(place, store, device, guard)

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import torch
@@ -106,22 +107,16 @@ def open_store(place: Place) -> Store:
     """
     is_local = place.is_one_machine and not place.is_kept
     address = LOOPBACK if is_local else place.address
-    where, seconds = f"{address}:{place.port}", timedelta(seconds=max(1.0, place.wait))
+    where, most = f"{address}:{place.port}", timedelta(seconds=max(1.0, place.wait))
+    make = partial(distributed.TCPStore, timeout=most, wait_for_workers=False)
     try:
         if place.rank == 0 and not place.is_kept:
             listener = socket.create_server((LOOPBACK if is_local else "", place.port))
-            store = distributed.TCPStore(
-                LOOPBACK,
-                listener.getsockname()[1],
-                None,
-                True,
-                seconds,
-                wait_for_workers=False,
-                master_listen_fd=listener.detach(),
-            )
+            port, number = listener.getsockname()[1], listener.detach()
+            store = make(LOOPBACK, port, is_master=True, master_listen_fd=number)
         else:
             _await_listener(address, place.port, place.wait)
-            store = distributed.TCPStore(address, place.port, None, False, seconds)
+            store = make(address, place.port)
     except OSError as error:
         raise PellucidError(
             f"Rank 0 must listen at {where}, but that is not possible: {error.strerror}. Choose "
