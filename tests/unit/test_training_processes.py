@@ -312,7 +312,7 @@ def test_memory_that_runs_out_while_workers_start_is_not_taken_for_a_large_batch
         (1, 8192, "float32", 1),
         (7, 8192, "float32", 4),
         (8, 8192, "float32", 8),
-        (7, 4096, "float32", 2),
+        (7, 4096, "float32", 4),
         (5, 4096, "float32", 4),
         (7, 2999, "float32", 2),
         (3, 999, "float32", 1),

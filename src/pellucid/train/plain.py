@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -105,7 +105,7 @@ class UpdateResult:
     num_target_tokens: int
     was_made: bool
     was_split: bool = False
-    seconds_waited: float = 0.0
+    seconds_waited: float = field(default=0.0, compare=False)
 
 
 def move_weights(

@@ -62,9 +62,8 @@ def be_hand(place: Place) -> int:
             if signals:
                 store.set("signal", str(signals[0]))
             thread.join(BEAT_SECONDS)
-        if failures:
-            is_of_others = isinstance(failures[0], LostRankError)
-            store.set(f"end/{place.rank}", "" if is_of_others else str(failures[0]))
+        own = [error for error in failures if not isinstance(error, LostRankError)]
+        store.set(f"end/{place.rank}", str(own[0]) if own else "")
     if len(signals) < 2:
         thread.join()
         if failures:

@@ -42,6 +42,9 @@ of an update."""
 HURRIED_SECONDS = 10.0
 """The same after a signal to end. torchrun and Slurm kill 30 seconds after it."""
 
+LINGER_SECONDS = 10.0
+"""Time in which a training that ends before it began tells hands that come late."""
+
 CONTINUE = "The same command continues from the last checkpoint, if there is one."
 ADVICE = f"{CONTINUE} A new run with training.processes = 1 needs less memory."
 
@@ -77,8 +80,13 @@ class Ranks:
             if self._link is not None:
                 for hand in range(1, self._link.size):
                     self._link.send_order(hand, END)
-            elif self._store is not None:
+            elif self._store is not None and self.place is not None:
                 self._store.set("go", "end")
+                # Hands that are about to come would find nobody, and wait.
+                ends = [f"end/{rank}" for rank in range(1, self.place.num_ranks)]
+                deadline = time.monotonic() + LINGER_SECONDS
+                while not self._store.check(ends) and time.monotonic() < deadline:
+                    time.sleep(0.05)
         self.leave(is_over=True)
 
     def count(self, device: torch.device, processes: int) -> int:
