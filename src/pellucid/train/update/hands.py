@@ -65,7 +65,9 @@ def be_hand(place: Place) -> int:
         own = [error for error in failures if not isinstance(error, LostRankError)]
         store.set(f"end/{place.rank}", str(own[0]) if own else "")
     if len(signals) < 2:
-        thread.join()
+        thread.join(10 * BEAT_SECONDS)
+        if thread.is_alive():
+            failures.append(LostRankError(f"Rank 0 ended, and so does rank {place.rank}."))
         if failures:
             raise failures[0]
     return 128 + signals[-1] if signals else 0

@@ -30,6 +30,9 @@ Guard = Callable[[Callable[[], Any]], Any]
 """Runs a function that may wait for another rank, and returns its result."""
 
 NEVER = timedelta(days=3650)
+JOINING = timedelta(seconds=60)
+"""Time in which ranks that have come must connect: gloo would try forever to reach one that died."""
+
 SET_UP, END = -1, -2
 
 BEAT_SECONDS = 1.0
@@ -50,11 +53,12 @@ class Link:
         self.rank, self.size, self._guard = place.rank, place.num_ranks, guard
         ranks = (self.rank, self.size)
         options: Any = distributed.ProcessGroupGloo._Options()
-        options._timeout = NEVER
+        options._timeout = JOINING
         options._devices = [distributed.ProcessGroupGloo.create_device(hostname=LOOPBACK)]
         gloo: Any = distributed.PrefixStore("gloo", store), *ranks
-        gloo = (*gloo, options if place.is_one_machine else NEVER)
+        gloo = (*gloo, options if place.is_one_machine else JOINING)
         self._groups: dict[str, Any] = {"cpu": guard(lambda: distributed.ProcessGroupGloo(*gloo))}
+        self._groups["cpu"]._set_default_timeout(NEVER)
         if device.type == "cuda":
             if not distributed.is_nccl_available():
                 raise ConfigurationError(
@@ -72,20 +76,20 @@ class Link:
             torch.cuda.current_stream().synchronize()
             self.send(torch.zeros(1), to)
         group = self._groups[tensor.device.type]
-        self._guard(lambda: group.send([tensor], to, 0).wait())
+        self._guard(lambda: group.send([tensor], to, 0).wait(NEVER))
 
     def receive(self, tensor: Tensor, origin: int) -> Tensor:
         """Wait for a tensor of a rank, and return it in the place of this one."""
         if tensor.is_cuda:
             self.receive(torch.zeros(1), origin)
         group = self._groups[tensor.device.type]
-        self._guard(lambda: group.recv([tensor], origin, 0).wait())
+        self._guard(lambda: group.recv([tensor], origin, 0).wait(NEVER))
         return tensor
 
     def broadcast(self, tensor: Tensor) -> None:
         """Give a tensor of rank 0 to all."""
         group = self._groups[tensor.device.type]
-        self._guard(lambda: group.broadcast(tensor, 0).wait())
+        self._guard(lambda: group.broadcast(tensor, 0).wait(NEVER))
 
     def send_order(self, to: int, order: int, number: int = 0, body: bytes = b" ") -> None:
         """Send an order to a hand: a step or a constant, a number, and bytes."""
