@@ -177,6 +177,7 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=50, help="in all four ways together")
     parser.add_argument("--updates", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--ways", type=int, nargs="*", default=list(range(len(WAYS))))
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--before", type=Path)
     parser.add_argument("--sizes", nargs="*", default=["tiny", "small"])
@@ -187,12 +188,13 @@ def main() -> None:
     if (RESULTS / name).exists():
         record = json.loads((RESULTS / name).read_text()) | record
     if asked.kills:
-        record["killed"] = []
-        for place, way in enumerate(WAYS):
-            kills = asked.kills // 4 + (place < asked.kills % 4)
+        kept = [one for one in record.get("killed", []) if one["way"] not in asked.ways]
+        record["killed"] = kept
+        for place in asked.ways:
+            way, kills = WAYS[place], asked.kills // 4 + (place < asked.kills % 4)
             with tempfile.TemporaryDirectory() as folder:
                 one = kill_and_compare(Path(folder), way, kills, asked.updates, asked.seed + place)
-            record["killed"].append(one)
+            record["killed"].append({"way": place, **one})
             print(json.dumps(one), flush=True)
             (RESULTS / name).write_text(json.dumps(record, indent=2) + "\n")
     if asked.rounds:

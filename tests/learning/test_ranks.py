@@ -182,6 +182,17 @@ def test_ranks_that_never_come_are_named_after_the_wait(tmp_path: Path, start_jo
     assert re.search(r"Rank 0 did not answer at 127\.0\.0\.1:\d+ within 1 seconds", job.said[1])
 
 
+def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
+    tmp_path: Path, start_job: Start
+) -> None:
+    write(tmp_path)
+    die = "import os\nfrom pellucid.train.update import ranks\n"
+    die += "ranks.Link = lambda *_: os.kill(os.getpid(), 9)\n"
+    job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
+    assert job.wait() == [-signal.SIGKILL, 1]
+    assert job.said[1] == "pellucid: Rank 0 ended, and so does rank 1.\n"
+
+
 def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
     write(tmp_path)
     port = free_port()

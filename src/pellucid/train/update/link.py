@@ -31,7 +31,7 @@ Guard = Callable[[Callable[[], Any]], Any]
 
 NEVER = timedelta(days=3650)
 JOINING = timedelta(seconds=60)
-"""Time in which ranks that have come must connect: gloo would try forever to reach one that died."""
+"""Time in which ranks that have come must connect, as gloo tries on to reach one that died."""
 
 SET_UP, END = -1, -2
 
