@@ -15,6 +15,7 @@ Each class is also the natural built-in, so that ``except ValueError`` keeps wor
     ├── OutputError (OSError)          the place to write to
     │   └── OutputPlaceError           exit code 2: its name or folder must change (also InputError)
     └── TrainingError (RuntimeError)   a training that cannot continue
+        └── LostRankError              a process that shared it ended or never came
 """
 
 from __future__ import annotations
@@ -67,6 +68,10 @@ class OutputPlaceError(InputError, OutputError):
 
 class TrainingError(PellucidError, RuntimeError):
     """Training cannot continue."""
+
+
+class LostRankError(TrainingError):
+    """A process that shares the training ended, fell silent, or never came."""
 
 
 def not_together(first: str, second: str, why: str = "") -> InputError:

@@ -90,10 +90,10 @@ def _start_server() -> None:
         server.ensure_running()
 
 
-def start_python(command: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
+def start_python(args: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
     """Fork a program of Python, and start any other as usual."""
-    is_python = command[0] == sys.executable
-    return Forked(command, **options) if is_python else _START(command, **options)
+    is_python = args[0] == sys.executable
+    return Forked(args, **options) if is_python else _START(args, **options)
 
 
 class _File:

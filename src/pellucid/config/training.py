@@ -35,9 +35,10 @@ class TrainingConfig(Strict):
     compile: bool = False
     """Compile the passes with ``torch.compile``, which needs a C++ compiler."""
     processes: Literal["auto"] | int = "auto"
-    """Processes that share each batch and the threads of a processor, from 1 to 256. ``auto`` takes
-    one on own kernels; on PyTorch's about one per thread (in bfloat16 one per two threads), as long
-    as each gets 1,000 of ``max_tokens_per_batch`` and memory allows. A run keeps its number."""
+    """Parts of each batch, a power of two from 1 to 256. A processor computes each in a process of
+    its own, unless torchrun or srun starts those that share them. ``auto`` takes one on own
+    kernels; on PyTorch's up to one per thread (in bfloat16 one per two threads), as long as each
+    gets 1,000 of ``max_tokens_per_batch`` and memory allows. A run keeps its number."""
 
     # Batch
     max_tokens_per_batch: Count = 4096

@@ -10,12 +10,13 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe, TrainingConfig
 from pellucid.data import Batch
-from pellucid.errors import TrainingError
+from pellucid.errors import LostRankError, TrainingError
 from pellucid.model import EncoderDecoder, initialize, make_model
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState
 from pellucid.train.start.plan import TrainingPlan
+from pellucid.train.update.ranks import Ranks
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.averaging import Averaging
 from pellucid.train.weights.optimizer import Optimizer, freeze
@@ -32,6 +33,7 @@ class Learner:
         plan: what the training computes on.
         start: the model to start from, instead of random weights.
         checkpoint: the state to continue from; None to start.
+        ranks: the processes that share every update.
     """
 
     def __init__(
@@ -42,12 +44,13 @@ class Learner:
         plan: TrainingPlan,
         start: Bundle | None = None,
         checkpoint: LoadedCheckpoint | None = None,
+        ranks: Ranks | None = None,
     ) -> None:
         self.training = training
         self.config = config
         self.tokenizer = tokenizer
         self.plan = plan
-        self._start = start
+        self._start, self._ranks = start, ranks
         self._updater: Updater | None = None
         self.restore(checkpoint)
 
@@ -76,15 +79,15 @@ class Learner:
             self.averaging.restore(checkpoint.tensors.get("averaging", {}))
 
     def start(self) -> None:
-        """Start the processes that share the batches, unless they run already.
+        """Link the processes that share the batches, unless that is done.
 
         Raises:
-            PellucidError: one could not start.
+            PellucidError: one could not start or did not come.
         """
         self._ready_updater().start()
 
     def close(self) -> None:
-        """End those processes; they start again when they are needed."""
+        """End those of them that were started here; they start again when they are needed."""
         if self._updater is not None:
             self._updater.close()
         self._updater = None
@@ -103,11 +106,20 @@ class Learner:
         )
 
     def update(self, batches: Sequence[Batch]) -> UpdateResult:
-        """Make one update and count it in the state."""
+        """Make one update and count it in the state.
+
+        Raises:
+            LostRankError: another process is lost; the state is that of the step before.
+        """
         state = self.state
         state.step += 1
         rate, muon_rate = self.rates
-        updated = self._ready_updater().update(state.step, batches, rate=rate, muon_rate=muon_rate)
+        updater = self._ready_updater()
+        try:
+            updated = updater.update(state.step, batches, rate=rate, muon_rate=muon_rate)
+        except LostRankError:
+            state.step -= 1
+            raise
         if updated.was_made:
             self.averaging.update()
             state.target_tokens += updated.num_target_tokens
@@ -149,6 +161,7 @@ class Learner:
                 self.training,
                 self.plan.precision,
                 self.plan.processes,
+                self._ranks,
             )
         return self._updater
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.check.data import check_data
 from pellucid.config import Recipe
-from pellucid.errors import OutputError, TrainingError
+from pellucid.errors import LostRankError, OutputError, TrainingError
 from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
@@ -58,6 +58,7 @@ from pellucid.train.start.from_model import extend_bundle, load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory import require_memory
+from pellucid.train.update.ranks import Ranks
 from pellucid.train.update.threads import ThreadTrials
 from pellucid.train.validation import (
     Validation,
@@ -102,6 +103,7 @@ def train(
     recipe_folder: Path,
     progress: bool = True,
     filled: FilledRecipe | None = None,
+    ranks: Ranks | None = None,
 ) -> TrainingSummary:
     """Train a model, or continue where the same command stopped.
 
@@ -111,6 +113,7 @@ def train(
         recipe_folder: where the recipe's relative file names start.
         progress: show a live bar on a terminal.
         filled: the settings that were chosen for the user, and why.
+        ranks: the processes that share every update; by default as many as the recipe says.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
@@ -126,7 +129,9 @@ def train(
     filled = filled or FilledRecipe({}, [], {})
     run = RunFolder(out, recipe, filled.chosen)
     start = load_start(recipe.start, out)
-    with Interruption() as interruption, run.locked():
+    ranks = ranks or Ranks()
+    with ranks, Interruption() as interruption, run.locked():
+        ranks.interruption = interruption
         with interruption.abandonable(), run.created():
             if not run.data.is_dir():
                 for line in check_data(recipe.data, recipe_folder).brief():
@@ -138,7 +143,7 @@ def train(
             )
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
-            trainer = Trainer(recipe, run, prepared, start=start)
+            trainer = Trainer(recipe, run, prepared, ranks, start)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(
@@ -153,7 +158,7 @@ def train(
                     return summary
                 # Continued from the checkpoint, as by another start, so that both compute the same.
                 del trainer
-                trainer = Trainer(recipe, run, prepared, start=start)
+                trainer = Trainer(recipe, run, prepared, ranks, start)
 
 
 class Trainer:
@@ -163,11 +168,17 @@ class Trainer:
         recipe: everything about the run.
         run: its folder.
         prepared: its data.
+        ranks: the processes that share every update.
         start: the model to start from, instead of random weights.
     """
 
     def __init__(
-        self, recipe: Recipe, run: RunFolder, prepared: PreparedData, *, start: Bundle | None = None
+        self,
+        recipe: Recipe,
+        run: RunFolder,
+        prepared: PreparedData,
+        ranks: Ranks,
+        start: Bundle | None = None,
     ) -> None:
         self.run, self.prepared = run, prepared
         checkpoint = newest_checkpoint(run)
@@ -183,6 +194,7 @@ class Trainer:
             state,
             longest=prepared.longest(recipe.data.pad_to),
             has_output_bias=start is not None and start.model.output_bias is not None,
+            ranks=ranks,
         )
         if state.kernels not in ("", plan.kernels.description):
             run.log(
@@ -190,7 +202,7 @@ class Trainer:
                 f"{plan.kernels.description}. The last digits of its numbers change."
             )
         run.write_plan({**plan.to_record(), "course": state.course})
-        self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint)
+        self.learner = Learner(training, config, prepared.tokenizer, plan, start, checkpoint, ranks)
         state = self.learner.state
         run.drop_after(state.step, state.validated_step)
         check_validation(state, prepared.validation)
@@ -229,7 +241,8 @@ class Trainer:
                     elif self._saver.is_due:
                         self._save()
                     if interruption.signal is not None:
-                        self._leave(interruption)
+                        self._stop()
+                        interruption.exit_if_signaled()
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
         return self._finish(interruption)
@@ -281,7 +294,11 @@ class Trainer:
         """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
         began = time.monotonic()
-        updated = learner.update(update.batches)
+        try:
+            updated = learner.update(update.batches)
+        except LostRankError:
+            self._stop()
+            raise
         changed = self.threads.count(updated.num_target_tokens, time.monotonic() - began)
         if changed is not None:
             self.run.log(changed)
@@ -421,12 +438,11 @@ class Trainer:
         finally:
             self._interval.leave_out(time.monotonic() - started)
 
-    def _leave(self, interruption: Interruption) -> None:
-        """Save, then end as the signal says."""
+    def _stop(self) -> None:
+        """Save, and say where the same command continues."""
         where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._report_page()
-        interruption.exit_if_signaled()
 
     def _report_page(self) -> None:
         try:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import torch
 from torch import Tensor
@@ -97,6 +97,7 @@ class UpdateResult:
         num_target_tokens: target tokens, padding not counted.
         was_made: False if loss or gradient was not finite: the weights are as they were.
         was_split: True if memory ran out, so that `Updater` cut batches.
+        seconds_waited: time in which this process waited for the other ranks.
     """
 
     loss: float
@@ -104,6 +105,7 @@ class UpdateResult:
     num_target_tokens: int
     was_made: bool
     was_split: bool = False
+    seconds_waited: float = field(default=0.0, compare=False)
 
 
 def move_weights(

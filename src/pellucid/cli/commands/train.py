@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
@@ -14,11 +16,13 @@ import typer
 from pellucid.cli.ending import note, warn
 from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError
+from pellucid.machine.launch import find_place
 
 if TYPE_CHECKING:
     from pellucid.check.findings import DataReport
     from pellucid.config import DataConfig
     from pellucid.train.start.worst import WorstPairs
+    from pellucid.train.update.ranks import Ranks
 
 NUM_WORST = 20
 """Pairs that are listed of those that a model finds least likely."""
@@ -34,6 +38,7 @@ NUM_WORST = 20
     model=("MODEL", "With --check: list the pairs it finds least likely."),
     worst=("N", "With --model: list N pairs; 20 by default."),
     json=("", "With --check: write the report as one JSON object."),
+    wait=("S", "With torchrun or srun: seconds in which every rank must come; 300 by default."),
 )
 def train(
     texts: Annotated[
@@ -54,6 +59,7 @@ def train(
     model: str | None = None,
     worst: int | None = None,
     json: bool = False,
+    wait: float | None = None,
     threads: Threads = None,
     changes: Changes = None,
 ) -> int:
@@ -74,21 +80,33 @@ def train(
     changes = list(changes or ())
     if minutes is not None:
         changes.append(f"training.max_minutes={minutes:g}")
-    path, folder, values, run = find_start(
-        texts or [], (source_language, target_language), out, changes, is_checked=check
-    )
-    start = start if start is not None else _start_of(values)
-    if check:
-        from pellucid.config import DataConfig, validate
+    with contextlib.ExitStack() as stack:
+        ranks = None
+        place = None if check else find_place(os.environ, wait)
+        if place is not None:
+            # PyTorch's messages about lost connections have the traces of its own calls.
+            os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+            from pellucid.train.update.hands import be_hand
+            from pellucid.train.update.ranks import Ranks
 
-        report = _check_text(values, path, folder, run, start)
-        found = None
-        if model is not None:
-            data = validate(DataConfig, values.get("data", {}), str(path))
-            found = _score(model, data, folder, worst or NUM_WORST)
-        return _print_check(report, found, model, is_json=json)
-    _train(values, path, folder, run, start)
-    return 0
+            if place.rank:
+                return be_hand(place)
+            ranks = stack.enter_context(Ranks(place))
+        path, folder, values, run = find_start(
+            texts or [], (source_language, target_language), out, changes, is_checked=check
+        )
+        start = start if start is not None else _start_of(values)
+        if not check:
+            _train(values, path, folder, run, start, ranks)
+            return 0
+    from pellucid.config import DataConfig, validate
+
+    report = _check_text(values, path, folder, run, start)
+    found = None
+    if model is not None:
+        data = validate(DataConfig, values.get("data", {}), str(path))
+        found = _score(model, data, folder, worst or NUM_WORST)
+    return _print_check(report, found, model, is_json=json)
 
 
 def _check_text(
@@ -181,7 +199,12 @@ def _refuse_without(is_given: bool, needed: str, options: Mapping[str, bool]) ->
 
 
 def _train(
-    values: Mapping[str, Any], path: Path, folder: Path, run: Path, start: str | None
+    values: Mapping[str, Any],
+    path: Path,
+    folder: Path,
+    run: Path,
+    start: str | None,
+    ranks: Ranks | None,
 ) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
@@ -195,7 +218,7 @@ def _train(
         values = with_start(values, start, run)
     filled = fill_in(values, run, folder)
     recipe = validate(Recipe, filled.values, str(path))
-    run_training(recipe, run, recipe_folder=folder, progress=True, filled=filled)
+    run_training(recipe, run, recipe_folder=folder, progress=True, filled=filled, ranks=ranks)
     note(str(run / "bundle"))
 
 

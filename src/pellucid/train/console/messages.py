@@ -23,6 +23,9 @@ from pellucid.train.start.prepare import PreparedData
 from pellucid.train.validation import BestBy, describe_measuring
 from pellucid.train.weights.schedule import learning_rate
 
+LONG_WAIT = 0.2
+"""The share of time in which rank 0 does not compute from which more work an update is advised."""
+
 LOUD_SHARE = 0.05
 """The share of pairs left out from which a warning says why, and what to do."""
 
@@ -43,12 +46,14 @@ class Interval:
         self._started = time.monotonic()
         self._tokens = 0
         self._num_updates = 0
+        self._waited = 0.0
         self.gradient_norm = 0.0
 
     def add(self, updated: UpdateResult) -> None:
         """Count one update."""
         self._tokens += updated.num_target_tokens
         self._num_updates += 1
+        self._waited += updated.seconds_waited
         self.gradient_norm = updated.gradient_norm
 
     def leave_out(self, seconds: float) -> None:
@@ -61,6 +66,11 @@ class Interval:
         return self._tokens / max(1e-9, time.monotonic() - self._started)
 
     @property
+    def share_waited(self) -> float:
+        """Share of the time in which this process waited for other ranks."""
+        return self._waited / max(1e-9, time.monotonic() - self._started)
+
+    @property
     def seconds_per_update(self) -> float:
         """Mean time of an update."""
         return (time.monotonic() - self._started) / max(1, self._num_updates)
@@ -68,11 +78,13 @@ class Interval:
 
 def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
     """Format the log's line of an interval."""
-    loss = state.recent_loss
+    loss, waited = state.recent_loss, interval.share_waited
     return (
         f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
         f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
         f"  rate {rate:.5f}  {state.seconds / 60:5.1f} min"
+        + (f"  {waited:.0%} not computing" if waited else "")
+        + ("; more training.accumulate helps" if waited >= LONG_WAIT else "")
     )
 
 

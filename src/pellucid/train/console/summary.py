@@ -109,7 +109,7 @@ def screen(outlook: TrainingOutlook) -> str:
     memory = f"about {describe_bytes(plan.memory_bytes)}"
     if plan.available_bytes is not None:
         memory += f" of {describe_bytes(plan.available_bytes)} available"
-    processes = "" if plan.processes == 1 else f" in {plan.processes} processes"
+    processes = "" if plan.ranks == 1 else f" in {plan.ranks} processes"
     blocks = {
         "Data": _data(outlook),
         "Model": _wrapped(f"{sum(outlook.parameters.values()):,} parameters: {parameters}"),

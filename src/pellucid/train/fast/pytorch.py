@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -68,7 +69,7 @@ class ModelOnPyTorch:
             with torch.no_grad():
                 torch._foreach_copy_(self._working_weights, self._weights)
 
-    def clear_gradients(self) -> None:
+    def clear_gradients(self, _into: Sequence[Tensor] = ()) -> None:
         """Drop all gradients; the copy has some left if memory ran out in the last attempt."""
         for parameter in (*self._weights, *self._working_weights):
             parameter.grad = None

@@ -68,7 +68,7 @@ class TrainingState:
         roll_backs: times that training went back to a checkpoint.
         rate_factor: factor on every learning rate.
         precision: of the products; empty before it is chosen.
-        processes: processes that share a batch; 0 before it is chosen.
+        processes: parts that a batch is cut into; 0 before it is chosen.
         kernels: description of the kernels; empty in checkpoints of early versions.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
         validation: a hash of the validation text; empty in checkpoints of early versions.

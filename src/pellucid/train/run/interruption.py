@@ -22,12 +22,12 @@ class Interruption:
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._may_abandon = False
+        self._may_abandon = self._is_passed_on = False
         self._previous: dict[int, object] = {}
 
     def __enter__(self) -> Interruption:
         if threading.current_thread() is threading.main_thread():
-            for number in _signals():
+            for number in ending_signals():
                 self._previous[number] = signal.signal(number, self._note)
         return self
 
@@ -65,14 +65,25 @@ class Interruption:
         if self.signal is not None:
             raise SystemExit(128 + self.signal)
 
+    def pass_on(self, number: int) -> None:
+        """Take a signal that came to another process of this training, unless one came here.
+
+        It may be called by any thread, and never counts as the second.
+        """
+        if self.signal is None and self._previous:
+            self._is_passed_on = True
+            signal.raise_signal(number)
+
     def _note(self, number: int, _frame: FrameType | None) -> None:
-        is_second = self.signal is not None
+        is_second = self.signal is not None and not self._is_passed_on
+        self._is_passed_on = False
         self.signal = number
         if is_second or self._may_abandon:
             self.exit_if_signaled()
 
 
-def _signals() -> list[signal.Signals]:
+def ending_signals() -> list[signal.Signals]:
+    """List the signals that ask this process to end."""
     numbers = [signal.SIGINT, signal.SIGTERM]
     hangup = getattr(signal, "SIGHUP", None)  # Not on Windows.
     if hangup is not None and signal.getsignal(hangup) != signal.SIG_IGN:

@@ -15,7 +15,14 @@ from pellucid.train.fast.compiled import require_compiler
 from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.update.memory import MemoryNeeds, count_weights, require_memory
-from pellucid.train.update.processes import can_share, choose_processes
+from pellucid.train.update.ranks import Ranks
+
+TOKENS_A_PROCESS = 1000
+"""Positions of a batch that a process should have at least: below, calls cost more than work."""
+
+THREADS_A_PROCESS = {"float32": 1, "bfloat16": 2}
+"""Threads that a process should have at least. In bfloat16 products are too short to pay for what
+each process repeats, and two cores may share one multiplier."""
 
 
 @dataclass(frozen=True)
@@ -26,8 +33,9 @@ class TrainingPlan:
         device: the device that computes.
         precision: of the products.
         kernels: the package's kernels or PyTorch's, with the reason.
-        processes: processes that share every batch.
-        threads: processor threads, all processes together.
+        processes: parts that every batch is cut into.
+        ranks: processes that share the parts of every update.
+        threads: processor threads, all ranks of this machine together.
         max_tokens_per_batch: positions of a batch on either side.
         memory_bytes: predicted peak of memory.
         available_bytes: memory that the device has; None if that is not known.
@@ -38,6 +46,7 @@ class TrainingPlan:
     precision: Literal["float32", "bfloat16"]
     kernels: KernelChoice
     processes: int
+    ranks: int
     threads: int
     max_tokens_per_batch: int
     memory_bytes: int
@@ -47,7 +56,7 @@ class TrainingPlan:
     @property
     def has_same_bits_on_any_threads(self) -> bool:
         """Whether an update's numbers are independent of the number of threads."""
-        return self.kernels.kernels is not None and self.processes == 1
+        return self.kernels.kernels is not None and self.ranks == 1
 
     def note_in(self, state: TrainingState) -> None:
         """Keep in a run's state what a later start, maybe on another machine, must not change."""
@@ -63,6 +72,7 @@ class TrainingPlan:
             "precision": self.precision,
             "kernels": self.kernels.description,
             "processes": self.processes,
+            "ranks": self.ranks,
             "threads": self.threads,
             "max_tokens_per_batch": self.max_tokens_per_batch,
             "memory_bytes": self.memory_bytes,
@@ -77,6 +87,7 @@ def make_plan(
     *,
     longest: int,
     has_output_bias: bool = False,
+    ranks: Ranks | None = None,
 ) -> TrainingPlan:
     """Decide device, precision, kernels, processes and the positions of a batch.
 
@@ -89,10 +100,11 @@ def make_plan(
         state: how far the run is; it may hold an earlier plan.
         longest: tokens of the longest sentence.
         has_output_bias: whether the model's output has a bias.
+        ranks: the processes that will share every update.
 
     Raises:
-        ConfigurationError: the device or a compiler that was asked for does not exist, processes
-            cannot share the batches there, or training does not fit into memory.
+        ConfigurationError: the device or a compiler that was asked for does not exist, ranks
+            cannot share the batches, or training does not fit into memory.
     """
     device = choose_device(training.device)
     asked = "float32" if model.is_recurrent else training.precision
@@ -101,9 +113,18 @@ def make_plan(
         precision = "bfloat16" if state.precision == "bfloat16" else "float32"
     kernels = choose_kernels(model, training, precision, device, has_output_bias=has_output_bias)
     has_kernels = kernels.kernels is not None
-    processes = choose_processes(training, device, precision, has_kernels=has_kernels)
-    if state.precision:
-        processes = max(1, state.processes) if can_share(device) else 1
+    ranks = ranks or Ranks()
+    given = ranks.place.num_ranks if ranks.place else 1
+    least = -(-given // training.accumulate)
+    processes = max(1, state.processes)
+    if not state.precision:
+        processes = choose_processes(
+            training, device, precision, has_kernels=has_kernels, least=least
+        )
+    _require_pieces(given, training.accumulate, processes)
+    here = ranks.count(device, processes)
+    if ranks.place:  # Each GPU has memory of its own.
+        here = 1 if device.type == "cuda" else ranks.place.num_local
     require_memory(model, training, device)
     if training.compile:
         require_compiler(device)
@@ -114,17 +135,19 @@ def make_plan(
         longest=longest,
         bytes_per_number=2 if precision == "bfloat16" else 4,
         processes=processes,
+        ranks=here,
         has_kernels=has_kernels,
     )
     available = reachable_memory(device)
     budget = state.max_tokens_per_batch
     if not budget:
-        needs, budget = _fit_into_memory(needs, available)
+        needs, budget = _fit_into_memory(needs, available, least)
     return TrainingPlan(
         device,
         precision,
         kernels,
         needs.processes,
+        ranks.count(device, needs.processes),
         threads=torch.get_num_threads(),
         max_tokens_per_batch=budget,
         memory_bytes=needs.predict(budget),
@@ -133,7 +156,59 @@ def make_plan(
     )
 
 
-def _fit_into_memory(needs: MemoryNeeds, available: int | None) -> tuple[MemoryNeeds, int]:
+def choose_processes(
+    training: TrainingConfig,
+    device: torch.device,
+    precision: Literal["float32", "bfloat16"],
+    *,
+    has_kernels: bool = False,
+    least: int = 1,
+) -> int:
+    """Choose into how many parts a batch is cut: with ``auto`` a power of two.
+
+    That is the number of processes with the shortest step. On the package's kernels that is one,
+    whose threads share all expensive work. The estimate assumes that further threads do not shorten
+    a third of a process's work (measured with tiny, float32 and two threads), and that its pairs
+    are its share of all.
+
+    Raises:
+        ConfigurationError: a number is asked for that is no power of two.
+    """
+    asked = training.processes
+    if asked != "auto":
+        if asked & (asked - 1):
+            raise ConfigurationError(
+                f"training.processes must be a power of two (1, 2, 4, …), but is {asked}. Change "
+                "it, or use 'auto'."
+            )
+        return asked
+    numbers = [1]
+    if device.type == "cpu" and not has_kernels:
+        threads = torch.get_num_threads()
+        enough = training.max_tokens_per_batch // TOKENS_A_PROCESS
+        most = max(1, min(threads // THREADS_A_PROCESS[precision], enough))
+        numbers = [1 << power for power in range(most.bit_length())]
+    return max(least, min(numbers, key=lambda n: (1 + 2 / (torch.get_num_threads() // n)) / n))
+
+
+def _require_pieces(num_ranks: int, accumulate: int, processes: int) -> None:
+    """Refuse ranks that cannot share an update's pieces."""
+    if num_ranks & (num_ranks - 1):
+        raise ConfigurationError(
+            f"The number of ranks must be a power of two (1, 2, 4, …), but is {num_ranks}. Start "
+            "more or fewer."
+        )
+    if num_ranks > accumulate * processes:
+        raise ConfigurationError(
+            f"Every rank must get a piece of each update, but {num_ranks} ranks share "
+            f"{accumulate * processes} (training.accumulate times training.processes). Start fewer "
+            f"ranks, or train in another --out with --set training.accumulate={num_ranks}."
+        )
+
+
+def _fit_into_memory(
+    needs: MemoryNeeds, available: int | None, least: int
+) -> tuple[MemoryNeeds, int]:
     """Choose fewer processes if memory is short and the recipe leaves them open; then the budget.
 
     Returns:
@@ -147,8 +222,9 @@ def _fit_into_memory(needs: MemoryNeeds, available: int | None) -> tuple[MemoryN
     if available is None:
         return needs, training.max_tokens_per_batch
     if training.processes == "auto":
-        while needs.processes > 1 and needs.predict(training.max_tokens_per_batch) > available:
-            needs = replace(needs, processes=needs.processes - 1)
+        while needs.processes > least and needs.predict(training.max_tokens_per_batch) > available:
+            fewer = needs.processes // 2
+            needs = replace(needs, processes=fewer, ranks=min(needs.ranks, fewer))
     budget = needs.fitting_budget(available)
     least = needs.of_passes(budget)
     if least > available:

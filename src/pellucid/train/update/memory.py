@@ -46,7 +46,8 @@ class MemoryNeeds:
         num_weights: parameters of the model.
         longest: tokens of the longest sentence.
         bytes_per_number: 4 in float32, 2 in bfloat16.
-        processes: processes that share a batch.
+        processes: parts of a batch.
+        ranks: processes on this machine that share an update.
         has_kernels: True if they run on the package's kernels.
     """
 
@@ -56,6 +57,7 @@ class MemoryNeeds:
     longest: int
     bytes_per_number: int = 4
     processes: int = 1
+    ranks: int = 1
     has_kernels: bool = False
 
     def predict(self, max_tokens_per_batch: int) -> int:
@@ -70,15 +72,24 @@ class MemoryNeeds:
         # Kernels keep the weights laid out for either direction; PyTorch keeps bfloat16 copies.
         has_copies = self.bytes_per_number < 4 or self.has_kernels
         working = 2 * self.bytes_per_number if has_copies else 0
-        weights = num_weights * (4 * _copies(self.training) + working)
+        weights = num_weights * (4 * _copies(self.training) + working + self._of_sums())
         transposed = TRANSPOSED_PROJECTION * model.target_vocabulary_size * model.d_model
         if self.has_kernels:
             transposed = 0
         spare = SPARE_ON_KERNELS if self.has_kernels else SPARE
-        passes = round(spare * self.of_passes(max_tokens_per_batch))
+        at_once = max(1.0, self.ranks / self.processes)
+        passes = round(spare * at_once * self.of_passes(max_tokens_per_batch))
         first = LIBRARIES + weights + transposed + max(passes, _saving(self.training, num_weights))
-        worker = WORKER + num_weights * (2 * 4 + working) + transposed
-        return first + (self.processes - 1) * worker
+        worker = WORKER + num_weights * (2 * 4 + working + self._of_sums()) + transposed
+        return first + (self.ranks - 1) * worker
+
+    def _of_sums(self) -> int:
+        """Count the bytes per weight that sums of pieces take in addition to the gradient."""
+        num_pieces = self.training.accumulate * self.processes
+        if num_pieces == 1:
+            return 0
+        levels = max(1, (-(-num_pieces // self.ranks) - 1).bit_length())
+        return 4 * (levels + (not self.has_kernels))
 
     def of_passes(self, max_tokens_per_batch: int) -> int:
         """Predict the bytes that a pass over one batch leaves for the backward pass."""

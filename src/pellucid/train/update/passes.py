@@ -21,11 +21,13 @@ from pellucid.train.weights.schedule import make_dropout
 class Passes:
     """Forward and backward passes of a model, on the package's kernels or on PyTorch's.
 
+    ``kernels`` describes them, and ``seconds_waited`` is the time of the last sum in which this
+    process waited for others.
+
     Args:
         model: its parameters get the gradients.
         training: the settings.
         precision: of the passes.
-        gradients: tensors for the gradients of the trained parameters, used if the passes can.
     """
 
     def __init__(
@@ -33,25 +35,24 @@ class Passes:
         model: EncoderDecoder,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
-        *,
-        gradients: Sequence[Tensor] = (),
     ) -> None:
         self._model, self._training = model, training
+        self.seconds_waited = 0.0
         self._device = next(model.parameters()).device
         losses = AttentionLosses(model.config, training)
-        kernels = choose_kernels(
+        kernels, self.kernels = choose_kernels(
             model.config,
             training,
             precision,
             self._device,
             has_output_bias=model.output_bias is not None,
-        ).kernels
+        )
         self.way: ModelOnKernels | ModelOnPyTorch
         if kernels is None:
             self.way = ModelOnPyTorch(model, training, precision, losses)
         else:
             assert isinstance(model, Transformer)
-            self.way = ModelOnKernels(model, kernels, losses, gradients)
+            self.way = ModelOnKernels(model, kernels, losses)
 
     def start(self) -> None:
         """Do nothing: these passes run in one process."""
@@ -63,8 +64,15 @@ class Passes:
         """Take the weights as they are now, for the passes of one update."""
         self.way.refresh_weights()
 
-    def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
+    def sum_gradients(
+        self, step: int, pieces: Sequence[Piece], into: Sequence[Tensor] = ()
+    ) -> Tensor:
         """Leave the sum of the pieces' gradients, each times its share, in the model.
+
+        Args:
+            step: decides what dropout drops.
+            pieces: of the update.
+            into: tensors for the gradients of the trained parameters, used if the passes can.
 
         Returns:
             The same sum of their losses, without smoothing.
@@ -72,7 +80,7 @@ class Passes:
         training, way = self._training, self.way
         if isinstance(way, ModelOnPyTorch) and way.is_plain and not training.r_drop:
             return plain.sum_gradients(self._model, pieces, training, step=step)
-        way.clear_gradients()
+        way.clear_gradients(into)
         total = torch.zeros((), device=self._device)
         for piece in pieces:
             loss = way.add_gradient(

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, TypeVar
 
+import safetensors.torch
 import torch
 from torch import Tensor
 
 from pellucid.data import Batch
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,21 @@ def split_batch(batch: Batch, number: int = 2) -> tuple[Batch, ...]:
     return tuple(parts)
 
 
+def halve(pieces: Sequence[T]) -> tuple[Sequence[T], Sequence[T]]:
+    """Cut pieces into the two branches of the tree that adds them; the first is never smaller."""
+    middle = (len(pieces) + 1) // 2
+    return pieces[:middle], pieces[middle:]
+
+
+def run_of(pieces: Sequence[T], rank: int, num_ranks: int) -> Sequence[T]:
+    """Find the branch of the tree that one of some ranks, a power of two, computes."""
+    while num_ranks > 1:
+        num_ranks //= 2
+        pieces = halve(pieces)[rank >= num_ranks]
+        rank %= num_ranks
+    return pieces
+
+
 def repeat_batch(batch: Batch) -> Batch:
     """Append all pairs of a batch a second time, for R-Drop: dropout differs between the two."""
     tensors: dict[str, Any] = {
@@ -83,3 +102,29 @@ def to_device(batch: Batch, device: torch.device) -> Batch:
         for name, tensor in tensors_of(batch).items()
     }
     return replace(batch, **tensors)  # type: ignore[arg-type]
+
+
+def pieces_to_bytes(pieces: Sequence[Piece]) -> bytes:
+    """Write pieces as safetensors."""
+    tensors = {}
+    for number, piece in enumerate(pieces):
+        batch = piece.batch
+        numbers = (piece.part, piece.share, batch.num_source_tokens, batch.num_target_tokens)
+        tensors[f"{number}.numbers"] = torch.tensor(numbers, dtype=torch.float64)
+        for name, tensor in tensors_of(batch).items():
+            tensors[f"{number}.{name}"] = tensor.clone(memory_format=torch.contiguous_format)
+    return safetensors.torch.save(tensors)
+
+
+def pieces_of_bytes(body: bytes) -> list[Piece]:
+    """Read pieces that `pieces_to_bytes` wrote."""
+    by_piece: dict[int, dict[str, Any]] = {}
+    for name, tensor in safetensors.torch.load(body).items():
+        number, _, field = name.partition(".")
+        by_piece.setdefault(int(number), {})[field] = tensor
+    pieces = []
+    for _, named in sorted(by_piece.items()):
+        part, share, num_source, num_target = named.pop("numbers").tolist()
+        batch = Batch(**named, num_source_tokens=int(num_source), num_target_tokens=int(num_target))
+        pieces.append(Piece(int(part), share, batch))
+    return pieces

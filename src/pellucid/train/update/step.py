@@ -15,7 +15,7 @@ from pellucid.model import EncoderDecoder
 from pellucid.train.plain import UpdateResult, move_weights
 from pellucid.train.update.passes import Passes, is_out_of_memory
 from pellucid.train.update.pieces import make_pieces, split_batch
-from pellucid.train.update.processes import SharedPasses
+from pellucid.train.update.ranks import RankedPasses, Ranks
 from pellucid.train.weights.optimizer import Optimizer
 
 
@@ -27,7 +27,8 @@ class Updater:
         optimizer: over those parameters.
         training: the settings.
         precision: of the passes.
-        processes: how many share every batch.
+        processes: parts that every batch is cut into.
+        ranks: the processes that share them; by default as many are started.
     """
 
     def __init__(
@@ -37,15 +38,18 @@ class Updater:
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
         processes: int = 1,
+        ranks: Ranks | None = None,
     ) -> None:
         self._optimizer = optimizer
         self._training = training
         self._processes = processes
-        self._passes: Passes | SharedPasses = (
-            Passes(model, training, precision)
-            if processes == 1
-            else SharedPasses(model, training, precision, processes)
-        )
+        self._passes: Passes | RankedPasses
+        if processes * training.accumulate == 1:
+            self._passes = Passes(model, training, precision)
+        else:
+            ranks = ranks or Ranks()
+            number = ranks.count(next(model.parameters()).device, processes)
+            self._passes = RankedPasses(model, training, precision, ranks, number)
 
     def update(
         self, step: int, batches: Sequence[Batch], *, rate: float, muon_rate: float
@@ -73,18 +77,19 @@ class Updater:
             rate=rate,
             muon_rate=muon_rate,
         )
-        return replace(updated, was_split=was_split)
+        waited = self._passes.seconds_waited
+        return replace(updated, was_split=was_split, seconds_waited=waited)
 
     def start(self) -> None:
-        """Start the other processes, if there are to be any; otherwise the first update does.
+        """Link the other ranks, if there are to be any; otherwise the first update does.
 
         Raises:
-            PellucidError: one could not start.
+            PellucidError: one could not start or did not come.
         """
         self._passes.start()
 
     def close(self) -> None:
-        """End the other processes."""
+        """End the ranks that were started here."""
         self._passes.close()
 
     def _sum_gradients(self, step: int, batches: Sequence[Batch]) -> tuple[Tensor, bool]:

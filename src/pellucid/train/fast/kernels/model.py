@@ -118,7 +118,6 @@ class ModelOnKernels:
         model: holds the weights, and gets the gradients.
         kernels: of this machine.
         losses: those that are computed from attention, if there are any.
-        gradients: tensors for the gradients of the trained parameters; without, own ones are made.
     """
 
     def __init__(
@@ -126,7 +125,6 @@ class ModelOnKernels:
         model: Transformer,
         kernels: Kernels,
         losses: AttentionLosses | None = None,
-        gradients: Sequence[Tensor] = (),
     ) -> None:
         if (name := find_wrong_shape(model.config, model.state_dict())) is not None:
             raise ConfigurationError(
@@ -135,7 +133,7 @@ class ModelOnKernels:
             )
         self._model, self._kernels, self._losses = model, kernels, losses
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
-        self._gradients = list(gradients)
+        self._gradients: list[Tensor] = []
         self._encoder = _StackOnRows(model, model.encoder, kernels)
         self._decoder = _StackOnRows(model, model.decoder, kernels)
         self._packed_table: tuple[Tensor, Tensor] | None = None
@@ -154,11 +152,11 @@ class ModelOnKernels:
         )
         self._table_sum_D = kernels.sum_rows(table_VD)
 
-    def clear_gradients(self) -> None:
-        """Begin sums of gradients at zero."""
-        if not self._gradients:
+    def clear_gradients(self, into: Sequence[Tensor] = ()) -> None:
+        """Begin sums of gradients at zero, in the given tensors or in own ones."""
+        if not into and not self._gradients:
             self._gradients = [torch.empty_like(weight) for weight in self._weights]
-        for weight, gradient in zip(self._weights, self._gradients, strict=True):
+        for weight, gradient in zip(self._weights, into or self._gradients, strict=True):
             weight.grad = gradient.zero_()
 
     def add_gradient(

@@ -1,0 +1,144 @@
+"""Tensors from rank to rank, and the store of a few words where ranks meet.
+
+They go by gloo, on the loopback unless the launcher names more machines; between GPUs weights and
+gradients go by NCCL. Nothing is pickled.
+"""
+
+from __future__ import annotations
+
+import socket
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from datetime import timedelta
+from functools import partial
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pellucid.errors import ConfigurationError, LostRankError, PellucidError
+from pellucid.machine.launch import LOOPBACK, Place
+
+distributed: Any = torch.distributed
+"""PyTorch exports most of what is used here without types."""
+
+Store = Any
+"""A store of PyTorch's."""
+
+Guard = Callable[[Callable[[], Any]], Any]
+"""Runs a function that may wait for another rank, and returns its result."""
+
+NEVER = timedelta(days=3650)
+JOINING = timedelta(seconds=60)
+"""Time in which ranks that have come must connect, as gloo tries on to reach one that died."""
+
+SET_UP, END = -1, -2
+
+BEAT_SECONDS = 1.0
+"""Time between two signs of life of a hand."""
+
+
+class Link:
+    """Tensors from rank to rank.
+
+    Args:
+        place: of this process.
+        store: where the ranks meet.
+        device: that they compute on.
+        guard: called for everything that may wait for another rank.
+    """
+
+    def __init__(self, place: Place, store: Store, device: torch.device, guard: Guard) -> None:
+        self.rank, self.size, self._guard = place.rank, place.num_ranks, guard
+        ranks = (self.rank, self.size)
+        options: Any = distributed.ProcessGroupGloo._Options()
+        options._timeout = JOINING
+        options._devices = [distributed.ProcessGroupGloo.create_device(hostname=LOOPBACK)]
+        gloo: Any = distributed.PrefixStore("gloo", store), *ranks
+        gloo = (*gloo, options if place.is_one_machine else JOINING)
+        self._groups: dict[str, Any] = {"cpu": guard(lambda: distributed.ProcessGroupGloo(*gloo))}
+        self._groups["cpu"]._set_default_timeout(NEVER)
+        if device.type == "cuda":
+            if not distributed.is_nccl_available():
+                raise ConfigurationError(
+                    "Ranks on GPUs need a PyTorch with NCCL, but this one lacks it. Install one "
+                    "for CUDA, or use training.device = 'cpu'."
+                )
+            torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
+            shared = distributed.PrefixStore("nccl", store)
+            group = distributed.ProcessGroupNCCL
+            self._groups["cuda"] = guard(lambda: group(shared, *ranks, group.Options()))
+
+    def send(self, tensor: Tensor, to: int) -> None:
+        """Send a tensor to a rank."""
+        if tensor.is_cuda:  # NCCL would wait for a dead rank; gloo sees that it is dead.
+            torch.cuda.current_stream().synchronize()
+            self.send(torch.zeros(1), to)
+        group = self._groups[tensor.device.type]
+        self._guard(lambda: group.send([tensor], to, 0).wait(NEVER))
+
+    def receive(self, tensor: Tensor, origin: int) -> Tensor:
+        """Wait for a tensor of a rank, and return it in the place of this one."""
+        if tensor.is_cuda:
+            self.receive(torch.zeros(1), origin)
+        group = self._groups[tensor.device.type]
+        self._guard(lambda: group.recv([tensor], origin, 0).wait(NEVER))
+        return tensor
+
+    def broadcast(self, tensor: Tensor) -> None:
+        """Give a tensor of rank 0 to all."""
+        group = self._groups[tensor.device.type]
+        self._guard(lambda: group.broadcast(tensor, 0).wait(NEVER))
+
+    def send_order(self, to: int, order: int, number: int = 0, body: bytes = b" ") -> None:
+        """Send an order to a hand: a step or a constant, a number, and bytes."""
+        self.send(torch.tensor([order, number, len(body)]), to)
+        self.send(torch.frombuffer(bytearray(body), dtype=torch.uint8), to)
+
+    def receive_order(self) -> tuple[int, int, bytes]:
+        """Wait for an order."""
+        order, number, size = self.receive(torch.zeros(3, dtype=torch.int64), 0).tolist()
+        body = self.receive(torch.zeros(size, dtype=torch.uint8), 0)
+        return order, number, body.numpy().tobytes()
+
+
+def open_store(place: Place) -> Store:
+    """Open the place where ranks meet; rank 0 makes it, unless the launcher has.
+
+    Raises:
+        PellucidError: the port is in use, or rank 0 cannot be reached.
+    """
+    is_local = place.is_one_machine and not place.is_kept
+    address = LOOPBACK if is_local else place.address
+    where, most = f"{address}:{place.port}", timedelta(seconds=max(1.0, place.wait))
+    make = partial(distributed.TCPStore, timeout=most, wait_for_workers=False)
+    try:
+        if place.rank == 0 and not place.is_kept:
+            listener = socket.create_server((LOOPBACK if is_local else "", place.port))
+            port, number = listener.getsockname()[1], listener.detach()
+            store = make(LOOPBACK, port, is_master=True, master_listen_fd=number)
+        else:
+            _await_listener(address, place.port, place.wait)
+            store = make(address, place.port)
+    except OSError as error:
+        raise PellucidError(
+            f"Rank 0 must listen at {where}, but that is not possible: {error.strerror}. Choose "
+            "another port with MASTER_PORT."
+        ) from error
+    except RuntimeError as error:
+        raise LostRankError(
+            f"Rank 0 did not answer at {where} within {place.wait:g} seconds (--wait). See why, "
+            "and start all ranks again."
+        ) from error
+    return distributed.PrefixStore(f"pellucid/{place.attempt}", store)
+
+
+def _await_listener(address: str, port: int, wait: float) -> None:
+    """Wait until somebody listens; PyTorch itself would warn in each attempt."""
+    deadline = time.monotonic() + wait
+    while time.monotonic() < deadline:
+        with suppress(OSError), socket.create_connection((address, port), timeout=1.0):
+            return
+        time.sleep(0.05)
+    raise RuntimeError

@@ -1,0 +1,134 @@
+"""Sums of gradients in one binary tree over an update's pieces, whoever computes its branches.
+
+Float32 sums depend on their order. Here each piece is summed from zero, and pieces are added in
+halves, halves of halves and so on. A rank computes a branch of that tree, and ranks add their
+branches as one process does, so the number of ranks changes no bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor
+
+from pellucid.config import TrainingConfig
+from pellucid.model import EncoderDecoder
+from pellucid.train.fast.pytorch import trained
+from pellucid.train.update.link import Link
+from pellucid.train.update.passes import Passes, is_out_of_memory
+from pellucid.train.update.pieces import Piece, halve, run_of
+
+LOSS, MEMORY, SIGNAL = 0, 1, 2
+ALIGNMENT = 16
+
+
+class Flat:
+    """Tensors like some others in one flat buffer that ends with three numbers.
+
+    Attributes:
+        all: the buffer.
+        views: the tensors in it.
+        numbers: the loss, whether memory ran out, and whether a signal came.
+    """
+
+    def __init__(self, like: Sequence[Tensor]) -> None:
+        sizes = [-(-tensor.numel() // ALIGNMENT) * ALIGNMENT for tensor in like]
+        self.all = torch.zeros(sum(sizes) + ALIGNMENT, device=like[0].device)
+        *parts, self.numbers = torch.split(self.all, [*sizes, ALIGNMENT])
+        pairs = zip(parts, like, strict=True)
+        self.views = [part[: tensor.numel()].view_as(tensor) for part, tensor in pairs]
+
+
+def flatten_weights(model: EncoderDecoder) -> Flat:
+    """Move the weights of a model into one flat buffer."""
+    flat = Flat(list(model.parameters()))
+    for weight, view in zip(model.parameters(), flat.views, strict=True):
+        view.copy_(weight.detach())
+        weight.data = view
+    return flat
+
+
+class Share:
+    """One rank's part of every update, and the tree in which the ranks add their parts.
+
+    Args:
+        model: its parameters get the gradients.
+        training: the settings.
+        precision: of the passes.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"],
+    ) -> None:
+        self.passes = Passes(model, training, precision)
+        self._weights = trained(model)
+        self._sums = [Flat(self._weights), Flat(self._weights)]
+        self._has_gradient = [True] * len(self._weights)
+
+    def compute(self, step: int, pieces: Sequence[Piece], *, has_signal: bool = False) -> None:
+        """Add up this rank's pieces; memory that runs out is noted."""
+        numbers = self._sums[0].numbers
+        try:
+            numbers.zero_()
+            self._add_up(step, pieces, 0)
+        except (MemoryError, RuntimeError) as error:
+            if not is_out_of_memory(error):
+                raise
+            numbers[MEMORY] = 1
+        numbers[SIGNAL] = int(has_signal)
+
+    def add_ranks(self, link: Link, num_pieces: int) -> None:
+        """Add the sums of all ranks, each to that of its neighbor in the tree; rank 0 gets all."""
+        total, other = self._sums[:2]
+        distance = 1
+        while distance < link.size:
+            if link.rank & distance:
+                return link.send(total.all, link.rank - distance)
+            neighbor = link.rank + distance
+            link.receive(other.all, neighbor)
+            if run_of(range(num_pieces), neighbor, link.size):
+                total.all += other.all
+            else:  # Nothing is added, because −0 + 0 is another bit.
+                total.numbers += other.numbers
+            distance *= 2
+        return None
+
+    def finish(self) -> tuple[Tensor, float, float]:
+        """Leave the sum in the model; return loss, memory that ran out, and signals."""
+        for weight, view, has_one in zip(
+            self._weights, self._sums[0].views, self._has_gradient, strict=True
+        ):
+            weight.grad = view if has_one else None
+        numbers = self._sums[0].numbers
+        _, memory, signals = numbers[:3].tolist()
+        return numbers[LOSS].clone(), memory, signals
+
+    def _add_up(self, step: int, pieces: Sequence[Piece], level: int) -> None:
+        """Leave the sum of some pieces in the buffer of a level; deeper ones are overwritten."""
+        if len(pieces) < 2:
+            return self._compute_one(step, pieces, self._sums[level])
+        first, second = halve(pieces)
+        self._add_up(step, first, level)
+        if len(self._sums) == level + 1:
+            self._sums.append(Flat(self._weights))
+        self._add_up(step, second, level + 1)
+        self._sums[level].all += self._sums[level + 1].all
+        return None
+
+    def _compute_one(self, step: int, pieces: Sequence[Piece], into: Flat) -> None:
+        if not pieces:
+            return
+        loss = self.passes.sum_gradients(step, pieces, into.views)
+        gradients = [weight.grad for weight in self._weights]
+        self._has_gradient = [gradient is not None for gradient in gradients]
+        for view, gradient in zip(into.views, gradients, strict=True):
+            if gradient is None:
+                view.zero_()
+            elif gradient is not view:
+                view.copy_(gradient)
+        into.numbers[LOSS] = loss
