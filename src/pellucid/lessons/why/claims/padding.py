@@ -10,9 +10,9 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.decode.greedy import decode_greedily
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.packaged import load_packaged, write_examples_of
+from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Panel, Verdict
 from pellucid.lessons.why.setting import Setting
 
@@ -25,8 +25,10 @@ def measure(setting: Setting) -> Found:
     amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8), (1, 2, 4, 8, 16, 32, 64, 128))
     sizes = drawn, most = setting.choose((600, 100), (40, 5))
     cells = measure_cells(
-        setting, f"padding of {', '.join(map(str, amounts))}, of {drawn} sentences {most}",
-        lambda seed: pad_more(amounts, sizes, seed=seed),
+        setting,
+        f"{packaged_name()}, padding of {', '.join(map(str, amounts))}, of {drawn} sentences "
+        f"{most}",
+        lambda seed: pad_more(amounts, sizes, seed=seed), is_quick=True,
     )  # fmt: skip
     masked, opened = (
         cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
@@ -37,13 +39,13 @@ def measure(setting: Setting) -> Found:
         count, length = equally_long(load_packaged(), sizes, setting.seed).shape
         texts = f"{count} new sentences of {length} tokens, </s> included"
     return Found(
-        f"With {amounts[-1]} padding tokens {masked:.0%} of the translations change if padding is "
-        f"masked, {opened:.0%} if it is not.",
+        f"{amounts[-1]} padding tokens change {masked:.0%} of the translations if words may not "
+        f"look at them, and {opened:.0%} if they may.",
         f"The packaged model translates {texts}: as they are, with padding that no token may "
         "attend to, and with padding that all may attend to. Differences are the largest in the "
         "encoder's output of any word, divided by the root mean square of the outputs."
         + (" The verdict is about all seeds." if setting.is_long else ""),
-        {"lengths": judge(cells)},
+        {"lengths": judge_seeds(judge, cells)},
         (
             cells.table(
                 "Difference of the encoder's output, and translations that change", "num_padding",
