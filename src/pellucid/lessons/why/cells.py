@@ -39,6 +39,14 @@ def write(values: Sequence[float], form: str = ".3g") -> str:
     return " · ".join(found) or "–"
 
 
+def write_small(value: float) -> str:
+    """Write a small number as a power of ten: ``4 · 10⁻⁹``; two decimals from a hundredth on."""
+    if value >= 0.0095:
+        return f"{value:.2f}"
+    digit, _, power = f"{value:.0e}".partition("e")
+    return f"{digit} · 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
+
+
 @dataclass(frozen=True)
 class Column:
     """One column of a table: its heading, the number, a format, and which cells have it.

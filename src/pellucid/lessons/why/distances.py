@@ -56,12 +56,9 @@ def add_distances(
         lambda seed: movement_of_packaged(drawn, seed=seed),
     )  # fmt: skip
     errors = {offset: error_of_matrix(offset, 5000, 512) for offset in (1, 3, 50)}
-    step = learned.mean("encoder", offset=OFFSETS[0])
-    moved = order.mean("moved_by_word", kind="sinusoidal")
     loss = write(learned.all("loss", offset=OFFSETS[0]))
     return Found(
-        f"{number}. One matrix explains {step:.0%} of a step in a learned table of positions and "
-        f"all of it in sinusoids; a word in front moves {moved:.0%} of the weight to other words.",
+        number,
         f"{method} A model with learned positions copies lines of 1 to {longest} letters (d = "
         f"{d_model}, {steps} updates); R² is that of positions that the map was not fitted on. "
         "Maps are compared over the words that both sentences have, rows summing to 1 again: 0 if "

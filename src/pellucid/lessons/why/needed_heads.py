@@ -65,8 +65,8 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
     taught = join(_teach(setting, text, numbers) for text in TEXTS)
     return replace(
         found,
-        number=f"{found.number} Of all {cuts.values('cut')[-1]} heads "
-        f"{write(count_free(cuts), 'd')} can be cut without loss, by the draw of the sentences.",
+        number=f"{found.number.removesuffix('.')}; of all {cuts.values('cut')[-1]} heads "
+        f"{write(count_free(cuts), 'd')} can be cut without loss (three draws of sentences).",
         method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "

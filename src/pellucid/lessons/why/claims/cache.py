@@ -48,7 +48,7 @@ def measure(setting: Setting) -> Found:
     number = (
         f"then earlier keys never change, and {last['length']} tokens take {last['cached_keys']} "
         f"keys in each layer instead of {last['plain_keys']:,}; in an encoder, which reads both "
-        "ways, one more word changes all keys from the second layer on"
+        "ways, one more word changes all keys from the second layer on."
     )
     method = (
         "The packaged model writes given tokens, one after another: once with the keys and "
@@ -71,11 +71,6 @@ def measure(setting: Setting) -> Found:
             is_timed=True,
             position=setting.choose((1, 4, 16, 64, 256, 1024, 2048), (1, 4, 16)),
         ).add(times=lambda row: row["plain"] / row["cached"])  # fmt: skip
-        end = steps.where(position=steps.values("position")[-1])
-        number += (
-            f". In a decoder of the paper's size, token {end.values('position')[0]:,} takes "
-            f"{end.mean('times'):.0f} times as long without kept keys."
-        )
         method += (
             f" One step: a decoder of {shape.num_decoder_layers} layers of width {shape.d_model} "
             f"with random weights, which reads a source of {SOURCE} tokens and writes the token at "
@@ -87,9 +82,6 @@ def measure(setting: Setting) -> Found:
         panels.append(
             _panel(steps, "Time of one token, paper's size", "ms", "", 1000, "the token's place")
         )
-    else:
-        times = last["plain_products"] / last["cached_products"]
-        number += f". Without kept keys the decoder multiplies {times:.1f} times as often."
     tables.append(_tabulate_keys(keys))
     return Found(number, method, verdicts, tuple(tables), tuple(panels), (
         "A word's key is not in a table: it is x·W for each occurrence of the word, and x "

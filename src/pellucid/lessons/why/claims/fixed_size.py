@@ -56,7 +56,7 @@ def measure(setting: Setting) -> Found:
     return Found(
         f"with texts of mixed lengths {padding['fixed size']:.0%} of the places of a fixed size of "
         f"{middle} are padding, and it reads {speed['fixed size']:,.0f} sentences a second, where "
-        f"{best} reads {speed[best]:,.0f}.",
+        f"“{best}” reads {speed[best]:,.0f}.",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. "

@@ -10,7 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.lessons.why.cells import Cells, average, decide, join, judge_seeds, measure_cells
+from pellucid.lessons.why.cells import (
+    Cells,
+    average,
+    decide,
+    join,
+    judge_seeds,
+    measure_cells,
+    write_small,
+)
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
@@ -38,7 +46,7 @@ def measure(setting: Setting) -> Found:
     )  # fmt: skip
     cells = join((cells, _without_gates(setting, length)))
     vector, transformer = (
-        [_write(left(cells, stage, form, length - 1)) for stage in STAGES]
+        [write_small(left(cells, stage, form, length - 1)) for stage in STAGES]
         for form in (forms[0], "Transformer")
     )
     return Found(
@@ -79,7 +87,8 @@ def judge(cells: Cells) -> Verdict:
         for stage in STAGES
     }
     numbers = "; ".join(
-        f"{stage} {_write(vector)} with a fixed vector and {_write(transformer)} in the Transformer"
+        f"{stage} {write_small(vector)} with a fixed vector and {write_small(transformer)} in the "
+        "Transformer"
         for stage, (vector, transformer) in found.items()
     )
     holds = [
@@ -198,12 +207,6 @@ def _by_distance(found: dict[str, list[float]]) -> list[dict[str, Any]]:
     ]
 
 
-def _write(share: float) -> str:
-    if share >= 0.0095:
-        return f"{share:.2f}"
-    return f"{share:.0e}".replace("e-0", "e-").replace("e-", "e−")
-
-
 def _forms(cells: Cells, stage: str) -> list[str]:
     return [form for form in cells.values("form") if cells.all(stage, form=form)]
 
@@ -214,7 +217,7 @@ def _table(cells: Cells, stage: str) -> Table:
 
     def write_at(form: str, distance: int) -> str:
         found = cells.all(stage, form=form, distance=distance)
-        return " · ".join(map(_write, found))
+        return " · ".join(map(write_small, found))
 
     return Table(
         f"Gradient by distance from the last letter, {stage} (1 at distance 1)",

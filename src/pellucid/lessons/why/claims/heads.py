@@ -131,7 +131,7 @@ def judge(cells: Cells) -> Verdict:
         "no other head has and that is more than a place in the sentence; fails otherwise",
         f"{len(named)} of {total} heads have a clear feature, {len(set(named))} different; "
         f"{len(linguistic)} are more than a place; removing a head costs {min(losses):.3f} to "
-        f"{max(losses):.3f} nats",
+        f"{max(losses):.3f} nats".replace("-", "−"),
         fails=min(len(set(named)), len(linguistic)) < total,
         unless={},
     )

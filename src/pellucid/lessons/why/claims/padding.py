@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.decode.greedy import decode_greedily
+from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, Verdict
+from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
+SHOWN, NUM_SHOWN = "The pizza is good.", 2
+"""The sentence whose weights are shown, and its padding tokens."""
 
 
 def measure(setting: Setting) -> Found:
@@ -33,6 +36,9 @@ def measure(setting: Setting) -> Found:
     masked, opened = (
         cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
     )
+    maps = {
+        name: look_at_padding(is_open=name == "not masked") for name in ("masked", "not masked")
+    }
     if setting.is_long:
         texts = f"up to {most} new sentences of one length for each seed"
     else:
@@ -55,11 +61,13 @@ def measure(setting: Setting) -> Found:
                  Column("changed, %", "open_changed", ".0f", 100)),
                 head="padding",
             ),
+            *(_weights_table(name, weights) for name, weights in maps.items()),
         ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
             _panel(cells, "Difference of the encoder's output", "share of its root mean square",
                    "difference", 1),
+            _weights_panel(maps),
         ),
         ("The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
          "left is rounding, since longer sums are added in another order.",),
@@ -102,6 +110,47 @@ def pad_more(
             row[f"{name}_changed"] = changed / len(expected)
         found.append(row)
     return found
+
+
+@torch.inference_mode()
+def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
+    """Take the weights of the encoder's last layer, head 0, in a sentence with padding.
+
+    Returns:
+        The tokens, and a row of weights for each.
+    """
+    bundle = load_packaged()
+    ids = bundle.tokenizer.encode_source(SHOWN)
+    padded_1S = torch.tensor([[*ids, *[bundle.tokenizer.config.pad_id] * NUM_SHOWN]])
+    mask_1S = torch.ones_like(padded_1S, dtype=torch.bool)
+    mask_1S[:, len(ids) :] = is_open
+    site = f"encoder.{bundle.model.config.num_encoder_layers - 1}.self"
+    keeper = Keeper(("weights",), (site,))
+    bundle.model.encode(padded_1S, mask_1S, probe=keeper)
+    tokens = bundle.tokenizer.source_tokens(padded_1S[0].tolist())
+    rows: list[list[float]] = keeper.found[f"{site}.weights"][0, 0].tolist()
+    return tokens, rows
+
+
+def _weights_table(name: str, found: tuple[list[str], list[list[float]]]) -> Table:
+    tokens, rows = found
+    return Table(
+        f"Weights of the encoder's last layer, head 0, padding {name}", ("reads", *tokens),
+        ("", *(".2f" for _ in tokens)),
+        tuple((token, *row) for token, row in zip(tokens, rows, strict=True)),
+    )  # fmt: skip
+
+
+def _weights_panel(maps: Mapping[str, tuple[list[str], list[list[float]]]]) -> Panel:
+    """Draw the row of the second token, whose weights padding would share."""
+    tokens = maps["masked"][0]
+    bars = tuple(
+        Series(name, tuple(map(float, range(len(tokens)))), tuple(maps[name][1][1]), role)
+        for name, role in (("not masked", "accent"), ("masked", "plain"))
+    )  # fmt: skip
+    title = f"Weights of “{tokens[1]}”, last layer, head 0"
+    return Panel(title, "attended to", "share of the row", bars, kind="bars", names=tuple(tokens),
+                 y_range=(0, 1))  # fmt: skip
 
 
 def judge(cells: Cells) -> Verdict:

@@ -71,7 +71,7 @@ def measure(setting: Setting) -> Found:
             f"{steps} updates: statements, half of them with “then” in front, and lists of 1 to "
             f"{trained_to} animals."
         )
-        return add_distances(setting, order, number, method, verdicts, tables, panel, note)
+        return add_distances(setting, order, f"{number}.", method, verdicts, tables, panel, note)
     example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     return Found(
         f"{number}.",

@@ -93,7 +93,7 @@ def measure(setting: Setting) -> Found:
         "as many parameters. Random matrices keep their first weights. W_O is always learned. "
         f"Learned means a training loss below {LEARNED} nats.",
         {
-            "needed": judge_seeds(lambda one: judge(one, NONE, "of a single attention"), cells),
+            "needed": judge_seeds(lambda one: judge(one, NONE, "a single attention"), cells),
             "values": judge_seeds(lambda one: judge(one, TWO), cells),
             "learned": judge_seeds(lambda one: judge(one, RANDOM), cells),
         },
@@ -137,7 +137,7 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
     return decide(
         f"holds if the other model has {100 * NEEDED:.0f} points fewer new sentences right in some "
         "text, fails otherwise"
-        + (f"; {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
+        + (f"; for {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
            if alone else ""),
         "; ".join(
             f"{_TEXTS[text]}: right {mine:.1%} and {theirs:.1%}, updates × "
@@ -146,7 +146,7 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
             )])
             for text, (mine, theirs) in right.items()
         ),
-        fails=not is_lost and not alone, unless={f"we speak {alone}": not is_lost},
+        fails=not is_lost and not alone, unless={f"the model is {alone}": not is_lost},
     )  # fmt: skip
 
 

@@ -43,9 +43,9 @@ def measure(setting: Setting) -> Found:
                 for head in shares.values("place")}  # fmt: skip
     clear, ties = (list(by_words.values()).count(kind) for kind in ({True}, {True, False}))
     return Found(
-        f"both count: in {clear} of the packaged model's {len(by_words)} encoder heads the two "
-        "words tell more about a weight than the distance between them"
-        + (f" in every run, in {ties} more in some runs" if setting.is_long else "")
+        f"both count, since the two words tell more about a weight than the distance between them "
+        f"in {clear} of the packaged model's {len(by_words)} encoder heads"
+        + (f" (in {ties} more in some runs)" if ties else "")
         + f"; and a tiny model that was trained with up to {far} words between a noun and its "
         f"pronoun gets {right:.0%} of the pronouns right at {far}.",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "

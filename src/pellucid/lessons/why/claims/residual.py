@@ -8,7 +8,14 @@ from typing import Any
 
 import torch
 
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
+from pellucid.lessons.why.cells import (
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+    write_small,
+)
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
 from pellucid.lessons.why.result import Panel, Table, Verdict
@@ -68,9 +75,10 @@ def measure(setting: Setting) -> Found:
     ).add(last=lambda row: row["losses"][-1])  # fmt: skip
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
-        f"through {depths[-1]} layers {share[BOTH]:.2g} of the gradient arrives with them (1 is "
-        f"that of one layer), {share[NORM]:.2g} with norms only and {share[NEITHER]:.0e} without "
-        "both; but with norms only all words become one vector".replace("e-0", "e−")
+        f"through {depths[-1]} layers {share[BOTH]:.2g} of the gradient arrives with residual "
+        f"connections and norms (1 is that of one layer), {share[NORM]:.2g} with norms only and "
+        f"{write_small(share[NEITHER])} without both; but with norms only all words become one "
+        "vector"
     )
     verdicts = {
         "gradient": judge_seeds(judge_gradient, untrained),

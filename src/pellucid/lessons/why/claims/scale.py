@@ -62,9 +62,9 @@ def measure(setting: Setting) -> Found:
     )  # fmt: skip
     verdict = judge_seeds(judge, softmax)
     number = (
-        f"as d_k grows from {WIDTHS[0]} to {WIDTHS[-1]}, the gradient of a typical query keeps "
-        f"{_left(softmax, 'independent', SCALED):.0%} of its size with it and "
-        f"{_left(softmax, 'independent', RAW):.2%} without; where a key equals its query, hardly "
+        f"as d_k grows from {WIDTHS[0]} to {WIDTHS[-1]}, the gradient of a typical query ends "
+        f"at {_left(softmax, 'independent', SCALED):.0%} of what it was with it, and at "
+        f"{_left(softmax, 'independent', RAW):.1%} without; where a key equals its query, hardly "
         "anything is left even with it"
     )
     tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
