@@ -60,7 +60,9 @@ def contents() -> Iterator[str]:
     for walk in walks:
         yield f"| [{walk.name}]({walk.name}.md) | {walk.title} | {len(walk.statements)} |"
     yield from ("", "What the texts claim in general is measured, and judged by a rule: "
-                "[plots and numbers](../claims.md).")  # fmt: skip
+                "[answers with every run](../claims.md). Words that are not plain are explained in "
+                "[one sentence each](../reference/glossary.md#our-own-words-in-one-sentence-each)."
+                )  # fmt: skip
     for walk in walks:
         yield from (
             "",
