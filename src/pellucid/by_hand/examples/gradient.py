@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 
 import torch
 from torch import Tensor
@@ -25,6 +25,7 @@ from pellucid.by_hand.stages import (
     bracket,
     make_product_step,
     stage_steps,
+    write_products,
     write_sum_of_products,
 )
 from pellucid.by_hand.words import write_example, write_part
@@ -107,60 +108,54 @@ def _write_loss(found: AttentionByHand) -> str:
     return f"½·({context} − {write_number(WANTED)})² = {write_number(loss_of(found))}"
 
 
-def _row(name: str, formula: str, values_M: Tensor, lines: Iterable[str], letter: str = "") -> Step:
-    """Show the gradient of one number for each word, or for each feature of a letter."""
-    columns = name_columns(letter, len(values_M)) if letter else WORDS
-    return make_step(
-        name, formula, Table(("it",), columns, values_M[None]), arithmetic=(tuple(lines),)
+def _row(name: str, formula: str, values_M: Tensor, columns: Sequence[str], form: str,
+         *numbers: Sequence[float]) -> Step:  # fmt: skip
+    """Show one gradient for each column, with a line of arithmetic in which letters are numbers.
+
+    Args:
+        name: of the step.
+        formula: how it is computed.
+        values_M: the gradients, which end each line.
+        columns: their names.
+        form: the arithmetic, with a pair of braces for each of `numbers`.
+        numbers: those of each column.
+    """
+    lines = tuple(
+        f"{column}: {form.format(*map(bracket, row))} = {write_number(value)}"
+        for column, value, *row in zip(columns, values_M.tolist(), *numbers, strict=True)
     )
+    return make_step(name, formula, Table(("it",), tuple(columns), values_M[None]), lines=lines)
 
 
 def _to_scores(found: AttentionByHand, gradients: dict[str, Tensor]) -> tuple[Step, ...]:
     w_M, v_M = found.weights_LM[0].tolist(), _only(found.value_ME)[:, 0].tolist()
-    context, weights_M = float(gradients["c"]), gradients["weights"].tolist()
+    weights_M, context = gradients["weights"].tolist(), float(gradients["c"])
     mean = sum(w * g for w, g in zip(w_M, weights_M, strict=True))
-    scaled_M, scores_M = gradients["scaled"].tolist(), gradients["scores"].tolist()
+    before = f"{write_number(float(_only(found.context_LE)))} − {write_number(WANTED)}"
+    added = f"{write_sum_of_products(w_M, weights_M)} = {write_number(mean)}"
     return (
-        make_step("dL/dc", "c − y", lines=(
-            f"{write_number(float(_only(found.context_LE)))} − {write_number(WANTED)} = "
-            f"{write_number(context)}",
-        )),
-        _row("dL/dweights", "dL/dc · v", gradients["weights"], (
-            f"{word}: {bracket(context)}·{bracket(v)} = {write_number(g)}"
-            for word, v, g in zip(WORDS, v_M, weights_M, strict=True)
-        )),
-        make_step("mean", "Σ weight · dL/dweight", lines=(
-            f"{write_sum_of_products(w_M, weights_M)} = {write_number(mean)}",
-        )),
-        _row("dL/dscaled", "weight · (dL/dweight − mean)", gradients["scaled"], (
-            f"{word}: {write_number(w)}·({write_number(g)} − {bracket(mean)}) = {write_number(z)}"
-            for word, w, g, z in zip(WORDS, w_M, weights_M, scaled_M, strict=True)
-        )),
-        _row("dL/dscores", f"dL/dscaled ÷ {found.divisor_words}", gradients["scores"], (
-            f"{word}: {bracket(z)} ÷ {write_number(found.divisor)} = {write_number(s)}"
-            for word, z, s in zip(WORDS, scaled_M, scores_M, strict=True)
-        )),
+        make_step("dL/dc", "c − y", lines=(f"{before} = {write_number(context)}",)),
+        _row("dL/dweights", "dL/dc · v", gradients["weights"], WORDS,
+             f"{bracket(context)}·{{}}", v_M),
+        make_step("mean", "Σ weight · dL/dweight", lines=(added,)),
+        _row("dL/dscaled", "weight · (dL/dweight − mean)", gradients["scaled"], WORDS,
+             f"{{}}·({{}} − {bracket(mean)})", w_M, weights_M),
+        _row("dL/dscores", f"dL/dscaled ÷ {found.divisor_words}", gradients["scores"], WORDS,
+             f"{{}} ÷ {write_number(found.divisor)}", gradients["scaled"].tolist()),
     )  # fmt: skip
 
 
 def _to_weights(
     found: AttentionByHand, x_1D: Tensor, gradients: dict[str, Tensor]
 ) -> tuple[Step, ...]:
-    scores_M, query_K = gradients["scores"].tolist(), gradients["query"].tolist()
-    keys_KM = _only(found.key_MK).T.tolist()
+    names = name_columns("q", 2)
+    form = " + ".join(f"{bracket(score)}·{{}}" for score in gradients["scores"].tolist())
+    products = write_products(name_columns("x", 2), x_1D.T, gradients["query"][None], "g")
     return (
-        _row("dL/dq", "dL/dscores · K", gradients["query"], (
-            f"q{place}: {write_sum_of_products(scores_M, key_M)} = {write_number(g)}"
-            for place, (key_M, g) in enumerate(zip(keys_KM, query_K, strict=True))
-        ), "q"),
-        make_step(
-            "dL/dW^q", "x of “it” times dL/dq", table(("x0", "x1"), gradients["W^q"], ""),
-            arithmetic=tuple(
-                tuple(f"x{row}, q{column}: {write_number(x)}·{bracket(g)} = {write_number(x * g)}"
-                      for column, g in enumerate(query_K))
-                for row, x in enumerate(x_1D[0].tolist())
-            ),
-        ),
+        _row("dL/dq", "dL/dscores · K", gradients["query"], names, form,
+             *_only(found.key_MK).tolist()),
+        make_step("dL/dW^q", "x of “it” times dL/dq", table(("x0", "x1"), gradients["W^q"], ""),
+                  arithmetic=products),
     )  # fmt: skip
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_seeds, measure_cells
@@ -51,11 +50,11 @@ def measure(setting: Setting) -> Found:
     verdicts = {
         "stable": judge_seeds(judge_stable, deep, flat), "time": judge_seeds(judge_time, deep, flat)
     }  # fmt: skip
-    learned = _count_learned(deep)
+    learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     number = (
         f"with {depths[-1]} layers {learned[POST]} trainings learned with the norm after each "
         f"layer (post-norm, as in the notes), {learned[PRE]} with the norm before it (pre-norm) "
-        f"and {learned[NONE]} without norms; one layer needs none ({_count_learned(flat)[NONE]})."
+        f"and {learned[NONE]} without norms; one layer needs none ({_count_learned(flat)[NONE][1]})."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)
@@ -116,16 +115,16 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         flat: trainings of a model of one layer.
     """
     learned, shallow = _count_learned(deep), _count_learned(flat)
-    better = [norm for norm in (POST, PRE) if learned[norm].count > learned[NONE].count]
+    better = [norm for norm in (POST, PRE) if learned[norm][0] > learned[NONE][0]]
     return decide(
         "stable means that more of the trainings learn than without norms; holds if so with "
         "post-norm and with pre-norm, only for several layers if with one layer no norm learns as "
         "often, fails if with neither",
-        ", ".join(f"{norm} {number}" for norm, number in learned.items())
-        + f"; one layer without norms {shallow[NONE]}",
+        ", ".join(f"{norm} {said}" for norm, (_, said) in learned.items())
+        + f"; one layer without norms {shallow[NONE][1]}",
         fails=not better,
         unless=_needs(
-            better, is_only_deep=shallow[NONE].count >= max(one.count for one in shallow.values())
+            better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]
         ),
     )  # fmt: skip
 
@@ -162,24 +161,11 @@ def _write(updates: float) -> str:
     return "never" if updates == math.inf else f"{updates:.0f}"
 
 
-@dataclass(frozen=True)
-class _Learned:
-    """How many trainings learned, of how many."""
-
-    count: int
-    total: int
-
-    def __str__(self) -> str:
-        return f"{self.count} of {self.total}"
-
-
-def _count_learned(cells: Cells) -> dict[str, _Learned]:
-    """Count the trainings that learned, at all rates and with all seeds."""
+def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
+    """Count the trainings that learned, at all rates and with all seeds; also of how many."""
     losses = {norm: cells.all("test_loss", norm=norm) for norm in NORMS}
-    return {
-        norm: _Learned(sum(loss < LEARNED for loss in found), len(found))
-        for norm, found in losses.items()
-    }
+    counts = {norm: sum(loss < LEARNED for loss in found) for norm, found in losses.items()}
+    return {norm: (count, f"{count} of {len(losses[norm])}") for norm, count in counts.items()}
 
 
 def average_updates(cells: Cells) -> float:

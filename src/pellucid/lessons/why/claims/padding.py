@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -61,13 +62,13 @@ def measure(setting: Setting) -> Found:
                  Column("changed, %", "open_changed", ".0f", 100)),
                 head="padding",
             ),
-            *(_weights_table(name, weights) for name, weights in maps.items()),
+            *tables,
         ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
             _panel(cells, "Difference of the encoder's output", "share of its root mean square",
                    "difference", 1),
-            _weights_panel(maps),
+            panel,
         ),
         ("The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
          "left is rounding, since longer sums are added in another order.",),
@@ -132,25 +133,22 @@ def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
     return tokens, rows
 
 
-def _weights_table(name: str, found: tuple[list[str], list[list[float]]]) -> Table:
-    tokens, rows = found
-    return Table(
-        f"Weights of the encoder's last layer, head 0, padding {name}", ("reads", *tokens),
-        ("", *(".2f" for _ in tokens)),
-        tuple((token, *row) for token, row in zip(tokens, rows, strict=True)),
-    )  # fmt: skip
-
-
-def _weights_panel(maps: Mapping[str, tuple[list[str], list[list[float]]]]) -> Panel:
-    """Draw the row of the second token, whose weights padding would share."""
-    tokens = maps["masked"][0]
-    bars = tuple(
-        Series(name, tuple(map(float, range(len(tokens)))), tuple(maps[name][1][1]), role)
-        for name, role in (("not masked", "accent"), ("masked", "plain"))
-    )  # fmt: skip
+def _show_weights(
+    maps: Mapping[str, tuple[list[str], list[list[float]]]],
+) -> tuple[tuple[Table, ...], Panel]:
+    """Show the maps, and draw the row of the second token, whose weights padding would share."""
+    tables, bars = [], []
+    for name, (tokens, rows) in maps.items():
+        cells = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
+        title = f"Weights of the encoder's last layer, head 0, padding {name}"
+        tables.append(Table(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
+        role: Any = "plain" if name == "masked" else "accent"
+        bars.append(Series(name, tuple(map(float, range(len(tokens)))), tuple(rows[1]), role))
     title = f"Weights of “{tokens[1]}”, last layer, head 0"
-    return Panel(title, "attended to", "share of the row", bars, kind="bars", names=tuple(tokens),
-                 y_range=(0, 1))  # fmt: skip
+    return tuple(tables), Panel(
+        title, "attended to", "share of the row", tuple(bars), kind="bars", names=tuple(tokens),
+        y_range=(0, 1),
+    )  # fmt: skip
 
 
 def judge(cells: Cells) -> Verdict:

@@ -78,7 +78,7 @@ def measure(setting: Setting) -> Found:
     cells = join(_train(setting, text, ways) for text in texts)
     lists = cells.where(text="lists")
     whole, two, bare, still = (
-        write([100 * share for share in lists.all("exact", way=way)], ".0f")
+        write([100 * share for share in lists.all("exact", way=way)], ".0f").replace(" ·", ",")
         for way in (ALL, TWO, NONE, RANDOM)
     )
     return Found(
