@@ -54,7 +54,8 @@ def measure(setting: Setting) -> Found:
     number = (
         f"with {depths[-1]} layers {learned[POST]} trainings learned with the norm after each "
         f"layer (post-norm, as in the notes), {learned[PRE]} with the norm before it (pre-norm) "
-        f"and {learned[NONE]} without norms; one layer needs none ({_count_learned(flat)[NONE][1]})."
+        f"and {learned[NONE]} without norms; one layer needs none "
+        f"({_count_learned(flat)[NONE][1]})."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)

@@ -37,9 +37,9 @@ def measure(setting: Setting) -> Found:
     masked, opened = (
         cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
     )
-    maps = {
-        name: look_at_padding(is_open=name == "not masked") for name in ("masked", "not masked")
-    }
+    tables, panel = _show_weights(
+        {"masked": look_at_padding(is_open=False), "not masked": look_at_padding(is_open=True)}
+    )
     if setting.is_long:
         texts = f"up to {most} new sentences of one length for each seed"
     else:
