@@ -10,8 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pellucid.lessons.walks.for_page import read_outputs
-from pellucid.lessons.walks.walk import NAMES, Statement, Walk, load_walk
+from pellucid.lessons.walks.walk import NAMES, Statement, Walk, load_walk, read_outputs
 
 FOLDER = Path(__file__).parent
 

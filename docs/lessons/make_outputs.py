@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.cli.lesson import output_of
-from pellucid.lessons.walks.for_page import OUTPUTS, read_outputs
-from pellucid.lessons.walks.walk import NAMES, load_walk
+from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 
 def record(machine: str) -> dict[str, Any]:

@@ -11,8 +11,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from pellucid.cli.lesson import output_of, walk
-from pellucid.lessons.walks.for_page import read_outputs
-from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

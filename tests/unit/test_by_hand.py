@@ -433,7 +433,7 @@ def test_gradient_by_hand_is_that_of_autograd_and_of_finite_differences() -> Non
         stage.retain_grad()
     loss = 0.5 * (steps.context - WANTED).square().sum()
     loss.backward()
-    assert loss_of(attend_row(query_DK)) == pytest.approx(float(loss))
+    assert loss_of(attend_row(query_DK)) == pytest.approx(loss.item())
     for name in ("weights", "scaled", "scores"):
         assert found[name].tolist() == pytest.approx(getattr(steps, name).grad[0].tolist()), name
     assert tracked_DK.grad is not None
@@ -445,7 +445,7 @@ def test_gradient_by_hand_is_that_of_autograd_and_of_finite_differences() -> Non
     assert by_hand.tolist() == pytest.approx(found["W^q"].flatten().tolist())
     assert slope.tolist() == pytest.approx(by_hand.tolist(), abs=1e-6)
     assert difference.abs().max() < 1e-6
-    assert loss_of(attend_row(query_DK - RATE * found["W^q"])) < float(loss)
+    assert loss_of(attend_row(query_DK - RATE * found["W^q"])) < loss.item()
 
 
 def test_padding_by_hand_leaves_the_contexts_of_the_words() -> None:

@@ -14,8 +14,8 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside.show import page as pages
 from pellucid.inside.show.page import model_page
-from pellucid.lessons.walks.for_page import lessons_for, read_outputs
-from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
+from pellucid.lessons.walks.for_page import lessons_for
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 VIEWS = {"translate", "links", "head", "arithmetic", "heads", "what-if", "beyond"}
 PLACES = {"encoder.self", "decoder.self", "decoder.cross"}

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.inside.show.page import cannot_carry
-from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk
-
-OUTPUTS = "outputs.json"
-"""The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
-
-
-def read_outputs() -> dict[str, Any]:
-    """Read what was recorded: ``machine``, and by walk each statement's answer and lines."""
-    text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
-    return dict(json.loads(text))
+from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
 
 def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:

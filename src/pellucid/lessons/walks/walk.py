@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import tomllib
@@ -16,6 +17,16 @@ NAMES = ("lecture", "slides", "notes", "objectives", "study-notes")
 
 SENTENCE = "The pizza came out of the oven and it tasted good."
 """The sentence that a page shows for a statement whose command has none."""
+
+
+OUTPUTS = "outputs.json"
+"""The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
+
+
+def read_outputs() -> dict[str, Any]:
+    """Read what was recorded: ``machine``, and by walk each statement's answer and lines."""
+    text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
+    return dict(json.loads(text))
 
 
 @dataclass(frozen=True)
@@ -131,8 +142,12 @@ class Walk:
     statements: tuple[Statement, ...]
 
     def to_record(self) -> dict[str, Any]:
-        """Return the walk as data, for pages."""
-        return asdict(self)
+        """Return the walk as data, for pages, with the answers that were recorded."""
+        record = asdict(self)
+        answers = read_outputs()["walks"][self.name]
+        for statement, recorded in zip(record["statements"], answers, strict=True):
+            statement["number"] = recorded["answer"]
+        return record
 
 
 def load_walk(name: str) -> Walk:
