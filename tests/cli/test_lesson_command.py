@@ -137,7 +137,8 @@ def test_lesson_says_before_it_begins_what_is_measured(run_here: Run) -> None:
 
     assert "  2* parallelization" in listed
     assert "  3  first form: score" in listed
-    assert "take up to a minute each" in run_here("lesson", "--help").stdout
+    told = " ".join(run_here("lesson", "--help").stdout.split())
+    assert "take up to a minute each" in told
 
 
 def test_lesson_as_data_has_every_statement(run_here: Run) -> None:
