@@ -110,11 +110,11 @@ def _speed_part() -> Part:
     apart_LM = torch.cdist(encoded_LD, encoded_LD) + torch.eye(100, dtype=torch.float64) * 9
     least, place = float(apart_LM.min()), int(apart_LM.argmin())
     offset = place % 100 - place // 100
-    pairs = int((apart_LM < least + 1e-9).sum()) // 2
+    num_nearest = int((apart_LM < least + 1e-9).sum()) // 2
     lines = (
         f"largest and smallest number: {write_number(float(encoded_LD.max()))} and "
         f"{write_number(float(encoded_LD.min()))}",
-        f"nearest: all {pairs} pairs {offset} positions apart, such as 0 and {offset}: "
+        f"nearest: all {num_nearest} pairs {offset} positions apart, such as 0 and {offset}: "
         f"{write_number(least)}",
     )
     return write_part(

@@ -139,7 +139,7 @@ def _show_weights(
     """Show the maps, and draw the row of the second token, whose weights padding would share."""
     tables, bars = [], []
     for name, (tokens, rows) in maps.items():
-        cells = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
+        cells: Any = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
         title = f"Weights of the encoder's last layer, head 0, padding {name}"
         tables.append(Table(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
         role: Any = "plain" if name == "masked" else "accent"
