@@ -68,8 +68,8 @@ docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py
 	$(BIN)/python docs/reference/make_recipes.py
 	$(BIN)/python docs/make_pictures.py
-	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/python docs/lessons/make_outputs.py
+	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/python docs/make_page_pictures.py
 	$(BIN)/python docs/make_notebook.py
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
