@@ -190,8 +190,7 @@ class Translator:
             if is_worth(len(requests), self.workers.workers):
                 decoder = self.workers
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
-        known = self._preparer.learned
-        writer = Writer(lambda: self.model, self.tokenizer, known, unknown, self.bundle)
+        writer = Writer(lambda: self.model, self.tokenizer, self._preparer.learned, unknown)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
