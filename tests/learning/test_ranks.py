@@ -28,7 +28,7 @@ prepare = loop.prepare_data
 loop.prepare_data = lambda *a, **k: (time.sleep(3), prepare(*a, **k))[1]
 {MAIN}
 """
-"""Rank 0, whose preparation lasts longer than the wait for other ranks."""
+"""Rank 0, whose preparation takes a while."""
 
 OLD = "import pellucid\npellucid.__version__ = '0.0'\nfrom pellucid.cli.main import main\nmain()"
 HOST = re.escape(socket.gethostname())
@@ -102,11 +102,11 @@ def test_ranks_that_change_and_die_leave_the_bytes_of_one_process(
     assert "% not computing" in log.read_text()
 
 
-def test_srun_alone_starts_ranks_however_long_rank_0_prepares(
+def test_srun_alone_starts_ranks_and_they_wait_while_rank_0_prepares(
     tmp_path: Path, start_job: Start
 ) -> None:
     write(tmp_path, max_steps=6, processes="auto", accumulate=1, kernels="auto")
-    words = "train recipe.toml --out run --wait 2"
+    words = "train recipe.toml --out run"
     job = start_job(2, words, program={0: LATE}, variables=by_srun)
     assert job.wait() == [0, 0], job.said
     assert "in 2 processes" in (tmp_path / "run" / "log.txt").read_text()
