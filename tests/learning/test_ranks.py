@@ -190,7 +190,8 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     die += "ranks.Link = lambda *_: os.kill(os.getpid(), 9)\n"
     job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]
-    assert job.said[1] == "pellucid: Rank 0 ended, and so does rank 1.\n"
+    # Only in a process that is not forked, PyTorch keeps its own messages to itself.
+    assert job.said[1].endswith("pellucid: Rank 0 ended, and so does rank 1.\n")
 
 
 def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
