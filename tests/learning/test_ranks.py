@@ -28,7 +28,7 @@ prepare = loop.prepare_data
 loop.prepare_data = lambda *a, **k: (time.sleep(3), prepare(*a, **k))[1]
 {MAIN}
 """
-"""Rank 0, whose preparation lasts longer than the wait for other ranks."""
+"""Rank 0, whose preparation takes a while."""
 
 OLD = "import pellucid\npellucid.__version__ = '0.0'\nfrom pellucid.cli.main import main\nmain()"
 HOST = re.escape(socket.gethostname())
@@ -102,11 +102,11 @@ def test_ranks_that_change_and_die_leave_the_bytes_of_one_process(
     assert "% not computing" in log.read_text()
 
 
-def test_srun_alone_starts_ranks_however_long_rank_0_prepares(
+def test_srun_alone_starts_ranks_and_they_wait_while_rank_0_prepares(
     tmp_path: Path, start_job: Start
 ) -> None:
     write(tmp_path, max_steps=6, processes="auto", accumulate=1, kernels="auto")
-    words = "train recipe.toml --out run --wait 2"
+    words = "train recipe.toml --out run"
     job = start_job(2, words, program={0: LATE}, variables=by_srun)
     assert job.wait() == [0, 0], job.said
     assert "in 2 processes" in (tmp_path / "run" / "log.txt").read_text()
@@ -190,7 +190,8 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     die += "ranks.Link = lambda *_: os.kill(os.getpid(), 9)\n"
     job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]
-    assert job.said[1] == "pellucid: Rank 0 ended, and so does rank 1.\n"
+    # Only in a process that is not forked, PyTorch keeps its own messages to itself.
+    assert job.said[1].endswith("pellucid: Rank 0 ended, and so does rank 1.\n")
 
 
 def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
