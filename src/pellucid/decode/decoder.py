@@ -28,7 +28,12 @@ class Decoder:
             what one call of the engine in C does not answer, and a stored model loaded only for
             what the engine cannot compute.
         special: the ids with a meaning.
+
+    Attributes:
+        is_slow: True of a decoder that only searches greedily, line by line.
     """
+
+    is_slow = False
 
     def __init__(self, models: Sequence[EncoderDecoder | StoredModel], special: SpecialIds) -> None:
         self._models = models

@@ -16,7 +16,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Scored
 
 if TYPE_CHECKING:
-    from pellucid.translate.replaying import ReplayDecoder
+    from pellucid.inside.changes.replaying import ReplayDecoder
 
 IdPairs = dict[int, tuple[list[int], list[int]]]
 

@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from pellucid.decode.workers import WorkerPool
     from pellucid.inside.ask import Ask
     from pellucid.inside.changes.cutting import GivenChanges
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.inside.look import Replaying
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
     from pellucid.translate.aligning import Aligner
-    from pellucid.translate.replaying import ReplayDecoder
 
 BATCH_TOKENS = 4096
 UNCONSTRAINED = Constraints()
@@ -111,13 +111,13 @@ class Translator:
         Raises:
             InputError: a change names what the model does not have, or there are several models.
         """
-        from pellucid.translate.changing import change_model
+        from pellucid.inside.changes.cutting import change_model
 
         if len(self._given) > 1 or self.workers is not None:
             raise InputError("Changes need one model in one process. Leave the others out.")
         found = copy.copy(self)
-        parts = self.model, self.tokenizer, self.decoding
-        model, found.decoder, found.decoding = change_model(changes, *parts)
+        model, found.decoder = change_model(self.model, self.tokenizer, changes)
+        found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
         found._given, found.__dict__["_models"] = (model,), (model,)
         found._measured, found._plain, found.is_changed = {}, None, True
         return found

@@ -17,8 +17,8 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.workers import WorkerPool
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.model import EncoderDecoder
-    from pellucid.translate.replaying import ReplayDecoder
 
 
 def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:

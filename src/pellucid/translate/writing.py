@@ -20,8 +20,8 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.model import EncoderDecoder
-    from pellucid.translate.replaying import ReplayDecoder
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)

@@ -162,10 +162,10 @@ def change_translator(
     Raises:
         InputError: a change is impossible, or cannot be combined with the treatment of lines.
     """
-    from pellucid.translate.replaying import SLOWLY, ReplayDecoder
+    from pellucid.inside.changes.replaying import SLOWLY
 
     found = translator.changed(change)
-    if isinstance(found.decoder, ReplayDecoder):
+    if found.decoder.is_slow:
         for name, value in (treatment or {}).items():
             if value:
                 raise InputError(f"{name} cannot be combined with this change: {SLOWLY}.")

@@ -250,21 +250,23 @@ def batches_of(
         pad_id: fills positions without a token.
         start_id: the token that every target starts from.
     """
-    group: list[int] = []
-    longest = 0
-
-    def make() -> PairBatch:
+    for group in groups_of(pairs):
         source = make_source_batch([pairs[index][0] for index in group], pad_id=pad_id)
         target_BT, mask_BT = make_source_batch([pairs[index][1] for index in group], pad_id=pad_id)
         read_BT = target_BT.roll(1, dims=1)
         read_BT[:, 0] = start_id
-        return PairBatch(group, *source, read_BT, target_BT, mask_BT)
+        yield PairBatch(group, *source, read_BT, target_BT, mask_BT)
 
+
+def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
+    """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows."""
+    group: list[int] = []
+    longest = 0
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
         longest = max(map(len, pairs[index]))
         if group and (len(group) + 1) * longest > BATCH_TOKENS:
-            yield make()
+            yield group
             group = []
         group.append(index)
     if group:
-        yield make()
+        yield group

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Sequence
 from torch import nn
 
 from pellucid.attention.probe import Probe
+from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes, CutHead, parse_change
 from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.changes.replaying import ReplayDecoder
 from pellucid.inside.pair import attention_at, check_probe
 from pellucid.model import EncoderDecoder
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 GivenChanges = str | Change | Probe | Sequence[str | Change]
 """A change or several, also as text that `parse_change` reads, or any probe."""
@@ -74,3 +77,27 @@ def read_changes(given: GivenChanges, model: EncoderDecoder) -> Probe:
         longest = model.config.max_source_length, model.config.max_target_length
         given.check(model.config, *longest)
     return given
+
+
+def change_model(
+    model: EncoderDecoder, tokenizer: Tokenizer, given: GivenChanges
+) -> tuple[EncoderDecoder, Decoder | ReplayDecoder]:
+    """Change a model for translation.
+
+    Args:
+        model: it stays as it is.
+        tokenizer: the model's.
+        given: the changes.
+
+    Returns:
+        The model, whose heads are cut if nothing else is asked for; and what translates with it.
+
+    Raises:
+        InputError: a change cannot be read, or names what the model does not have.
+    """
+    probe = read_changes(given, model)
+    heads = heads_to_cut(probe, model)
+    if heads is None:
+        return model, ReplayDecoder(model, tokenizer, probe)
+    model = cut_model(model, heads)
+    return model, make_decoder([model], tokenizer)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pellucid.attention.probe import Probe
 from pellucid.config import DecodingConfig, Precision
+from pellucid.config.decoding import OF_GREEDY
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.errors import InputError
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
 
 SLOWLY = "a change other than cuts of whole heads runs through the replay, which is slow and greedy"
-LENGTHS = {"max_length_ratio", "max_length_offset", "max_length", "forbidden_tokens"}
-"""The options that the replay takes."""
 
 
 class ReplayDecoder:
@@ -31,6 +30,8 @@ class ReplayDecoder:
         tokenizer: its tokenizer.
         probe: changes results on the way.
     """
+
+    is_slow = True
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe) -> None:
         self._model, self._tokenizer, self._probe = model, tokenizer, probe
@@ -55,7 +56,7 @@ class ReplayDecoder:
         Raises:
             InputError: an option or a request needs more than a greedy search.
         """
-        wrong = config.find_set(LENGTHS | {"strict"})
+        wrong = config.find_set((*OF_GREEDY, "strict"))
         if wrong is None and any(
             one.required or one.forbidden_texts or one.min_length for one in requests
         ):

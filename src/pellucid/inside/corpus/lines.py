@@ -1,0 +1,158 @@
+"""The lines of a study: cut into tokens, translated greedily, and compared with references."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pellucid.bundle import Bundle
+from pellucid.decode.constraints.build_request import RequestBuilder
+from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.decoder import Decoder
+from pellucid.errors import DataError, InputError
+from pellucid.evaluate.form import Form
+from pellucid.evaluate.links import GoldLinks
+from pellucid.evaluate.statistics import Scoring, corpus_score, count_statistics
+from pellucid.inside.align.maps import BATCH_TOKENS, groups_of
+from pellucid.inside.changes.replaying import ReplayDecoder
+from pellucid.inside.pair import problem_of
+from pellucid.text.reading.lines import not_a_line
+from pellucid.text.token_words import mark_unknown
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line that can run through the model.
+
+    Attributes:
+        number: from 0.
+        source: its text.
+        target: the given translation, or the model's own.
+        ids: of both, ending in ``</s>``.
+        own: the model's own greedy translation.
+        gold: the right links, if they are known.
+    """
+
+    number: int
+    source: str
+    target: str
+    ids: tuple[list[int], list[int]]
+    own: str
+    gold: GoldLinks | None
+
+
+class Searcher:
+    """Translates and scores lines of one model, whatever decodes.
+
+    Args:
+        bundle: the model, with the lengths that its translations may have.
+    """
+
+    def __init__(self, bundle: Bundle) -> None:
+        self._tokenizer = bundle.tokenizer
+        self._config = bundle.config.decoding.greedy()
+        self._builder = RequestBuilder(bundle.tokenizer, [bundle.config.model])
+
+    def translate(
+        self, decoder: Decoder | ReplayDecoder, sources: Sequence[tuple[str, list[int]]]
+    ) -> list[tuple[str, list[int]]]:
+        """Translate lines greedily: texts and ids."""
+        requests = [
+            self._builder.build(text, ids, Constraints(), self._config) for text, ids in sources
+        ]
+        found = decoder.decode(requests, self._config, batch_tokens=BATCH_TOKENS)
+        ids_of = [list(answer[0].ids) if answer else [] for answer in found]
+        return [(self._tokenizer.decode_target(ids), ids) for ids in ids_of]
+
+    def score(self, decoder: Decoder | ReplayDecoder, lines: Sequence[Line]) -> list[np.ndarray]:
+        """Compute the log-probability of each target token of each line."""
+        found: list[np.ndarray] = [np.zeros(0)] * len(lines)
+        for group in groups_of([line.ids for line in lines]):
+            pairs = [lines[index].ids for index in group]
+            logs = decoder.score([one for one, _ in pairs], [other for _, other in pairs])
+            for index, one in zip(group, logs, strict=True):
+                found[index] = np.array(one)
+        return found
+
+
+def prepare_lines(
+    bundle: Bundle,
+    searcher: Searcher,
+    decoder: Decoder,
+    sources: Sequence[str],
+    targets: Sequence[str] | None,
+    golds: Sequence[GoldLinks] | None,
+) -> tuple[list[Line], list[str]]:
+    """Cut lines into tokens, and translate them.
+
+    Returns:
+        The lines that can be studied, and a sentence about each of the others.
+
+    Raises:
+        DataError: texts differ in length.
+        InputError: there are gold links without targets, or no line can be studied.
+    """
+    if golds is not None and targets is None:
+        raise InputError("Gold links need the targets whose words they join. Give the targets.")
+    for name, given in (("targets", targets), ("gold links", golds)):
+        if given is not None and len(given) != len(sources):
+            raise DataError(
+                f"There must be {name} for each of {len(sources)} sources, but there are "
+                f"{len(given)}."
+            )
+    tokenizer, problems = bundle.tokenizer, dict[int, str | None]()
+    pairs: list[tuple[list[int], list[int]]] = []
+    for number, source in enumerate(sources):
+        target = "" if targets is None else targets[number]
+        fault = not_a_line(source) or not_a_line(target)
+        is_blank = not source.strip() or (targets is not None and not target.strip())
+        if fault is None and is_blank:
+            fault = "The line is empty. Write a sentence in it."
+        ids = ([], []) if fault else (
+            tokenizer.encode_source(source),
+            tokenizer.encode_target(mark_unknown(tokenizer, target)),
+        )  # fmt: skip
+        problems[number] = fault or problem_of(bundle.model, *ids)
+        pairs.append(ids)
+    usable = [number for number, problem in problems.items() if problem is None]
+    own = searcher.translate(decoder, [(sources[one], pairs[one][0]) for one in usable])
+    lines = []
+    for number, (text, ids) in zip(usable, own, strict=True):
+        target_ids = ids if targets is None else pairs[number][1]
+        if not target_ids:
+            problems[number] = "The model writes nothing for it."
+            continue
+        target = text if targets is None else targets[number]
+        gold = None if golds is None else golds[number]
+        both = (pairs[number][0], target_ids)
+        lines.append(Line(number, sources[number], target, both, text, gold))
+    left_out = [f"line {number + 1}: {why}" for number, why in problems.items() if why]
+    if not lines:
+        raise InputError(f"No line can be studied; {left_out[0] if left_out else 'there is none.'}")
+    return lines, left_out
+
+
+class Bleu:
+    """BLEU of lines against their targets, from counts that add up over lines.
+
+    Args:
+        bundle: decides language and form.
+        lines: all lines, whose targets decide how words are cut.
+    """
+
+    def __init__(self, bundle: Bundle, lines: Sequence[Line]) -> None:
+        self._form = Form.of_model(bundle.config.tokenizer)
+        self._targets = self._form.apply([line.target for line in lines])
+        scoring = Scoring(language=bundle.config.languages.target)
+        self._metric = scoring.bleu(self._targets)
+
+    def count(self, texts: Sequence[str], places: Sequence[int]) -> np.ndarray:
+        """Count what BLEU needs of the lines at some places: a row for each."""
+        targets = [self._targets[place] for place in places]
+        return count_statistics(self._metric, self._form.apply(texts), [targets])
+
+    def score(self, sums: np.ndarray) -> float:
+        """Compute the score of counts that were added up."""
+        return corpus_score(self._metric, sums)
