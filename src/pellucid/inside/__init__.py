@@ -5,8 +5,8 @@ Reading order: `ask` (which arrays to keep), `pair` (a source and a target with 
 shows itself), `look` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
-(what if), `align/` (word links), `corpus/` (many lines at once), `measures/` (beyond weights), `show/` (terminal, page, figures).
-`drawings/` needs only a configuration. `verify` and `vocabulary` each answer one question.
+(what if), `align/` (word links), `measures/` (beyond weights), `corpus/` (many lines at once),
+`show/` (terminal, page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary` each answer one question.
 """
 
 from pellucid.inside.ask import Ask

@@ -38,7 +38,9 @@ def study_page(study: Study, *, title: str, sort: str) -> str:
     template = files(__package__).joinpath("page.html").read_text("utf-8")
     data = {"title": title, "sort": sort, "meanings": MEANINGS, **study.record()}
     assert tuple(MEANINGS) == FIGURES
-    script = template.split("<script>")[1].split("</script>")[0]
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    for kind in ("style", "script"):
+        own = template.split(f"<{kind}>")[1].split(f"</{kind}>")[0]
+        digest = base64.b64encode(hashlib.sha256(own.encode()).digest()).decode()
+        template = template.replace("HASH", f"sha256-{digest}", 1)
     # The data comes last, so that nothing in it can look like a place.
-    return template.replace("HASH", f"sha256-{digest}", 1).replace("DATA", to_json(data), 1)
+    return template.replace("DATA", to_json(data), 1)

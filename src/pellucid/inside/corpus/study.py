@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -207,8 +208,7 @@ def study(
                 )
             )
     measured = [
-        step(f"{place} measures", lambda place=place: measure_line(bundle, lines[place]))
-        for place in spread
+        step(f"{place} measures", partial(measure_line, bundle, lines[place])) for place in spread
     ]
     return Study(
         heads=_table_of_heads(chosen, parts, cuts, bleu, plain, len(lines)),
