@@ -162,7 +162,7 @@ def test_measures_of_a_study_are_all_compared(
     assert errors[found.measures.rows.index("weights")] == pytest.approx(expected)
 
 
-class Interruption(Exception):
+class StoppedError(Exception):
     """Ends a study on the way."""
 
 
@@ -173,9 +173,9 @@ def test_study_that_was_interrupted_continues_with_what_is_missing(
 
     def stop(what: str, done: int, total: int) -> None:
         if done == 4:
-            raise Interruption
+            raise StoppedError
 
-    with pytest.raises(Interruption):
+    with pytest.raises(StoppedError):
         study(demo.own_bundle, sources, kept=kept, on_step=stop)
     done = kept.read_text(encoding="utf-8").splitlines()
     assert len(done) == 1 + 4
@@ -210,7 +210,8 @@ def test_study_without_targets_takes_the_models_own(
 def test_study_of_a_recurrent_model_has_its_one_head(form: str, tmp_path: Path) -> None:
     bundle = load_bundle(save_recurrent(tmp_path / form, form))
     sources = ["The pizza came out of the oven .", "It tasted good ."]
-    found = study(bundle, sources, ["La pizza est sortie .", "Elle avait bon goût ."])
+    targets = ["La pizza est sortie .", "Elle avait bon goût ."]
+    found = study(bundle, sources, targets)
     assert found.heads.rows == ("decoder.0.cross.0",)
     assert not found.lens.rows
     assert "no layers" in found.notes[0]

@@ -1,4 +1,4 @@
-"""The page of a study: a map in the model's shape, sorted tables, lines of a head, no foreign script."""
+"""The page of a study: the heads as a map, sorted tables, telling lines, no foreign script."""
 
 from __future__ import annotations
 
@@ -35,8 +35,9 @@ def test_map_of_a_study_has_a_cell_for_each_head_in_the_models_shape(
     opened: Browser, found: Study
 ) -> None:
     assert opened.run(f"{CELLS}.map(b => b.dataset.head)") == list(found.heads.rows)
-    shape = "[...document.querySelectorAll('.maps table')].map(t => [t.caption.textContent, t.rows.length, t.rows[1].cells.length])"
-    assert opened.run(shape) == [
+    shape = "[t.caption.textContent, t.rows.length, t.rows[1].cells.length]"
+    tables = "[...document.querySelectorAll('.maps table')]"
+    assert opened.run(f"{tables}.map(t => {shape})") == [
         ["encoder self", 3, 5],
         ["decoder self", 3, 5],
         ["decoder cross", 3, 5],
@@ -50,7 +51,8 @@ def test_table_of_a_study_is_sorted_by_any_figure(opened: Browser, found: Study)
         return [found.heads.rows[i] for i in (values if up else -values).argsort(kind="stable")]
 
     assert opened.run(FIRST) == order("cut_log_probability", up=True)
-    click = "[...document.querySelectorAll('#heads button')].find(b => b.textContent === 'entropy').click()"
+    buttons = "[...document.querySelectorAll('#heads button')]"
+    click = f"{buttons}.find(b => b.textContent === 'entropy').click()"
     opened.run(click)
     assert opened.run(FIRST) == order("entropy", up=True)
     opened.run(click)

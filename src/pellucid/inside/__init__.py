@@ -6,7 +6,8 @@ shows itself), `look` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
 (what if), `align/` (word links), `measures/` (beyond weights), `corpus/` (many lines at once),
-`show/` (terminal, page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary` each answer one question.
+`show/` (terminal, page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary`
+each answer one question.
 """
 
 from pellucid.inside.ask import Ask
