@@ -178,7 +178,7 @@ def test_study_that_was_interrupted_continues_with_what_is_missing(
     with pytest.raises(StoppedError):
         study(demo.own_bundle, sources, kept=kept, on_step=stop)
     done = kept.read_text(encoding="utf-8").splitlines()
-    assert len(done) == 1 + 4
+    assert len(done) == 1 + 4, done
     kept.write_text("\n".join([*done[:4], done[4][:-9]]), encoding="utf-8")  # cut short
     whole = study(demo.own_bundle, sources)
     again = study(demo.own_bundle, sources, kept=kept)
@@ -261,8 +261,6 @@ def test_study_refuses_what_is_missing_in_one_sentence(
         study(bundle, sources, targets[:-1])
     with pytest.raises(InputError, match="head must be from 0 to 3"):
         study(bundle, sources, heads=["decoder.0.cross.4"])
-    with pytest.raises(InputError, match="whole heads"):
-        study(bundle, sources, heads=["decoder.0.cross.0:1>2"])
     with pytest.raises(InputError, match="No line can be studied"):
         study(bundle, ["", " "])
 

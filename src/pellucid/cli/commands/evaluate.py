@@ -75,7 +75,11 @@ def evaluate(
     the changed model, compared with the unchanged one.
     """
     _prepare_model(model, to, threads)
-    _check_change(change, has_model=model is not None, has_baseline=baseline is not None)
+    if change and (model is None or baseline is not None):
+        raise InputError(
+            "--change needs MODEL, and no --baseline, since it compares with the unchanged model. "
+            "Add MODEL, or leave --baseline out."
+        )
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
     if model is not None and not reference and source is hypothesis is baseline is None:
         columns = _read_test(model)
@@ -157,17 +161,6 @@ def _prepare_model(model: str | None, to: str | None, threads: int | None) -> No
     if threads is not None and model is None:
         warn("--threads has no effect without MODEL, which translates.")
     use_threads(threads)
-
-
-def _check_change(change: list[str] | None, *, has_model: bool, has_baseline: bool) -> None:
-    """Refuse a change without a model, or with another baseline than the unchanged model."""
-    if change and not has_model:
-        raise InputError("--change needs MODEL, which it changes, but it is missing. Add it.")
-    if change and has_baseline:
-        raise InputError(
-            "--baseline cannot be combined with --change, which compares with the unchanged model. "
-            "Leave one of them out."
-        )
 
 
 def _choose_given(

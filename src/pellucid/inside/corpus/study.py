@@ -19,11 +19,15 @@ from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.maps import BATCH_TOKENS, CONVENTIONS
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
-from pellucid.inside.corpus.cuts import MOST_TELLING, CutLines
+from pellucid.inside.corpus.figures import (
+    RULES,
+    count_gold,
+    measure_line,
+    measures_of,
+    weights_and_lens,
+)
 from pellucid.inside.corpus.kept import Kept
-from pellucid.inside.corpus.lines import Bleu, Line, Searcher, prepare_lines
-from pellucid.inside.corpus.measured import RULES, measure_line, measures_of
-from pellucid.inside.corpus.weights import count_gold, weights_and_lens
+from pellucid.inside.corpus.lines import MOST_TELLING, Bleu, CutLines, Line, Searcher, prepare_lines
 from pellucid.inside.heads.figures import WEIGHT_FIGURES
 from pellucid.inside.pair import check_memory
 from pellucid.shapes import Brief
@@ -59,16 +63,7 @@ class Table(Brief):
     values: np.ndarray
 
     def column(self, label: str) -> np.ndarray:
-        """Return the numbers of one column.
-
-        Raises:
-            InputError: there is no such column.
-        """
-        if label not in self.columns:
-            raise InputError(
-                f"A column of {self.name} must be one of {', '.join(self.columns)}, but is "
-                f"{label!r}. Name one of these."
-            )
+        """Return the numbers of one column."""
         found: np.ndarray = self.values[:, self.columns.index(label)]
         return found
 
@@ -231,22 +226,13 @@ def _choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
     config = bundle.config.model
     require_attention(config)
     places = [parse_place(name) for name in names or ()]
-    for name, place in zip(names or (), places, strict=True):
-        if place.is_edge:
-            raise InputError(f"A study is of whole heads, but {name} is an edge. Name its head.")
+    for place in places:
         place.check(config, 1, 1)
-    found = [
+    return [
         head
         for head in all_heads(config)
-        if names is None
-        or any(
-            place.is_at(f"{head.part}.{head.layer}.{head.kind}") and place.head in (None, head.head)
-            for place in places
-        )
+        if not places or any(one.whole_head.holds(head) for one in places)
     ]
-    if not found:
-        raise InputError("No head was named. Name one such as decoder.0.cross.0.")
-    return found
 
 
 def _check_memory(bundle: Bundle, lines: Sequence[Line]) -> None:
