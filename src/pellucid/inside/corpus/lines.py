@@ -220,12 +220,12 @@ class CutLines:
         if changed:
             places = [self._places[i] for i in changed]
             rows[changed] = self._bleu.count([texts[i] for i in changed], places)
-        lowest = effects.argsort(kind="stable")[:MOST_TELLING].tolist()
+        lowest = [i for i in effects.argsort(kind="stable") if np.isfinite(effects[i])]
         return {
             "effect": float(effects.sum()),
             "counts": rows.sum(axis=0).tolist(),
             "changed": [self._lines[i].number for i in changed],
-            "telling": [self._tell(i, texts[i], falls[i]) for i in lowest],
+            "telling": [self._tell(i, texts[i], falls[i]) for i in lowest[:MOST_TELLING]],
         }
 
     def _tell(self, index: int, text: str, fall: np.ndarray) -> dict[str, Any]:
