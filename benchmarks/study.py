@@ -48,8 +48,7 @@ def main() -> None:
     print(record, flush=True)
     record |= compare(bundle, sources[: given.compared], targets[: given.compared], given)
     print(record)
-    if given.out is not None:
-        write_result(given.out, record)
+    write_result("study", record, (), given.out)
 
 
 def compare(bundle, sources, targets, given) -> dict[str, float]:
