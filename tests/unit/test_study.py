@@ -22,7 +22,7 @@ from pellucid.inside.changes.change import Changes, CutHead, parse_change
 from pellucid.inside.changes.cutting import cut_model
 from pellucid.inside.changes.place import all_heads, parse_place
 from pellucid.inside.changes.what_if import decode_under
-from pellucid.inside.corpus.kept import Kept
+from pellucid.inside.corpus.kept import Steps
 from pellucid.inside.heads.rows import cut_effects
 from pellucid.inside.measures.lens import logit_lens
 from pellucid.inside.measures.registry import MEASURES, measure
@@ -188,9 +188,9 @@ def test_study_that_was_interrupted_continues_with_what_is_missing(
 
 def test_kept_values_of_another_study_are_computed_again(tmp_path: Path) -> None:
     path = tmp_path / "kept"
-    assert Kept(path, "one").get("a", lambda: 1) == 1
-    assert Kept(path, "one").get("a", lambda: 2) == 1
-    assert Kept(path, "another").get("a", lambda: 2) == 2
+    assert Steps(path, "one").take("a", lambda: 1) == 1
+    assert Steps(path, "one").take("a", lambda: 2) == 1
+    assert Steps(path, "another").take("a", lambda: 2) == 2
 
 
 def test_study_without_targets_takes_the_models_own(

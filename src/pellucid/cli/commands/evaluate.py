@@ -101,20 +101,11 @@ def evaluate(
     }
     errors: list[str] = []
     if model is not None:
-        if change:
-            found, unchanged = translate_both(model, columns["--source"], change, to=to)
-            columns["--baseline"] = unchanged.texts
-        else:
-            found = translate_all(model, columns["--source"], to=to)
-        columns["--hypothesis"], errors, codes = found
-        if codes:
-            warn(codes)
+        errors = _translate(model, columns, change, to)
         config = _read_config(model)
         how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
     if no_normalize:
         how["form"] = AS_IT_IS
-    for error in errors:
-        warn(error)
     hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
@@ -179,6 +170,25 @@ def _choose_given(
     if source is None:
         raise InputError("No text to translate was given. Add --source FILE.")
     return {"--source": source}
+
+
+def _translate(
+    model: str, columns: dict[str, list[str]], change: list[str] | None, to: str | None
+) -> list[str]:
+    """Add translations to the columns, and under changes those of the unchanged model.
+
+    Returns:
+        A sentence about each line that could not be translated.
+    """
+    if change:
+        found, unchanged = translate_both(model, columns["--source"], change, to=to)
+        columns["--baseline"] = unchanged.texts
+    else:
+        found = translate_all(model, columns["--source"], to=to)
+    columns["--hypothesis"] = found.texts
+    for sentence in filter(None, [found.about_codes, *found.errors]):
+        warn(sentence)
+    return found.errors
 
 
 def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: str | None) -> None:

@@ -69,12 +69,13 @@ def study(
 
     With -o FILE or --html FILE an interrupted command continues when it is given again.
     """
-    if json and csv_table:
-        raise InputError("--json cannot be combined with --csv. Leave one of them out.")
-    if gold is None and measures:
-        raise InputError("--measures needs --gold, to compare with. Add --gold FILE.")
-    if gold is not None and target is None:
-        raise InputError("--gold needs --target, whose words it links. Add --target FILE.")
+    _check_options(
+        sort,
+        has_target=target is not None,
+        has_gold=gold is not None,
+        is_measured=bool(measures),
+        has_two_forms=json and csv_table,
+    )
     places = [path for path in (output_file, html) if path is not None and not is_special(path)]
     for path in places:
         check_target(path, may_overwrite=overwrite)
@@ -87,15 +88,9 @@ def study(
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
     from pellucid.inside.corpus.page import study_page
-    from pellucid.inside.corpus.study import FIGURES
     from pellucid.inside.corpus.study import study as study_heads
     from pellucid.machine.hardware import set_threads
 
-    if sort not in FIGURES or (sort.startswith("error") and gold is None):
-        known = [name for name in FIGURES if gold is not None or not name.startswith("error")]
-        raise InputError(
-            f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
-        )
     set_threads(threads)
     bundle = load_bundle(resolve_model(model))
     golds = None
@@ -103,6 +98,10 @@ def study(
         golds = _read_gold(bundle, columns, gold)
         measures = MEASURED if measures is None else measures
     kept = Path(f"{places[0]}.study") if places else None
+
+    def show(what: str, done: int, total: int) -> None:
+        line.show(f"{done} of {total}: {what[:40]}")
+
     with ProgressLine(bar="short") as line:
         found = study_heads(
             bundle,
@@ -112,19 +111,42 @@ def study(
             heads=head,
             num_measured=measures or 0,
             kept=kept,
-            on_step=lambda what, done, total: line.show(f"{done} of {total}: {what[:40]}"),
+            on_step=show,
         )
     for sentence in (*found.left_out, *found.notes):
         warn(sentence)
     if html is not None:
         write_text(Path(html), study_page(found, title=model, sort=sort))
     if html is None or output_file != STANDARD or json or csv_table:
+        form = "json" if json else "csv" if csv_table else "text"
         with open_output(output_file, may_overwrite=overwrite) as output:
-            form = "json" if json else "csv" if csv_table else "text"
             _write(found, sort, form, output)
     if kept is not None:
         kept.unlink(missing_ok=True)
     return 2 if found.left_out else 0
+
+
+def _check_options(
+    sort: str, *, has_target: bool, has_gold: bool, is_measured: bool, has_two_forms: bool
+) -> None:
+    """Refuse options that contradict each other, before anything is read."""
+    from pellucid.inside.corpus.study import FIGURES
+
+    for is_wrong, sentence in (
+        (has_two_forms, "--json cannot be combined with --csv. Leave one of them out."),
+        (
+            is_measured and not has_gold,
+            "--measures needs --gold, to compare with. Add --gold FILE.",
+        ),
+        (has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."),
+    ):
+        if is_wrong:
+            raise InputError(sentence)
+    known = [name for name in FIGURES if has_gold or not name.startswith("error")]
+    if sort not in known:
+        raise InputError(
+            f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
+        )
 
 
 def _read_gold(bundle: Bundle, columns: dict[str, list[str]], path: str) -> list[GoldLinks]:

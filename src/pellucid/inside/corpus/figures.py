@@ -38,8 +38,8 @@ def weights_and_lens(
 
     Returns:
         ``sums`` of `WEIGHT_FIGURES` of each head over the lines that have them, their number
-        (``counts``), the ``tokens`` of the targets, and how many are ``first`` after each number
-        of decoder layers; none for a recurrent model.
+        (``counts``), the ``tokens`` of the targets, how many are ``first`` after each number of
+        decoder layers (none for a recurrent model), and the counts of ``links``, see `_count_gold`.
     """
     model, ids = bundle.model, bundle.config.tokenizer
     is_read = isinstance(model, Transformer)
@@ -67,6 +67,7 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
     }
 
 
@@ -117,15 +118,18 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line]) -> list[Any]:
+def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line]) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
-        For each head and each of `CONVENTIONS` what `count_links` counts, added up over lines.
+        For each head and each of `CONVENTIONS` what `count_links` counts, added up over lines;
+        nothing without gold links.
 
     Raises:
         InputError: a line cannot be aligned.
     """
+    if not heads or lines[0].gold is None:
+        return []
     views = [
         View(head.layer, "head", head.head, convention)
         for head in heads

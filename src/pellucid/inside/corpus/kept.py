@@ -1,4 +1,4 @@
-"""Results that are kept on the way, so that the same command continues."""
+"""The steps of a study, whose results are kept on the way, so that the same command continues."""
 
 from __future__ import annotations
 
@@ -9,39 +9,46 @@ from typing import Any
 
 from pellucid.files import writing
 
+OnStep = Callable[[str, int, int], None]
+"""Is told what comes next, how many steps are done, and how many there are."""
 
-class Kept:
-    """Values by key: in memory, and one a line in a file, whose first line says what they are of.
+
+class Steps:
+    """Results by key: in memory, and one a line in a file, whose first line says what they are of.
 
     A file about something else is begun again. A line that an interruption cut short is left out.
 
     Args:
         path: the file; None keeps nothing.
-        identity: everything that the values depend on.
+        identity: everything that the results depend on.
+        total: the number of steps.
+        on_step: is told of each one.
     """
 
-    def __init__(self, path: Path | None, identity: str) -> None:
-        self._path = path
+    def __init__(
+        self, path: Path | None, identity: str, total: int = 0, on_step: OnStep | None = None
+    ) -> None:
+        self._path, self._total, self._on_step = path, total, on_step
         self._found: dict[str, Any] = {}
-        first = json.dumps({"study": identity})
+        self._done = 0
         if path is None:
             return
+        first = json.dumps({"study": identity})
         old = path.read_text("utf-8").split("\n") if path.is_file() else []
         if old[:1] == [first]:
-            self._found = {key: value for line in old[1:-1] for key, value in json.loads(line)}
-        lines = [first, *(json.dumps([[key, value]]) for key, value in self._found.items())]
+            self._found = dict(json.loads(line) for line in old[1:-1])
+        lines = [first, *map(json.dumps, self._found.items()), ""]
         with writing(path):
-            path.write_text("\n".join([*lines, ""]), "utf-8")
+            path.write_text("\n".join(lines), "utf-8")
 
-    def __len__(self) -> int:
-        """Count the values."""
-        return len(self._found)
-
-    def get(self, key: str, compute: Callable[[], Any]) -> Any:
-        """Return a value, which is computed if it is not there."""
+    def take(self, key: str, compute: Callable[[], Any]) -> Any:
+        """Return the result of a step, which is computed if it is not there."""
+        if self._on_step is not None:
+            self._on_step(key.partition(" ")[2], self._done, self._total)
+        self._done += 1
         if key not in self._found:
             self._found[key] = compute()
             if self._path is not None:
                 with writing(self._path), self._path.open("a", encoding="utf-8") as file:
-                    file.write(json.dumps([[key, self._found[key]]]) + "\n")
+                    file.write(json.dumps([key, self._found[key]]) + "\n")
         return self._found[key]

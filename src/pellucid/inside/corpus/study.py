@@ -21,12 +21,11 @@ from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.corpus.figures import (
     RULES,
-    count_gold,
     measure_line,
     measures_of,
     weights_and_lens,
 )
-from pellucid.inside.corpus.kept import Kept
+from pellucid.inside.corpus.kept import Steps
 from pellucid.inside.corpus.lines import MOST_TELLING, Bleu, CutLines, Line, Searcher, prepare_lines
 from pellucid.inside.heads.figures import WEIGHT_FIGURES
 from pellucid.inside.pair import check_memory
@@ -159,66 +158,47 @@ def study(
     lines, left_out = prepare_lines(bundle, searcher, decoder, sources, targets, golds)
     _check_memory(bundle, lines)
     bleu = Bleu(bundle, lines)
-    identity = [bundle.model_hash, CHUNK, [(one.source, one.ids, one.own) for one in lines]]
-    identity.append([repr(one.gold) for one in lines] if golds is not None else None)
-    digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
-    store = Kept(kept, digest)
     starts = range(0, len(lines), CHUNK)
     spread = np.linspace(0, len(lines) - 1, min(num_measured, len(lines))).astype(int).tolist()
     total = len(starts) * (1 + len(chosen)) + len(spread)
-    done = 0
-
-    def step(key: str, compute: Callable[[], Any]) -> Any:
-        nonlocal done
-        if on_step is not None:
-            on_step(key.partition(" ")[2], done, total)
-        done += 1
-        return store.get(key, compute)
-
-    parts: list[dict[str, Any]] = []
-    cuts: dict[Place, list[dict[str, Any]]] = {head: [] for head in chosen}
-    plain = np.zeros(0)
+    steps = Steps(kept, _identify(bundle, lines), total, on_step)
+    parts = []
     for start in starts:
         places = range(start, min(start + CHUNK, len(lines)))
-        some = [lines[place] for place in places]
-        crosses = [head for head in chosen if head.kind == "cross"] if golds is not None else []
-        key = f"{start} weights of {' '.join(map(str, chosen))}"
-        parts.append(
-            step(
-                key,
-                lambda some=some, crosses=crosses: (
-                    weights_and_lens(bundle, chosen, some)
-                    | {"links": count_gold(bundle, crosses, some) if crosses else []}
-                ),
-            )
-        )
         cut_lines = CutLines(bundle, searcher, decoder, bleu, lines, places)
-        sums = cut_lines.counts.sum(axis=0)
-        plain = plain + sums if len(plain) else sums
-        for head in chosen:
-            cuts[head].append(
-                step(
-                    f"{start} cut {head}",
-                    lambda head=head, cut_lines=cut_lines: cut_lines.cut(head),
-                )
-            )
+        some = [lines[place] for place in places]
+        part = steps.take(
+            f"{start} weights of {' '.join(map(str, chosen))}",
+            partial(weights_and_lens, bundle, chosen, some),
+        )
+        cuts = {
+            one: steps.take(f"{start} cut {one}", partial(cut_lines.cut, one)) for one in chosen
+        }
+        parts.append(part | {"cuts": cuts, "plain": cut_lines.counts.sum(axis=0)})
     measured = [
-        step(f"{place} measures", partial(measure_line, bundle, lines[place])) for place in spread
+        steps.take(f"{place} measures", partial(measure_line, bundle, lines[place]))
+        for place in spread
     ]
     return Study(
-        heads=_table_of_heads(chosen, parts, cuts, bleu, plain, len(lines)),
+        heads=_table_of_heads(chosen, parts, bleu, len(lines)),
         lens=_table_of_lens(parts),
         measures=_table_of_measures(bundle, measured),
         changed={
-            str(head): tuple(number for one in found for number in one["changed"])
-            for head, found in cuts.items()
+            str(head): tuple(number for part in parts for number in part["cuts"][head]["changed"])
+            for head in chosen
         },
-        telling={str(head): _most_telling(found) for head, found in cuts.items()},
-        bleu=bleu.score(plain),
+        telling={str(head): _most_telling(parts, head) for head in chosen},
+        bleu=bleu.score(sum(part["plain"] for part in parts)),
         num_lines=len(lines),
         left_out=tuple(left_out),
         notes=_notes(bundle),
     )
+
+
+def _identify(bundle: Bundle, lines: Sequence[Line]) -> str:
+    """Hash everything that results depend on, apart from the heads."""
+    texts = [(one.source, one.ids, one.own, repr(one.gold)) for one in lines]
+    return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
 
 
 def _choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
@@ -254,31 +234,24 @@ def _error(counts: np.ndarray) -> np.ndarray:
 
 
 def _table_of_heads(
-    heads: Sequence[Place],
-    parts: Sequence[Mapping[str, Any]],
-    cuts: Mapping[Place, Sequence[Mapping[str, Any]]],
-    bleu: Bleu,
-    plain: np.ndarray,
-    num_lines: int,
+    heads: Sequence[Place], parts: Sequence[Mapping[str, Any]], bleu: Bleu, num_lines: int
 ) -> Table:
-    sums, counts = (
-        np.sum([np.array(part[name], float) for part in parts], axis=0)
-        for name in ("sums", "counts")
-    )
     values = np.full((len(heads), len(FIGURES)), np.nan)
-    values[:, : len(WEIGHT_FIGURES)] = np.divide(
-        sums, counts, out=np.full_like(sums, np.nan), where=counts > 0
+    sums, counts, links = (
+        np.sum([np.array(part[name], float) for part in parts], axis=0)
+        for name in ("sums", "counts", "links")
     )
-    links = np.sum([np.array(part["links"], int) for part in parts], axis=0)
+    np.divide(sums, counts, out=values[:, : len(WEIGHT_FIGURES)], where=counts > 0)
     if links.size:
         is_cross = [head.kind == "cross" for head in heads]
         values[is_cross, len(WEIGHT_FIGURES) : -len(CUTS)] = _error(links)
+    plain = bleu.score(sum(part["plain"] for part in parts))
     for row, head in zip(values, heads, strict=True):
-        total = np.sum([one["counts"] for one in cuts[head]], axis=0)
+        cuts = [part["cuts"][head] for part in parts]
         row[-len(CUTS) :] = (
-            sum(one["effect"] for one in cuts[head]) / num_lines,
-            bleu.score(total) - bleu.score(plain),
-            sum(len(one["changed"]) for one in cuts[head]),
+            sum(one["effect"] for one in cuts) / num_lines,
+            bleu.score(np.sum([one["counts"] for one in cuts], axis=0)) - plain,
+            sum(len(one["changed"]) for one in cuts),
         )
     return Table("heads", ("head", "figure"), tuple(map(str, heads)), FIGURES, values)
 
@@ -305,8 +278,8 @@ def _table_of_measures(bundle: Bundle, measured: Sequence[Mapping[str, Any]]) ->
     return Table("measures", ("measure", "figure"), tuple(names), MEASURE_FIGURES, values)
 
 
-def _most_telling(found: Sequence[Mapping[str, Any]]) -> tuple[Mapping[str, Any], ...]:
-    telling = [one for part in found for one in part["telling"]]
+def _most_telling(parts: Sequence[Mapping[str, Any]], head: Place) -> tuple[Mapping[str, Any], ...]:
+    telling = [one for part in parts for one in part["cuts"][head]["telling"]]
     return tuple(sorted(telling, key=lambda one: one["effect"])[:MOST_TELLING])
 
 
