@@ -136,7 +136,7 @@ def _check_options(
         (has_two_forms, "--json cannot be combined with --csv. Leave one of them out."),
         (
             is_measured and not has_gold,
-            "--measures needs --gold, to compare with. Add --gold FILE.",
+            "--measures needs --gold, to compare with. Add it.",
         ),
         (has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."),
     ):
