@@ -57,7 +57,7 @@ def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
 def read_changes(given: GivenChanges, model: EncoderDecoder) -> Probe:
     """Read changes for many sentences, and check them against a model.
 
-    A query or key that a sentence does not have is no change of it.
+    A query or key that a sentence does not have changes nothing in it.
 
     Raises:
         InputError: a change cannot be read, names what the model does not have, or none was given.

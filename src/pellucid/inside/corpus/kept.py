@@ -10,7 +10,7 @@ from typing import Any
 from pellucid.files import writing
 
 OnStep = Callable[[str, int, int], None]
-"""Is told what comes next, how many steps are done, and how many there are."""
+"""Called with what comes next, the number of steps done, and of all steps."""
 
 
 class Steps:
@@ -22,7 +22,7 @@ class Steps:
         path: the file; None keeps nothing.
         identity: everything that the results depend on.
         total: the number of steps.
-        on_step: is told of each one.
+        on_step: called before each one.
     """
 
     def __init__(

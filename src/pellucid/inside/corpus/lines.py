@@ -135,7 +135,7 @@ def prepare_lines(
         lines.append(Line(number, sources[number], target, both, text, gold))
     left_out = [f"line {number + 1}: {why}" for number, why in problems.items() if why]
     if not lines:
-        raise InputError(f"No line can be studied; {left_out[0] if left_out else 'there is none.'}")
+        raise InputError(f"No line can be studied; {left_out[0] if left_out else 'no line was given.'}")
     return lines, left_out
 
 

@@ -144,7 +144,7 @@ def study(
         heads: such as ``decoder.1.cross.0`` or ``encoder.*.self.*``; all unless given.
         num_measured: the number of lines to measure with all measures, spread over the corpus.
         kept: a file that keeps what is done, so that the same call continues.
-        on_step: is told what comes next, how many steps are done, and how many there are.
+        on_step: called with what comes next, the number of steps done, and of all steps.
 
     Raises:
         InputError: the model has no attention or not such a head, no line can be studied, measures
@@ -152,7 +152,7 @@ def study(
         DataError: the texts differ in length.
     """
     if num_measured and golds is None:
-        raise InputError("Measures are compared with gold links, but there are none. Give them.")
+        raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = _choose_heads(bundle, heads)
     searcher, decoder = Searcher(bundle), make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_lines(bundle, searcher, decoder, sources, targets, golds)
