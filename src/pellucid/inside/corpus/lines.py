@@ -22,7 +22,7 @@ from pellucid.inside.changes.change import CutHead
 from pellucid.inside.changes.cutting import change_model
 from pellucid.inside.changes.place import Place
 from pellucid.inside.changes.replaying import ReplayDecoder
-from pellucid.inside.pair import problem_of
+from pellucid.inside.pair import check_memory, problem_of
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.token_words import mark_unknown
 
@@ -97,7 +97,8 @@ def prepare_lines(
 
     Raises:
         DataError: texts differ in length.
-        InputError: there are gold links without targets, or no line can be studied.
+        InputError: there are gold links without targets, no line can be studied, or there is too
+            little memory.
     """
     if golds is not None and targets is None:
         raise InputError("Gold links need the targets whose words they join. Give the targets.")
@@ -122,6 +123,7 @@ def prepare_lines(
         problems[number] = fault or problem_of(bundle.model, *ids)
         pairs.append(ids)
     usable = [number for number, problem in problems.items() if problem is None]
+    _check_memory(bundle, [pairs[number] for number in usable])
     own = searcher.translate(decoder, [(sources[one], pairs[one][0]) for one in usable])
     lines = []
     for number, (text, ids) in zip(usable, own, strict=True):
@@ -135,8 +137,21 @@ def prepare_lines(
         lines.append(Line(number, sources[number], target, both, text, gold))
     left_out = [f"line {number + 1}: {why}" for number, why in problems.items() if why]
     if not lines:
-        raise InputError(f"No line can be studied; {left_out[0] if left_out else 'no line was given.'}")
+        raise InputError(
+            f"No line can be studied; {left_out[0] if left_out else 'no line was given.'}"
+        )
     return lines, left_out
+
+
+def _check_memory(bundle: Bundle, pairs: Sequence[tuple[list[int], list[int]]]) -> None:
+    """Refuse lines whose weights do not fit into memory, before anything is computed."""
+    config = bundle.config.model
+    longest = max((len(ids) for pair in pairs for ids in pair), default=1)
+    rows = max(1, min(len(pairs), BATCH_TOKENS // longest))
+    # Stages of one attention in float32, and their figures in float64.
+    stages = rows * config.num_heads * longest**2 * (5 * 4 + 4 * 8)
+    weights = 3 * 4 * sum(one.numel() for one in bundle.model.parameters())
+    check_memory("A study", stages + weights, "Leave out the longest lines.")
 
 
 class Bleu:

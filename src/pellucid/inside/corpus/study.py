@@ -16,7 +16,7 @@ from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
 from pellucid.evaluate.links import GoldLinks
-from pellucid.inside.align.maps import BATCH_TOKENS, CONVENTIONS
+from pellucid.inside.align.maps import CONVENTIONS
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.corpus.figures import (
@@ -28,7 +28,6 @@ from pellucid.inside.corpus.figures import (
 from pellucid.inside.corpus.kept import Steps
 from pellucid.inside.corpus.lines import MOST_TELLING, Bleu, CutLines, Line, Searcher, prepare_lines
 from pellucid.inside.heads.figures import WEIGHT_FIGURES
-from pellucid.inside.pair import check_memory
 from pellucid.shapes import Brief
 
 CHUNK = 1000
@@ -156,7 +155,6 @@ def study(
     chosen = _choose_heads(bundle, heads)
     searcher, decoder = Searcher(bundle), make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_lines(bundle, searcher, decoder, sources, targets, golds)
-    _check_memory(bundle, lines)
     bleu = Bleu(bundle, lines)
     starts = range(0, len(lines), CHUNK)
     spread = np.linspace(0, len(lines) - 1, min(num_measured, len(lines))).astype(int).tolist()
@@ -213,17 +211,6 @@ def _choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
         for head in all_heads(config)
         if not places or any(one.whole_head.holds(head) for one in places)
     ]
-
-
-def _check_memory(bundle: Bundle, lines: Sequence[Line]) -> None:
-    """Refuse lines whose weights do not fit into memory, before anything is computed."""
-    config = bundle.config.model
-    longest = max(len(ids) for line in lines for ids in line.ids)
-    rows = max(1, min(len(lines), BATCH_TOKENS // longest))
-    # Stages of one attention in float32, and their figures in float64.
-    stages = rows * config.num_heads * longest**2 * (5 * 4 + 4 * 8)
-    weights = 3 * 4 * sum(one.numel() for one in bundle.model.parameters())
-    check_memory("A study", stages + weights, "Leave out the longest lines.")
 
 
 def _error(counts: np.ndarray) -> np.ndarray:
