@@ -219,7 +219,12 @@ class Translator:
             return with_sources(translations, given, to)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
-            how = {"clean": clean, "split": split, "split_long": split_long, "unknown": unknown}
+            how: dict[str, Any] = {
+                "clean": clean,
+                "split": split,
+                "split_long": split_long,
+                "unknown": unknown,
+            }
             how |= {"align": align, "batch_tokens": batch_tokens}
             some = [texts[row] for row in rows], [each[row] for row in rows]
             search = {**options, **against_repetition(config)}

@@ -126,8 +126,8 @@ def prepare_lines(
     _check_memory(bundle, [pairs[number] for number in usable])
     own = searcher.translate(decoder, [(sources[one], pairs[one][0]) for one in usable])
     lines = []
-    for number, (text, ids) in zip(usable, own, strict=True):
-        target_ids = ids if targets is None else pairs[number][1]
+    for number, (text, own_ids) in zip(usable, own, strict=True):
+        target_ids = own_ids if targets is None else pairs[number][1]
         if not target_ids:
             problems[number] = "The model writes nothing for it."
             continue
