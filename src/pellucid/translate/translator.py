@@ -219,13 +219,8 @@ class Translator:
             return with_sources(translations, given, to)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
-            how: dict[str, Any] = {
-                "clean": clean,
-                "split": split,
-                "split_long": split_long,
-                "unknown": unknown,
-            }
-            how |= {"align": align, "batch_tokens": batch_tokens}
+            how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
+            how |= {"unknown": unknown, "align": align, "batch_tokens": batch_tokens}
             some = [texts[row] for row in rows], [each[row] for row in rows]
             search = {**options, **against_repetition(config)}
             return chosen.translate(some[0], constraints=some[1], **how, **search)
