@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
-from test_page_safety import hostile
 
 import pellucid
 from pellucid.inside import Study, study
@@ -16,10 +15,20 @@ CELLS = "[...document.querySelectorAll('.maps button')]"
 FIRST = "[...document.querySelectorAll('#heads tr th[scope=row]')].map(th => th.textContent)"
 
 
+HOSTILE = (
+    "</script><script>window.taken = 1</script>",
+    "<img src=x onerror='window.taken = 1'>",
+    "<svg onload=window.taken=1>",
+    "${window.taken = 1}",
+    "<!-- <script>",
+    "</title><b>HASH DATA</b>",
+)
+
+
 @pytest.fixture(scope="module")
 def found() -> Study:
-    sources = ["The soup was cold.", *(text.replace("\ud800", "") + " soup" for text in hostile(6))]
-    return study(pellucid.load("demo").own_bundle, [" ".join(s.split()) for s in sources])
+    sources = ["The soup was cold.", *(f"{text} The soup was cold." for text in HOSTILE)]
+    return study(pellucid.load("demo").own_bundle, sources)
 
 
 @pytest.fixture
