@@ -61,7 +61,7 @@ def weights_and_lens(
         sums += np.nansum(found_BHX, axis=0)
         counts += (~np.isnan(found_BHX)).sum(axis=0)
         tokens += int(batch.target_mask_BT.sum())
-        first += [_count_first(model, watch.states[name], batch) for name in states]
+        first += np.array([_count_first(model, watch.states[name], batch) for name in states], int)
     return {
         "sums": sums.tolist(),
         "counts": counts.tolist(),
