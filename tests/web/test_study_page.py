@@ -12,7 +12,7 @@ from pellucid.inside import Study, study
 from pellucid.inside.corpus.page import study_page
 
 CELLS = "[...document.querySelectorAll('.maps button')]"
-CELL = "document.querySelector('[data-head=\\"decoder.1.self.1\\"]')"
+CELL = """document.querySelector('[data-head="decoder.1.self.1"]')"""
 FIRST = "[...document.querySelectorAll('#heads tr th[scope=row]')].map(th => th.textContent)"
 
 
