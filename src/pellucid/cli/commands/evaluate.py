@@ -77,8 +77,7 @@ def evaluate(
     _prepare_model(model, to, threads)
     if change and (model is None or baseline is not None):
         raise InputError(
-            "--change needs MODEL, and no --baseline, since it compares with the unchanged model. "
-            "Add MODEL, or leave --baseline out."
+            "--change needs MODEL, and no --baseline: it compares with the unchanged model."
         )
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
     if model is not None and not reference and source is hypothesis is baseline is None:

@@ -60,7 +60,7 @@ def study(
     overwrite: Overwrite = False,
     threads: Threads = None,
 ) -> int:
-    """Study every head of a model over a corpus: its weights, its links, and the loss without it.
+    """Study every head of a model over a corpus: weights, links, and the loss without it.
 
     A table has the weight of each head on the previous, same, next, first and last position;
     entropy, confidence, distance; with --gold the alignment error; and what changes when the head
@@ -69,13 +69,8 @@ def study(
 
     With -o FILE or --html FILE an interrupted command continues when it is given again.
     """
-    _check_options(
-        sort,
-        has_target=target is not None,
-        has_gold=gold is not None,
-        is_measured=bool(measures),
-        has_two_forms=json and csv_table,
-    )
+    forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
+    _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
     places = [path for path in (output_file, html) if path is not None and not is_special(path)]
     for path in places:
         check_target(path, may_overwrite=overwrite)
@@ -93,10 +88,9 @@ def study(
 
     set_threads(threads)
     bundle = load_bundle(resolve_model(model))
-    golds = None
-    if gold is not None:
-        golds = _read_gold(bundle, columns, gold)
-        measures = MEASURED if measures is None else measures
+    golds = None if gold is None else _read_gold(bundle, columns, gold)
+    if measures is None:
+        measures = 0 if gold is None else MEASURED
     kept = Path(f"{places[0]}.study") if places else None
 
     def show(what: str, done: int, total: int) -> None:
@@ -109,7 +103,7 @@ def study(
             columns.get("--target"),
             golds=golds,
             heads=head,
-            num_measured=measures or 0,
+            num_measured=measures,
             kept=kept,
             on_step=show,
         )
@@ -117,8 +111,8 @@ def study(
         warn(sentence)
     if html is not None:
         write_text(Path(html), study_page(found, title=model, sort=sort))
-    if html is None or output_file != STANDARD or json or csv_table:
-        form = "json" if json else "csv" if csv_table else "text"
+    form = "json" if json else "csv" if csv_table else "text"
+    if html is None or output_file != STANDARD or form != "text":
         with open_output(output_file, may_overwrite=overwrite) as output:
             _write(found, sort, form, output)
     if kept is not None:
@@ -127,13 +121,13 @@ def study(
 
 
 def _check_options(
-    sort: str, *, has_target: bool, has_gold: bool, is_measured: bool, has_two_forms: bool
+    sort: str, measures: int | None, forms: list[str], *, has_target: bool, has_gold: bool
 ) -> None:
     """Refuse options that contradict each other, before anything is read."""
     from pellucid.inside.corpus.study import FIGURES
 
     for is_wrong, sentence in (
-        (has_two_forms, "--json cannot be combined with --csv. Leave one of them out."),
+        (len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out."),
         (
             is_measured and not has_gold,
             "--measures needs --gold, to compare with. Add it.",
