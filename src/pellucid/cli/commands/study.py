@@ -129,7 +129,7 @@ def _check_options(
     for is_wrong, sentence in (
         (len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out."),
         (
-            is_measured and not has_gold,
+            measures and not has_gold,
             "--measures needs --gold, to compare with. Add it.",
         ),
         (has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."),
