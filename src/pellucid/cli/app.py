@@ -20,6 +20,7 @@ COMMANDS = {
     "translate": "Translate lines of text, or the texts of JSON Lines, keeping their order.",
     "bulk": "Translate many files with many workers, on one machine or on many.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
+    "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",
     "align": "Link the words of lines and their translations by cross-attention.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
     "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
