@@ -295,7 +295,7 @@ def test_changed_replay_is_not_compared_with_the_unchanged_decode(
         assert trace.problems == ()
         assert "decode" not in trace.checks
         assert trace.decode_log_probabilities is not None  # they stay for the reader
-        # Attention that nobody changed still follows from what enters it.
+        # Unchanged attention still follows from what enters it.
         assert trace.checks.keys() == {"weights", "rows", "contributions"}
 
 

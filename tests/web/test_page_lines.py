@@ -36,7 +36,7 @@ def demo() -> Translator:
 
 @pytest.fixture(scope="module")
 def demo_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of the packaged model, as if it stood in a folder of somebody's own."""
+    """A page of the packaged model, as if it stood in a folder of its own."""
     trace = demo.look(TEXT, beam=1)
     path = tmp_path_factory.mktemp("demo") / "page.html"
     name = "runs/it's mine"

@@ -118,8 +118,7 @@ def train(
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
         TrainingError: the loss is not finite any more, or far above that of guessing at the end.
-        KeyboardInterrupt: Ctrl-C; the step was finished and saved.
-        SystemExit: SIGTERM or a closed terminal; the step was finished and saved.
+        KeyboardInterrupt, SystemExit: Ctrl-C, SIGTERM or a closed terminal; the step is saved.
     """
     set_threads(None)
     check_files(recipe.data, recipe_folder)
