@@ -16,7 +16,7 @@ SECONDS = 240.0
 
 
 def free_port() -> int:
-    """Find a port that nobody listens at."""
+    """Find a free port."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         return int(server.getsockname()[1])
 
