@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo check format test sanitize size web bench docs clean
+.PHONY: help setup demo check format test sanitize size web bench docs site clean
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -68,13 +68,18 @@ docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/attention/make_worked_numbers.py
 	$(BIN)/python docs/reference/make_recipes.py
 	$(BIN)/python docs/make_pictures.py
-	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/python docs/lessons/make_outputs.py
+	$(BIN)/python docs/lessons/make_lessons.py
 	$(BIN)/python docs/make_page_pictures.py
+	$(BIN)/python docs/make_notebook.py
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
 		--layer 1 --kind cross --png docs/pictures/cross-attention.png
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
 		--part encoder --layer 0 --png docs/pictures/self-attention.png
+
+site: setup ## make a site of the documentation in build/site (no network needed)
+	$(BIN)/python -m sphinx -q -E -a -W --keep-going -c docs/site -d build/site-cache . build/site
+	@echo "Open build/site/index.html."
 
 clean: ## delete the environment and the caches
 	rm -rf web/node_modules .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -34,11 +34,10 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import DecodingConfig
 from pellucid.corpora import make_split
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.decoder import Decoder
+from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath
 from pellucid.native.loading import VARIABLE, instruction_sets
-from pellucid.translate.workers import make_decoder
 
 SEARCHES: dict[str, dict[str, Any]] = {
     "beam 1": {},

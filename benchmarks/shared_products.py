@@ -23,8 +23,9 @@ from decode_peers.subjects import SOURCE_TOKENS, TARGET_TOKENS, make_random
 from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import make_decoder
 from pellucid.machine.hardware import use_threads
-from pellucid.translate.workers import find_stored, make_decoder
+from pellucid.translate.workers import find_stored
 
 THREADS = (1, 2)
 NUM_SENTENCES = 4

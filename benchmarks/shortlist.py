@@ -36,8 +36,8 @@ from pellucid.config import DecodingConfig
 from pellucid.corpora import make_split
 from pellucid.data import make_source_batch
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import make_decoder
 from pellucid.text.reading.lines import read_lines
-from pellucid.translate.workers import make_decoder
 
 Array = NDArray[Any]
 ITERATIONS = 5

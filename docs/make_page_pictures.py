@@ -52,6 +52,7 @@ LESSONS = {
     "lesson-notes": "view=lessons&lesson=notes&screen=32",
     "lesson-objectives": "view=lessons&lesson=objectives&screen=12",
     "lesson-study-notes": "view=lessons&lesson=study-notes&screen=14",
+    "lesson-grow": "view=lessons&lesson=grow",
 }
 SHOWN = {
     **{name: (VIEWS[name], 900) for name in ("translate", "links", "head", "arithmetic", "heads")},
@@ -91,6 +92,8 @@ def take(
     browser.call("Emulation.setDeviceMetricsOverride", **sizes)
     reader = PageReader(browser, page, f"#{link}")
     reader.wait("!document.getElementById('panel').textContent.includes('Measuring…')")
+    if "lesson=grow" in link:
+        reader.wait("document.getElementById('panel').textContent.includes('for good')")
     if button := reader.run("document.querySelector('article .button.main')?.textContent"):
         reader.click_text(button)
     whole = int(reader.run("document.documentElement.scrollHeight"))

@@ -11,8 +11,9 @@ from decode_peers.measured import Sentence, Translate, measure
 from pellucid.bundle import open_bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import make_decoder
 from pellucid.machine.hardware import use_threads
-from pellucid.translate.workers import find_stored, make_decoder
+from pellucid.translate.workers import find_stored
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:

@@ -2,7 +2,7 @@
 
     python docs/lessons/make_lessons.py
 
-Outputs are those of this version. Commands that measure on the reader's machine stand without one.
+Answers and outputs are those that ``make_outputs.py`` recorded: run that first.
 """
 
 from __future__ import annotations
@@ -10,27 +10,29 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from pellucid.cli.lesson import output_of
-from pellucid.lessons.walks.walk import NAMES, Statement, Walk, load_walk
+from pellucid.lessons.walks.walk import NAMES, Statement, Walk, load_walk, read_outputs
 
 FOLDER = Path(__file__).parent
-VERDICTS = ("<!-- verdicts -->", "<!-- end of verdicts -->")
 
 
 def page(walk: Walk) -> Iterator[str]:
     """Yield the lines of one text's page."""
     yield from (f"# {walk.title}", "", walk.about, "")
     yield f"The same in a terminal: `pellucid lesson {walk.name}`."
-    for number, one in enumerate(walk.statements, start=1):
+    recorded, shown = read_outputs(), set[str]()
+    answers = recorded["walks"][walk.name]
+    for number, (one, found) in enumerate(zip(walk.statements, answers, strict=True), start=1):
         yield from ("", f"## {number}. {one.place}", "", one.says, "")
-        yield from (f"*What do you expect?* {one.expect}", "", "```console")
-        yield f"$ {one.command}"
-        if not one.is_measured:
-            yield from one.excerpt(output_of(one))
-        yield from ("```", "")
+        yield from (f"*What do you expect?* {one.expect}", "")
+        if one.command in shown:
+            yield from ("Further down in the same output:", "", "```console")
+        else:
+            yield from ("```console", f"$ {one.command}")
+            shown.add(one.command)
+        yield from (*found["lines"], "```", "")
         if one.is_measured:
-            yield from ("This is measured on your machine, in less than a minute.", "")
-        yield one.number
+            yield from (f"Measured on {recorded['machine']}; on yours it takes up to a minute.", "")
+        yield found["answer"]
         if one.errs:
             yield from ("", f"**Where the text errs.** {one.errs}")
         if one.vary:
@@ -56,8 +58,10 @@ def contents() -> Iterator[str]:
     yield from ("", "| lesson | text | statements |", "| --- | --- | ---: |")
     for walk in walks:
         yield f"| [{walk.name}]({walk.name}.md) | {walk.title} | {len(walk.statements)} |"
-    yield from ("", "What the texts claim in general is measured, and judged by a rule "
-                "([plots and numbers](../claims.md)):", "", *verdicts())  # fmt: skip
+    yield from ("", "What the texts claim in general is measured, and judged by a rule: "
+                "[answers with every run](../claims.md). Words that are not plain are explained in "
+                "[one sentence each](../reference/glossary.md#our-own-words-in-one-sentence-each)."
+                )  # fmt: skip
     for walk in walks:
         yield from (
             "",
@@ -67,15 +71,6 @@ def contents() -> Iterator[str]:
             "| ---: | --- | --- |",
         )
         yield from (row(number, one) for number, one in enumerate(walk.statements, start=1))
-
-
-def verdicts() -> list[str]:
-    """Return the table that ``benchmarks/claims/page.py`` puts between its marks, as it stands."""
-    page = FOLDER / "README.md"
-    lines = page.read_text(encoding="utf-8").splitlines() if page.exists() else []
-    if VERDICTS[0] not in lines or VERDICTS[1] not in lines:
-        return list(VERDICTS)
-    return lines[lines.index(VERDICTS[0]) : lines.index(VERDICTS[1]) + 1]
 
 
 def row(number: int, one: Statement) -> str:

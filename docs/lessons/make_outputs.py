@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.cli.lesson import output_of
-from pellucid.lessons.walks.for_page import OUTPUTS, read_outputs
-from pellucid.lessons.walks.walk import NAMES, load_walk
+from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 
 def record(machine: str) -> dict[str, Any]:
-    """Return the excerpt of every statement, and whole what its command measured.
+    """Return the answer and excerpt of every statement, and whole what its command measured.
 
     Args:
         machine: the machine to measure on; empty to keep what was measured before.
@@ -34,7 +33,7 @@ def record(machine: str) -> dict[str, Any]:
             if one.is_measured and one.command not in measured:
                 measured[one.command] = output_of(one)
             text = measured[one.command] if one.is_measured else output_of(one)
-            excerpts.append(one.excerpt(text))
+            excerpts.append({"answer": one.answer(text), "lines": one.excerpt(text)})
     return {"machine": machine or before["machine"], "measured": measured, "walks": walks}
 
 

@@ -111,6 +111,12 @@ class Bundle:
         return found[0], found[1]
 
     @property
+    def taught_head(self) -> str:
+        """The same head by its name, such as ``decoder.1.cross.0``; empty if there is none."""
+        taught = self.guided_head
+        return f"decoder.{taught[0]}.cross.{taught[1]}" if taught else ""
+
+    @property
     def guided_convention(self) -> Literal["predicts", "reads"]:
         """The token that a row of the guided head counts for: the predicted one unless said."""
         said = self.recipe.get("training", {}).get("guided_convention")

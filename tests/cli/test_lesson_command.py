@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from pellucid.cli.lesson import output_of, walk
-from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -24,11 +26,72 @@ STATEMENTS = {
 def test_statement_is_shown_by_its_command(name: str) -> None:
     statement = STATEMENTS[name]
 
-    shown = statement.excerpt(output_of(statement, is_toy=True))
+    output = output_of(statement, is_toy=True)
+    shown = statement.excerpt(output)
 
     assert shown
-    assert len(shown) <= 30, "one screen"
+    assert len(shown) <= 40, "one screen"
     assert max(map(len, shown)) <= 78
+    assert statement.answer(output), "the short form of a measurement has the numbers too"
+    if not statement.is_measured:
+        compare(statement, output)
+
+
+@pytest.mark.parametrize("name", [name for name, one in STATEMENTS.items() if one.is_measured])
+def test_measured_answer_is_that_of_the_recorded_measurement(name: str) -> None:
+    compare(STATEMENTS[name], read_outputs()["measured"][STATEMENTS[name].command])
+
+
+@pytest.mark.parametrize("name", STATEMENTS)
+def test_recorded_answer_is_filled_in(name: str) -> None:
+    text, number = name.split()
+    recorded = read_outputs()["walks"][text][int(number) - 1]["answer"]
+    pattern = re.split(r"\{\w+\}", STATEMENTS[name].number)
+    assert re.fullmatch("(.+?)".join(map(re.escape, pattern)), recorded)
+
+
+NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+
+
+def numbers_of(text: str) -> list[str]:
+    return [found.replace(",", "") for found in NUMBER.findall(text)]
+
+
+def is_among(number: str, others: Sequence[str]) -> bool:
+    """Look for a number, which may be rounded in the answer."""
+    half = 0.5 * 10.0 ** -len(number.partition(".")[2])
+    return any(abs(float(number) - float(other)) <= half + 1e-12 for other in others)
+
+
+def compare(statement: Statement, output: str) -> None:
+    """Compare an answer with what its command printed: its numbers, and what it says of them."""
+    answer, found = statement.answer(output), statement.find_numbers(output)
+    known = numbers_of(" ".join((output, statement.says, statement.expect, statement.check)))
+    assert [one for one in numbers_of(answer) if not is_among(one, known)] == [], answer
+    assert numbers_of(answer) or statement.check, "nothing to compare"
+    values = {
+        name: float(text.replace(",", "").replace("−", "-"))
+        if re.fullmatch(r"[+−-]?\d[\d,]*(\.\d+)?", text) else text
+        for name, text in found.items()
+    }  # fmt: skip
+    if statement.check:
+        assert eval(statement.check, {"exp": math.exp, "output": output}, values), (answer, found)
+
+
+def test_comparison_finds_wrong_numbers_and_wrong_words() -> None:
+    one = Statement(
+        "1", "", "", "pellucid attend toy-four", (), "It is {size}, more than 3.",
+        {"size": r"size: (\d+)"}, "size > 3",
+    )  # fmt: skip
+    compare(one, "size:\n  7")
+    with pytest.raises(AssertionError):
+        compare(one, "size: 2")
+    wrong = Statement("1", "", "", "pellucid attend toy-four", (), "It is 0.26.")
+    compare(wrong, "weight 0.263727")
+    with pytest.raises(AssertionError):
+        compare(wrong, "weight 0.273727")
+    with pytest.raises(AssertionError, match="nothing to compare"):
+        compare(Statement("1", "", "", "pellucid attend pizza", (), "Often not."), "0.5")
 
 
 def test_all_statements_of_the_texts_are_there() -> None:
@@ -62,6 +125,22 @@ def test_lesson_from_walks_the_rest_in_80_columns(run_here: Run) -> None:
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
+def test_a_page_that_two_statements_share_is_shown_once() -> None:
+    lines = list(walk(load_walk("lecture"), 10, wait=None))
+
+    assert lines.count("$ pellucid attend toy-four --page 6") == 1
+    assert lines.count("Further down in the same output:") == 1
+
+
+def test_lesson_says_before_it_begins_what_is_measured(run_here: Run) -> None:
+    listed = run_here("lesson", "lecture", "--list").stdout
+
+    assert "  2* parallelization" in listed
+    assert "  3  first form: score" in listed
+    told = " ".join(run_here("lesson", "--help").stdout.split())
+    assert "take up to a minute each" in told
+
+
 def test_lesson_as_data_has_every_statement(run_here: Run) -> None:
     record = json.loads(run_here("lesson", "slides", "--json").stdout)
 
@@ -80,6 +159,7 @@ def test_walk_waits_for_the_reader_and_ends_when_told() -> None:
     lines = list(walk(load_walk("lecture"), 3, wait=wait))
 
     assert len(asked) == 3
+    assert any("statements 2, 7." in line for line in lines), "what takes long is said at first"
     assert sum(line.startswith("$ ") for line in lines) == 1
     assert lines[-1].startswith("What do you expect?")
 

@@ -293,11 +293,22 @@ def test_look_draws_the_five_stages_of_one_head(run_here: Run, tmp_path: Path) -
         assert stage in drawing
 
 
+def test_look_why_by_weights_says_that_they_cannot_tell(run_here: Run) -> None:
+    words = ("--why", "La", "--not", "Le", "--measure", "weights", "--measure", "occlusion")
+    found = run_here("look", SUBWORDS, SOURCE, *words)
+    assert found.returncode == 0, found.stderr
+    text = " ".join(found.stdout.split())
+    assert "weights cannot say why La and not Le: both words are predicted from the same" in text
+    assert "all 0" not in text
+    assert "occlusion, decoder, words removed, difference of the two words" in text
+
+
 def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--measure", "alti", "--measure", "occlusion")
     assert (found.returncode, found.stderr) == (0, "")
     assert "Share of the source" in found.stdout
     assert "How similarly they order the source words" in found.stdout
+    assert re.search(r"^The same word has the most in \d+ of \d+ rows\.$", found.stdout, re.M)
     trust = run_here("look", SUBWORDS, SOURCE, "--trust", "weights", "--plain")
     assert "compr." in trust.stdout
     lens = run_here("look", SUBWORDS, SOURCE, "--lens")

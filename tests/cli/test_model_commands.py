@@ -138,7 +138,7 @@ def test_translate_file_in_utf16_writes_nothing(
     source.write_bytes("The pizza\n".encode("utf-16"))
     done = run_here("translate", str(bundle_folder), "-i", str(source), "-o", str(output))
     assert done.returncode == 2
-    assert "source.txt:1" in done.stderr
+    assert "source.txt begins as UTF-16 does" in done.stderr
     assert "iconv -f UTF-16" in done.stderr
     assert not output.exists()
 

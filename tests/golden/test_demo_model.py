@@ -19,6 +19,7 @@ from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.demo import evaluate_split, row_of_piece
 from pellucid.evaluate.links import GoldLinks
 from pellucid.inside.align.direction import make_direction
+from pellucid.machine.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -94,6 +95,13 @@ def test_sentences_by_hand_are_many_and_different() -> None:
     assert len(own) >= 300
     assert len(neighbors) == 200
     assert len({*own, *neighbors}) == len(own) + len(neighbors)
+
+
+def test_demo_model_carries_the_bleu_of_each_precision_that_may_be_chosen() -> None:
+    bleu = read_precisions(load_bundle(resolve_model("demo")).manifest)
+    assert bleu.keys() == set(FASTEST_FIRST)
+    assert min(bleu.values()) > 95
+    assert pellucid.load("demo").configure().precision == fastest_precision(bleu)
 
 
 def test_neighbors_were_not_in_training_and_the_texts_sentences_were() -> None:

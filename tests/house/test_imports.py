@@ -30,6 +30,7 @@ FLOORS = {
     "inside": 4,
     "formats": 4,
     "translate": 5,
+    "bulk": 5.5,
     "train": 6,
     "serve": 6,
     "lessons": 7,

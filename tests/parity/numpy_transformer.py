@@ -99,7 +99,7 @@ class NumpyTransformer:
         x = self.keep(f"{part}.embedding", embedding)
         if self.config["positions"] != "none":
             x = x + self.keep(f"{part}.positions", self.positions(part, len(ids)))
-        self.keep(f"{part}.input", x)
+        x = self.keep(f"{part}.input", x)
         for layer in range(self.config[f"num_{part}_layers"]):
             x = self.layer(part, layer, x, memory)
         if self.config["norm"] == "pre":
@@ -131,14 +131,14 @@ class NumpyTransformer:
 
     def around(self, site: str, norm: str, x: Array, sublayer: Callable[[Array], Array]) -> Array:
         """LayerNorm(x + Sublayer(x)), or x + Sublayer(LayerNorm(x)), or neither."""
-        self.keep(f"{site}.input", x)
+        x = self.keep(f"{site}.input", x)
         entering = x
         if self.config["norm"] == "pre":
             entering = self.keep(f"{site}.norm", self.layer_norm(x, norm))
         leaving = sublayer(entering)
         if self.config["residual"]:
             leaving = leaving + x
-        self.keep(f"{site}.residual", leaving)
+        leaving = self.keep(f"{site}.residual", leaving)
         if self.config["norm"] == "post":
             leaving = self.keep(f"{site}.norm", self.layer_norm(leaving, norm))
         return leaving

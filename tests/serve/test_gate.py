@@ -349,6 +349,12 @@ def test_key_is_added_to_a_file_without_a_last_line_end(tmp_path: Path) -> None:
         Keys.read(path)
 
 
+def test_keys_file_of_another_editor_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "keys"
+    path.write_bytes(f"\ufeff{hash_key(KEY).hex()}  first\r\n  # a note\r\n".encode())
+    assert Keys.read(path).accept(KEY)
+
+
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.5", "example.org"])
 def test_public_address_needs_keys_or_an_explicit_wish(host: str) -> None:
     with pytest.raises(InputError, match="--key-file"):

@@ -99,6 +99,12 @@ def test_copying_translator_gives_the_document_itself(source: str) -> None:
         ("<meta name=description content=a>", "<meta name=description content=A>"),
         ("<meta property=og:title content='a'>", "<meta property=og:title content='A'>"),
         ("<i aria-label='a b' data-title='a'></i>", "<i aria-label='A B' data-title='a'></i>"),
+        ("<i aria-description=a aria-labelledby=a>", "<i aria-description=A aria-labelledby=a>"),
+        ("<optgroup label='a'><option label=b>c", "<optgroup label='A'><option label=B>C"),
+        (
+            "<track label='a' kind=captions><menu label=a>",
+            "<track label='A' kind=captions><menu label=a>",
+        ),
     ],
 )
 def test_changed_case_leaves_tags_and_copies_at_their_places(source: str, expected: str) -> None:

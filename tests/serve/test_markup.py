@@ -181,6 +181,11 @@ def test_snippets_spans_are_around_the_right_words(live: Live) -> None:
             '<html lang="fr" xml:lang=fr><img alt="Le chat est rouge."><input value=cat>',
         ),
         ('<html lang="de">The dog', '<html lang="de">Le chien'),
+        (
+            "<p lang='en'>The dog</p><b lang=en-GB>The dog",
+            "<p lang='fr'>Le chien</p><b lang=fr>Le chien",
+        ),
+        ("<p lang=en translate=no>dog</p><code lang=en>dog</code>",) * 2,
     ],
 )
 def test_html_of_every_kind_is_translated(live: Live, source: str, expected: str) -> None:

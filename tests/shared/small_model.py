@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 from pellucid.config import ModelConfig
@@ -11,7 +13,7 @@ from pellucid.model import Transformer, initialize
 V = 37
 
 
-def make_model(*, has_output_bias: bool = False) -> Transformer:
+def make_model(*, has_output_bias: bool = False, **changes: Any) -> Transformer:
     """A model of one layer on each side, always with the same weights."""
     config = ModelConfig(
         d_model=22,
@@ -21,6 +23,7 @@ def make_model(*, has_output_bias: bool = False) -> Transformer:
         num_decoder_layers=1,
         source_vocabulary_size=V,
         target_vocabulary_size=V,
+        **changes,
     )
     model = Transformer(config, has_output_bias=has_output_bias)
     initialize(model, seed=3)

@@ -14,6 +14,15 @@ import torch
 
 from pellucid.attention import attend, attend_to_others, attend_with_keys, attend_with_values
 from pellucid.by_hand.examples.by_name import EXAMPLES
+from pellucid.by_hand.examples.gradient import (
+    GRADIENT_INPUT,
+    GRADIENT_WEIGHTS,
+    RATE,
+    WANTED,
+    attend_row,
+    backward,
+    loss_of,
+)
 from pellucid.by_hand.examples.lets_go import LETS_GO_EMBEDDINGS, share_of_own_weight_first
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.room_number import (
@@ -412,3 +421,38 @@ def test_words_for_a_part_that_the_example_lacks_are_refused(name: str, tmp_path
         read_example(path)
     path.write_text('x = [[1, 2], [3, 4]]\n\n[parts.attention]\ntitle = "Mine"\n')
     assert [part.title for part in read_example(path).parts][-1] == "Mine"
+
+
+def test_gradient_by_hand_is_that_of_autograd_and_of_finite_differences() -> None:
+    x_LD = torch.tensor(GRADIENT_INPUT, dtype=torch.float64)
+    query_DK, key_DK, value_DE = (torch.tensor(w, dtype=torch.float64) for w in GRADIENT_WEIGHTS)
+    found = backward(attend_row(query_DK))
+    tracked_DK = query_DK.clone().requires_grad_()
+    steps = attend(x_LD[-1:] @ tracked_DK, x_LD @ key_DK, x_LD @ value_DE)
+    for stage in (steps.weights, steps.scaled, steps.scores):
+        stage.retain_grad()
+    loss = 0.5 * (steps.context - WANTED).square().sum()
+    loss.backward()
+    assert loss_of(attend_row(query_DK)) == pytest.approx(loss.item())
+    for name in ("weights", "scaled", "scores"):
+        assert found[name].tolist() == pytest.approx(getattr(steps, name).grad[0].tolist()), name
+    assert tracked_DK.grad is not None
+    assert found["W^q"].flatten().tolist() == pytest.approx(tracked_DK.grad.flatten().tolist())
+
+    parts = {part.title: part for part in EXAMPLES["gradient"]().parts}
+    (check,) = parts["Is it right? Each number of W^q is moved a little"].steps
+    by_hand, slope, difference = check.tables[0].values_LX.T
+    assert by_hand.tolist() == pytest.approx(found["W^q"].flatten().tolist())
+    assert slope.tolist() == pytest.approx(by_hand.tolist(), abs=1e-6)
+    assert difference.abs().max() < 1e-6
+    assert loss_of(attend_row(query_DK - RATE * found["W^q"])) < loss.item()
+
+
+def test_padding_by_hand_leaves_the_contexts_of_the_words() -> None:
+    (attention,) = (part.attention for part in EXAMPLES["padding"]().parts if part.attention)
+    assert attention.weights_LM[:, 2:].abs().max() == 0
+    alone = attend(
+        *(tensor[:2] for tensor in (attention.query_LK, attention.key_MK, attention.value_ME))  # type: ignore[index]
+    )
+    assert attention.context_LE is not None
+    assert torch.allclose(attention.context_LE[:2], alone.context)

@@ -585,9 +585,22 @@ def test_tags_at_an_end_of_the_sources_give_no_warning(
     assert {finding.kind for finding in report.findings} == {"in training"}
 
 
+@pytest.mark.parametrize("glued", ["<news>", "<2fr><news>", "[MED]", "<2fr> <news>"])
+def test_tags_that_touch_the_first_word_are_tags_without_it(check: Check, glued: str) -> None:
+    report = check([(glued + a, b) for a, b in make_pairs(400)])
+    assert report.tags == dict.fromkeys(glued.replace("><", "> <").split(), 1.0)
+    assert not report.findings
+
+
 @pytest.mark.parametrize(
     ("source", "target"),
-    [("<b> {} </b>", "{}"), ("<i> {}", "<i> {}"), ("<i> {}", "{} <i>"), ("{} <br/>", "{} <br/>")],
+    [
+        ("<b> {} </b>", "{}"),
+        ("<b>{}</b>", "{}"),
+        ("<i> {}", "<i> {}"),
+        ("<i> {}", "{} <i>"),
+        ("{} <br/>", "{} <br/>"),
+    ],
 )
 def test_real_markup_at_the_ends_is_no_tag(check: Check, source: str, target: str) -> None:
     pairs = [(source.format(a), target.format(b)) for a, b in make_pairs(400)]

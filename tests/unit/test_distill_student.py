@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pellucid.config import Recipe, validate
+from pellucid.config import DataConfig, Recipe, validate
 from pellucid.errors import ConfigurationError
+from pellucid.text.reading.corpus import read_pairs
 from pellucid.train.distill import run
-from pellucid.train.distill.run import MeasuredModel, Speed, _find_speeds, judge_student
+from pellucid.train.distill.run import (
+    Distillation,
+    MeasuredModel,
+    Speed,
+    _find_speeds,
+    _with_validation_named,
+    judge_student,
+)
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
-from pellucid.train.distill.teacher import check_settings
+from pellucid.train.distill.teacher import TeacherSettings, check_settings
 
 TEXT = StudentText(Path("/d/train.source"), Path("/d/train.target"), None)
 LINKED = StudentText(Path("/d/train.source"), Path("/d/train.target"), Path("/d/train.links"))
@@ -147,3 +156,22 @@ def test_speeds_are_found_in_turn_by_processor_seconds_with_their_range(
         for one in (single, bulk):
             assert speed / 2 <= one.low <= one.median <= one.high <= speed
     assert str(Speed(1234.5, 900.4, 2000.6)) == "1,234 (900–2,001)"
+
+
+def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -> None:
+    rows = "".join(f"a {n}\tb {n}\n" for n in range(50))
+    (tmp_path / "t.tsv").write_text(f"x\ty\n{rows}")
+    values = {"data": {"train": ["t.tsv"], "columns": ["x", "y"], "split": 4}}
+    data = DataConfig.model_validate(values["data"])
+    task = Distillation(
+        ("demo",), values, tmp_path, tmp_path / "out", TeacherSettings(beam=1), SIZE
+    )
+    named = _with_validation_named(task, data)["data"]
+    assert "split" not in named
+    (source,), (target,) = named["validation_source"], named["validation_target"]
+    pairs = zip(*(Path(file).read_text().splitlines() for file in (source, target)), strict=True)
+    wanted = [(pair.source, pair.target) for pair in read_pairs(data, "validation", tmp_path)]
+    assert list(pairs) == wanted
+    assert len(wanted) == 4
+    with pytest.raises(ConfigurationError, match="--with-original needs a recipe that names"):
+        _with_validation_named(replace(task, with_original=True), data)

@@ -325,13 +325,19 @@ def test_read_bytes_of_a_pipe_does_not_wait(tmp_path: Path) -> None:
         read_bytes(tmp_path / "pipe")
 
 
-@pytest.mark.parametrize("kind", ["utf-16", "utf-16-be"])
-def test_read_lines_refuses_two_bytes_a_character_even_where_damaged_lines_are_kept(
-    tmp_path: Path, kind: str
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+@pytest.mark.parametrize("kind", ["UTF-16LE", "UTF-16BE", "UTF-32LE", "UTF-32BE"])
+def test_read_lines_refuses_wide_characters_even_where_damaged_lines_are_kept(
+    tmp_path: Path, kind: str, mark: str
 ) -> None:
-    path = write(tmp_path, "\ufeffun\n".removeprefix("\ufeff" * (kind == "utf-16")).encode(kind))
-    with pytest.raises(DataError, match="iconv -f UTF-16"):
+    path = write(tmp_path, f"{mark}un\n".encode(kind))
+    with pytest.raises(DataError, match=f"iconv -f {kind[:-2] if mark else kind} -t"):
         list(read_lines(path, keeps_damaged=True))
+
+
+@pytest.mark.parametrize("line", ["a\0b", "\0abc", "\0\0\0\0", "ab\0\0"])
+def test_read_lines_takes_a_zero_byte_for_a_character(tmp_path: Path, line: str) -> None:
+    assert list(read_lines(write(tmp_path, f"{line}\n".encode()))) == [line]
 
 
 @pytest.mark.parametrize(("text", "named"), [("a\ud800", "U+D800"), ("\udcff", "byte 0xff")])

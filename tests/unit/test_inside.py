@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -10,7 +11,7 @@ import pytest
 import pellucid
 from pellucid.demo import html_page, html_table
 from pellucid.inside import Trace
-from pellucid.inside.show.colors import ink_on, shade
+from pellucid.inside.show.colors import Color, ink_on, luminance, shade, shade_signed
 from pellucid.inside.show.terminal import draw_row
 
 SOURCE = "The pizza came out of the oven ."
@@ -50,3 +51,12 @@ def test_shade_grows_lighter_and_stays_in_range() -> None:
     assert shade(2.0) == shade(1.0)
     assert ink_on(shade(0.0)) == "#ffffff"
     assert ink_on(shade(1.0)) == "#000000"
+
+
+@pytest.mark.parametrize("scale", [shade, shade_signed])
+def test_ink_on_every_color_has_enough_contrast(scale: Callable[[float], Color]) -> None:
+    for step in range(-200, 201):
+        ground = scale(step / 200)
+        ink = (0, 0, 0) if ink_on(ground) == "#000000" else (255, 255, 255)
+        low, high = sorted(luminance(color) + 0.05 for color in (ground, ink))
+        assert high / low >= 4.5, (step, ground)

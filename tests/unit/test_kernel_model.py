@@ -137,6 +137,34 @@ def test_a_guided_head_learns_its_links_as_it_does_there(head: tuple[int, int]) 
     assert not torch.allclose(found[name], without[name], rtol=0.1)
 
 
+@pytest.mark.parametrize(
+    ("changes", "penalties"),
+    [
+        ({}, {"score_penalty": 3.0}),
+        ({}, {"score_penalty_decoder": 2.0}),
+        (
+            {"scale_scores": False, "look_ahead_mask": False},
+            {"score_penalty": 0.3, "score_penalty_decoder": 0.2},
+        ),
+        ({"norm": "pre"}, {"score_penalty": 3.0, "score_penalty_decoder": 2.0, "r_drop": 3.0}),
+    ],
+)
+def test_a_score_penalty_moves_scores_as_it_does_there(
+    changes: dict[str, Any], penalties: dict[str, Any]
+) -> None:
+    batch = make_batch()
+    dropout = {"dropout": 0.3} if "r_drop" in penalties else {}
+    batch = make_full_batch() if dropout else batch
+    assert_same(batch, changes, rounding=3e-5 if dropout else 1e-5, **penalties, **dropout)
+    _, without = gradients(make_model(), batch, "own")
+    _, found = gradients(make_model(), batch, "own", **penalties)
+    for name in penalties.keys() & {"score_penalty", "score_penalty_decoder"}:
+        part = "decoder" if "decoder" in name else "encoder"
+        for layer in range(2):
+            weight = f"{part}.layers.{layer}.self_attention.key.weight"
+            assert not torch.allclose(found[weight], without[weight], rtol=0.1)
+
+
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_r_drop_pulls_together_what_it_does_there(norm: str) -> None:
     assert_same(make_full_batch(), {"norm": norm}, rounding=3e-5, dropout=0.3, r_drop=3.0)

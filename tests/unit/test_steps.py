@@ -4,20 +4,30 @@ from __future__ import annotations
 
 import math
 import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
+from made_up_traces import make_trace as make_made_up_trace
 from of_subwords import SUBWORDS
 from rich.console import Console
 
 import pellucid
+from pellucid.cli.look.tables import describe_heads
 from pellucid.errors import InputError
 from pellucid.inside import Trace
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable, follow
 from pellucid.inside.show.terminal import draw_matrix, draw_table, say_matrix, say_table
-from pellucid.inside.show.view import HeadView, clearest_head, mean_entropy
+from pellucid.inside.show.view import (
+    CLEAREST,
+    TAUGHT,
+    WHY_IT_RESTS,
+    HeadView,
+    mean_entropy,
+    usual_head,
+)
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words, vectors_of_words
 from pellucid.translate.translator import Translator
@@ -135,8 +145,62 @@ def test_the_clearest_head_has_the_least_entropy() -> None:
     assert mean_entropy(flat) == pytest.approx(math.log(3))
     arrays = {"decoder.0.cross.weights": np.stack([flat, sharp])}
     trace = Trace(arrays, (), (), (), (), (), (), (), (), heads=(2, 5))
-    assert clearest_head(trace, ["decoder.0.cross.weights"]) == ("decoder.0.cross.weights", 5)
-    assert clearest_head(trace, ["decoder.0.cross.weights"], (2,))[1] == 2
+    view, why = usual_head(trace, ["decoder.0.cross.weights"])
+    assert (view.site, view.head, why) == ("decoder.0.cross", 5, CLEAREST)
+    assert usual_head(trace, ["decoder.0.cross.weights"], (2,))[0].head == 2
+
+
+def test_the_head_that_was_taught_links_comes_before_a_clearer_one() -> None:
+    arrays = {"decoder.0.cross.weights": np.stack([np.full((3, 3), 1 / 3), np.eye(3)])}
+    model = {"taught_head": "decoder.0.cross.2"}
+    trace = Trace(arrays, (), (), (), (), (), (), (), (), heads=(2, 5), model=model)
+    view, why = usual_head(trace, ["decoder.0.cross.weights"])
+    assert (view.head, view.is_taught, why) == (2, True, TAUGHT)
+    view, why = usual_head(trace, ["decoder.0.cross.weights"], (5,))
+    assert (view.head, view.is_taught, why) == (5, False, CLEAREST)
+
+
+def rest_of(site: str, weights_LM: np.ndarray) -> str:
+    made = make_made_up_trace(model={"taught_head": "decoder.1.cross.0"})
+    arrays = {**made.arrays, f"{site}.weights": np.stack([weights_LM] * 3)}
+    view = HeadView.of(replace(made, arrays=arrays), f"{site}.weights", 1)
+    assert bool(view.rests_on) == (WHY_IT_RESTS in view.describe_special())
+    return view.rests_on
+
+
+def test_a_head_rests_where_half_of_its_weight_is_on_the_end() -> None:
+    cross = np.zeros((4, 5))  # <s> La pizza est, by The pizza came out </s>
+    cross[:, 4], cross[:, 1] = 0.5, 0.5
+    assert rest_of("decoder.0.cross", cross) == "</s>"
+    cross[0] = [0, 0.1, 0, 0.41, 0.49]
+    assert rest_of("decoder.0.cross", cross) == ""
+    # The row that predicts the end may well read the end.
+    cross[:3] = [[1, 0, 0, 0, 0], [0, 0, 0, 0, 1], [0, 1, 0, 0, 0]]
+    cross[3] = [0, 0, 0, 0, 1]
+    assert rest_of("decoder.0.cross", cross) == ""
+
+
+def test_a_head_of_the_decoder_rests_where_half_of_its_weight_is_on_the_start() -> None:
+    own = np.zeros((4, 4))
+    own[0] = [1, 0, 0, 0]  # The first row sees nothing else.
+    own[1:] = [[0.6, 0.4, 0, 0], [0.5, 0.25, 0.25, 0], [0.4, 0, 0, 0.6]]
+    assert rest_of("decoder.1.self", own) == "<s>"
+    own[3] = [0.1, 0, 0, 0.9]
+    assert rest_of("decoder.1.self", own) == ""
+
+
+def test_the_table_of_heads_names_the_taught_head_and_those_that_rest() -> None:
+    made = make_made_up_trace(model={"taught_head": "decoder.1.cross.2"})
+    weights = np.full((3, 4, 5), 0.2)
+    weights[1] = [0.1, 0.1, 0.1, 0.1, 0.6]
+    arrays = {"decoder.1.cross.weights": weights}
+    assert list(describe_heads(replace(made, arrays=arrays))) == [
+        "decoder.1.cross.2 is the head that was taught word links in training.",
+        "Heads that rest on </s> with half of their weight or more: decoder.1.cross.1.",
+        "A head that a row does not need rests there, which costs nothing.",
+    ]
+    arrays["decoder.1.cross.weights"] = weights[[0, 0, 0]]
+    assert list(describe_heads(replace(made, arrays=arrays, model={}))) == []
 
 
 def test_a_wide_map_continues_below_with_every_number_once() -> None:

@@ -161,13 +161,34 @@ def test_check_files_all_there_says_nothing(tmp_path: Path) -> None:
 
 
 def test_unknown_kind_is_a_configuration_error(tmp_path: Path) -> None:
-    write(tmp_path / "a.csv", "x,y\n")
+    write(tmp_path / "a.xlsx", "x,y\n")
     for use in (
-        lambda: read(mixed("a.csv"), tmp_path),
-        lambda: check_files(mixed("a.csv"), tmp_path),
+        lambda: read(mixed("a.xlsx"), tmp_path),
+        lambda: check_files(mixed("a.xlsx"), tmp_path),
     ):
-        with pytest.raises(ConfigurationError, match=r"\.tsv or \.jsonl.*'a\.csv' \(data\.train\)"):
+        with pytest.raises(ConfigurationError, match=r"\.tsv, \.csv.*'a\.xlsx' \(data\.train\)"):
             use()
+
+
+@pytest.mark.parametrize("separator", [",", ";", "|", "\t"])
+def test_csv_cells_may_be_quoted_and_have_line_breaks(tmp_path: Path, separator: str) -> None:
+    rows = ["en", "cs"], [f'"a{separator} ""b"""', '"un\r\ndeux"'], ["c", "\u00e9"]
+    write(tmp_path / "a.csv", "".join(f"{separator.join(row)}\r\n" for row in rows))
+    config = mixed("a.csv").model_copy(update={"columns": ("en", "cs")})
+    found = list(read_pairs(config, "train", tmp_path))
+    assert [(pair.source, pair.target) for pair in found] == [
+        (f'a{separator} "b"', "un deux"),
+        ("c", "\u00e9"),
+    ]
+    assert [pair.where.rpartition(":")[2] for pair in found] == ["2", "4"]
+    assert [pair.number for pair in found] == [1, 2]
+
+
+@pytest.mark.parametrize("text", ['a,"b\n', 'a,"b"c\n'])
+def test_csv_with_open_quotes_is_refused_with_its_line(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "a.csv", f"x,y\n{text}")
+    with pytest.raises(DataError, match=r"quote its cells in pairs.*a\.csv:2\)"):
+        read(mixed("a.csv"), tmp_path)
 
 
 def test_resolve_folder_empty_is_the_recipes_own(tmp_path: Path) -> None:
@@ -313,6 +334,13 @@ def test_pair_with_a_side_that_is_not_utf_8_is_skipped_in_both_files(tmp_path: P
     assert dict(bad.kinds) == {"not UTF-8": 1}
 
 
+def test_file_in_another_encoding_is_to_be_converted(tmp_path: Path) -> None:
+    write(tmp_path / "a.en", b"one\ntwo\nthree\n")
+    write(tmp_path / "a.fr", "\xe9t\xe9\ndeux\nl\xe0\n".encode("latin-1"))
+    with pytest.raises(DataError, match=r"a.fr:1, 3 .not UTF-8.*iconv -f WINDOWS-1252"):
+        read(data(), tmp_path)
+
+
 @pytest.mark.parametrize("columns", [[2, 4], ["en", "fr"], ["en", 4], [2, "fr"]])
 def test_columns_are_taken_by_name_or_number(tmp_path: Path, columns: list[object]) -> None:
     rows = ["id\ten\tscore\tfr", "7\tone\t0.5\tun", "8\ttwo\t0.5\tdeux"]
@@ -394,7 +422,7 @@ def test_nested_json_without_languages_says_which_keys_it_has(tmp_path: Path) ->
 def test_numbers_are_no_keys_of_json(tmp_path: Path) -> None:
     write(tmp_path / "a.jsonl", '{"source": "one", "target": "un"}\n')
     config = mixed("a.jsonl").model_copy(update={"columns": (1, 2)})
-    with pytest.raises(ConfigurationError, match="must be keys for JSON Lines"):
+    with pytest.raises(ConfigurationError, match="must be keys for JSON"):
         read(config, tmp_path)
 
 
@@ -418,3 +446,26 @@ def test_a_file_of_one_json_list_is_refused_with_the_command_that_helps(tmp_path
     write(tmp_path / "a.json", "[]\n")
     with pytest.raises(ConfigurationError, match=r"jq -c"):
         read(mixed("a.json"), tmp_path)
+
+
+@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+def test_columns_of_a_data_set_are_read_and_a_cut_file_is_refused(
+    tmp_path: Path, name: str
+) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    path = tmp_path / name
+    rows = [{"translation": {"en": f"a{i}", "cs": f"b\n{i}"}} for i in range(2503)]
+    table = pyarrow.Table.from_pylist(rows)
+    if name.endswith("parquet"):
+        parquet.write_table(table, path)
+    else:
+        with pyarrow.ipc.new_stream(pyarrow.OSFile(str(path), "wb"), table.schema) as stream:
+            stream.write_table(table)
+    data = DataConfig(train=(name,), split=100, source_language="en", target_language="cs")
+    pairs = list(read_pairs(data.model_copy(update={"split": 0}), "train", tmp_path))
+    assert [(p.source, p.target) for p in pairs] == [(f"a{i}", f"b {i}") for i in range(2503)]
+    assert pairs[1700].where == f"{path}:1701"
+    path.write_bytes(path.read_bytes()[:3000])
+    with pytest.raises(DataError, match=f"must be whole, but .*{name}"):
+        list(read_pairs(data, "train", tmp_path))

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from small_runs import make_recipe
 
+from pellucid.config import ModelConfig
 from pellucid.train.console.messages import settings_without_effect
 
 
@@ -42,6 +43,7 @@ from pellucid.train.console.messages import settings_without_effect
             ],
         ),
         ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
+        ({"score_penalty": 0.1, "score_penalty_decoder": 0.2}, []),
         (
             {"guided_weight": 0.5},
             ["training.guided_weight has no effect with no training.guided_head."],
@@ -75,4 +77,13 @@ def test_how_subwords_are_drawn_depends_on_the_vocabulary(
     )
     assert settings_without_effect(recipe) == [
         f"training.{name} has no effect with {reason}." for name, reason in expected.items()
+    ]
+
+
+def test_a_score_penalty_has_no_effect_without_self_attention() -> None:
+    recipe = make_recipe(training={"score_penalty": 0.1, "score_penalty_decoder": 0.2})
+    recipe = recipe.model_copy(update={"model": ModelConfig(architecture="recurrent")})
+    assert settings_without_effect(recipe) == [
+        f"training.{name} has no effect with model.architecture = 'recurrent'."
+        for name in ("score_penalty", "score_penalty_decoder")
     ]

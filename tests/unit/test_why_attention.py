@@ -11,7 +11,7 @@ import torch
 from pellucid.lessons.why import Setting
 from pellucid.lessons.why import needed_heads as heads
 from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny
-from pellucid.lessons.why.cells import Cells
+from pellucid.lessons.why.cells import Cells, judge_seeds
 from pellucid.lessons.why.claims import cache, queries, relevance
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
 from pellucid.lessons.why.claims.relevance import LONG, PACKAGED, SHORT, explain
@@ -185,29 +185,29 @@ def trials(way: str, *found: tuple[float, int]) -> list[dict[str, float | str]]:
 
 @pytest.mark.parametrize(
     ("other", "outcome"),
-    [((0.5, 100), "holds"), ((0.99, 140), "holds only if"), ((1.0, 100), "fails")],
+    [((0.5, 100), "holds"), ((0.99, 140), "fails"), ((1.0, 100), "fails")],
 )
-def test_projections_are_judged_by_lost_sentences_then_by_updates(
-    other: tuple[float, int], outcome: str
-) -> None:
+def test_projections_are_judged_by_lost_sentences(other: tuple[float, int], outcome: str) -> None:
     for way in (queries.TWO, queries.NONE, queries.RANDOM):
         cells = Cells((*trials(queries.ALL, (1.0, 100)), *trials(way, other)))
-        expect(queries.judge(cells, way, "it is about speed"), outcome)
+        expect(queries.judge(cells, way), outcome)
+        if outcome == "fails":  # A score x·x is static by itself, whatever other layers make of it.
+            alone = queries.judge(cells, way, "a single attention")
+            expect(alone, "holds only if", "the model is a single attention")
 
 
-def test_projections_with_unsteady_seeds_are_not_judged_slower() -> None:
-    unsteady = trials(queries.NONE, (1.0, 90), (1.0, 120), (1.0, 300))
+def test_projections_with_unsteady_seeds_are_open() -> None:
+    unsteady = trials(queries.NONE, (1.0, 90), (0.9, 120), (0.7, 300))
     cells = Cells((*trials(queries.ALL, *[(1.0, 100)] * 3), *unsteady))
-    expect(queries.judge(cells, queries.NONE, "it is about speed"), "fails")
+    assert judge_seeds(lambda one: queries.judge(one, queries.NONE), cells).outcome == "open"
 
 
 @pytest.mark.parametrize(
     ("lists", "pronouns", "outcome", "condition"),
     [
         ((200, 100, 100), (300, 200, 200), "holds", ""),
-        ((200, 100, 130), (300, 200, 200), "holds only if", "narrow"),
-        ((200, 100, 100), (200, 200, 200), "holds only if", "lists"),
-        ((100, 100, 100), (200, 200, 200), "fails", ""),
+        ((200, 100, 190), (300, 200, 200), "fails", ""),
+        ((200, 100, 100), (200, 200, 200), "fails", ""),
     ],
 )
 def test_number_of_heads_is_judged_by_updates(
@@ -233,7 +233,7 @@ def test_distance_of_heads_is_judged_against_random_weights() -> None:
     ("losses", "outcome"),
     [
         ((0.1, 0.2, 0.3, 0.4), "holds"),
-        ((0.1, 0.105, 0.3, 0.4), "holds only if"),
+        ((0.1, 0.105, 0.3, 0.4), "fails"),
         ((0.1, 0.105, 0.105, 0.4), "fails"),
     ],
 )
@@ -258,7 +258,7 @@ def test_reach_is_judged_by_pronouns_at_the_largest_distance() -> None:
     expect(judge({LONG: wrong, PACKAGED: wrong}), "fails")
     of_training = judge({LONG: far, SHORT: wrong, PACKAGED: wrong})
     expect(of_training, "holds only if", "training had")
-    expect(judge({LONG: wrong, PACKAGED: far}), "holds only if", "packaged")
+    expect(judge({LONG: wrong, PACKAGED: far}), "fails")
 
 
 def test_shares_are_judged_by_head() -> None:
@@ -270,7 +270,8 @@ def test_shares_are_judged_by_head() -> None:
 
     words, place = (0.1, 0.5), (0.5, 0.1)
     expect(judge(words, words), "holds")
-    expect(judge(words, place), "holds only if", "1 of 2 heads")
+    expect(judge(words, place), "fails")
+    assert "more in 1 of 2 heads" in judge(words, place).numbers
     expect(judge(place), "fails")
 
 
@@ -278,12 +279,11 @@ def test_shares_are_judged_by_head() -> None:
     ("times", "outcome", "condition"),
     [
         ((2.0, 3.0, 9.0), "holds", ""),
-        ((0.8, 3.0, 9.0), "holds only if", "16 tokens"),
-        ((2.0, 1.0, 9.0), "holds only if", "64 tokens"),
+        ((0.8, 1.0, 9.0), "holds", ""),
         ((2.0, 3.0, 1.0), "fails", ""),
     ],
 )
-def test_kept_keys_are_judged_by_the_length_from_which_they_save_time(
+def test_kept_keys_are_judged_by_the_time_that_they_save_at_64_tokens(
     times: tuple[float, ...], outcome: str, condition: str
 ) -> None:
     rows = [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import math
 from pathlib import Path
@@ -10,12 +9,9 @@ from pathlib import Path
 import pytest
 
 from pellucid.errors import DataError
-from pellucid.lessons.why import Setting, measure_claim
-from pellucid.lessons.why.cells import interval, write
+from pellucid.lessons.why import Setting
+from pellucid.lessons.why.cells import average
 from pellucid.lessons.why.kept import KeptCells
-from pellucid.lessons.why.record import to_record
-
-PAGE = Path(__file__).parents[2] / "benchmarks" / "claims" / "page.py"
 
 
 def test_kept_cell_is_not_computed_again(tmp_path: Path) -> None:
@@ -75,33 +71,60 @@ def test_file_of_something_else_is_refused_and_named(tmp_path: Path, text: str) 
     assert path.read_text() == text
 
 
-def test_quick_setting_has_one_seed_and_full_three() -> None:
-    assert Setting(seed=5).seeds == (5,)
+def test_quick_setting_has_one_seed_and_full_three_or_five() -> None:
+    assert Setting(seed=5).seeds == Setting(seed=5).seeds_of(5) == (5,)
     assert Setting(seed=5, size="full").seeds == (5, 6, 7)
+    assert Setting(seed=5, size="full").seeds_of(5) == (5, 6, 7, 8, 9)
     assert Setting(size="full").choose(1, 2) == 1
     assert Setting(size="full").choose(1, 2, 3) == 3
     assert Setting(size="toy").choose(1, 2, 3) == 2
 
 
-def test_interval_is_that_of_student() -> None:
-    mean, low, high = interval([1.0, 2.0, 3.0])
-    assert mean == 2
-    # t(0.975, 2) = 4.302653, the standard error 1 / √3.
-    assert high == pytest.approx(2 + 4.302653 / math.sqrt(3), abs=1e-3)
-    assert low == pytest.approx(4 - high)
-    assert write([1.0, 2.0, 3.0]) == "2 ± 2.5"
-    assert write([4.0]) == "4"
-    assert math.isnan(interval([])[0])
-    assert math.isnan(interval([1.0, math.inf])[2])
+def test_average_of_a_missing_number_is_missing() -> None:
+    assert average([1.0, 2.0, 6.0]) == 3
+    assert average([1.0, 100.0], in_logarithms=True) == pytest.approx(10)
+    assert math.isnan(average([]))
+    assert math.isnan(average([1.0, math.inf]))
 
 
-def test_page_restores_a_measurement_from_its_record() -> None:
-    spec = importlib.util.spec_from_file_location("page_of_claims", PAGE)
-    assert spec is not None
-    assert spec.loader is not None
-    page = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(page)
-    measured = measure_claim("scale", Setting(size="toy"))
-    record = json.loads(json.dumps(to_record(measured)))
-    assert to_record(page.from_record(record)) == record
-    assert page.from_record(record).findings == measured.findings
+def test_judging_again_takes_times_of_any_machine_and_measures_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "cache.json"
+    monkeypatch.setattr("pellucid.lessons.why.kept._describe_machine", lambda: "fast")
+    KeptCells(path, "cache").get("64 tokens", lambda: 0.25, is_timed=True)
+    monkeypatch.setattr("pellucid.lessons.why.kept._describe_machine", lambda: "slow")
+    kept = KeptCells(path, "cache", is_judged_again=True)
+    assert kept.get("64 tokens", lambda: 9.0, is_timed=True) == 0.25
+    with pytest.raises(DataError, match=r"times of '128 tokens'.*why cache --full"):
+        kept.get("128 tokens", lambda: 9.0, is_timed=True)
+    assert kept.get("untimed", lambda: 7) == 7
+    kept.finish({})
+    assert list(json.loads(path.read_text())["cells"]) == ["64 tokens [fast]", "untimed"]
+
+
+RESULTS = sorted((Path(__file__).parents[2] / "benchmarks" / "results" / "claims").glob("*.json"))
+
+
+@pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
+def test_page_of_claims_has_the_kept_answers_and_verdicts(path: Path) -> None:
+    measurement = json.loads(path.read_text(encoding="utf-8"))["measurement"]
+    page = (Path(__file__).parents[2] / "docs" / "claims.md").read_text(encoding="utf-8")
+    assert page.count(f"**{measurement['question']}** {measurement['number']}\n") == 1
+    for finding in measurement["findings"]:
+        assert f": **{finding['verdict']['sentence']}**." in page
+    assert " ± " not in page
+
+
+def test_answers_of_all_claims_stand_in_one_place_and_three_in_the_readme() -> None:
+    root = Path(__file__).parents[2]
+    answers = [
+        json.loads(path.read_text(encoding="utf-8"))["measurement"]["number"] for path in RESULTS
+    ]
+    assert len(answers) == 18
+    for page in (root / "README.md", *(root / "docs").rglob("*.md")):
+        text = page.read_text(encoding="utf-8")
+        found = sum(answer in text for answer in answers)
+        assert found == {"README.md": 3, "docs/claims.md": 18}.get(
+            str(page.relative_to(root)), 0
+        ), page

@@ -14,8 +14,8 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside.show import page as pages
 from pellucid.inside.show.page import model_page
-from pellucid.lessons.walks.for_page import lessons_for, read_outputs
-from pellucid.lessons.walks.walk import NAMES, Statement, load_walk
+from pellucid.lessons.walks.for_page import lessons_for
+from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 VIEWS = {"translate", "links", "head", "arithmetic", "heads", "what-if", "beyond"}
 PLACES = {"encoder.self", "decoder.self", "decoder.cross"}
@@ -34,7 +34,7 @@ def test_every_statement_has_an_output_that_answers_it() -> None:
         name: len(load_walk(name).statements) for name in NAMES
     }
     for name, place, one in STATEMENTS:
-        output = "\n".join(recorded["walks"][name][place])
+        output = "\n".join(recorded["walks"][name][place]["lines"])
         assert any(phrase in output for phrase in one.shows), (one.command, output)
         if one.shows and not one.lines:
             assert all(phrase in output for phrase in one.shows), one.command
@@ -44,10 +44,13 @@ def test_outputs_are_those_of_the_documentation() -> None:
     recorded = read_outputs()["walks"]
     for name in NAMES:
         page = (LESSONS / f"{name}.md").read_text(encoding="utf-8")
+        shown = set[str]()
         for place, one in enumerate(load_walk(name).statements):
-            if not one.is_measured:
-                lines = "\n".join(recorded[name][place])
-                assert f"$ {one.command}\n{lines}\n```" in page, one.command
+            lines = "\n".join(recorded[name][place]["lines"])
+            command = "" if one.command in shown else f"$ {one.command}\n"
+            assert f"```console\n{command}{lines}\n```" in page, one.command
+            assert recorded[name][place]["answer"] in page
+            shown.add(one.command)
 
 
 @pytest.mark.parametrize("one", [one for _, _, one in STATEMENTS if one.live])

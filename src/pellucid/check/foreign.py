@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -106,13 +106,18 @@ def learn_languages(
     )
 
 
+def main_language(lines: Iterable[str]) -> str | None:
+    """Tell the language of most lines; None if it is not clear."""
+    return _main_language([identify_surely(line) for line in lines])
+
+
 def sample_text(data: DataConfig, base: Path) -> dict[Split, tuple[list[str], list[str]]]:
     """Read a sample of each split that a recipe names: sources and targets."""
     readable = data.model_copy(update={"on_bad_line": "skip"})
     return {
         split: _sample(readable, split, base, most)
         for split, most in SAMPLE.items()
-        if getattr(data, split) or getattr(data, f"{split}_source")
+        if any(data.names(split))
     }
 
 

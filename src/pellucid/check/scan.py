@@ -47,22 +47,18 @@ class Corpus:
 
 def corpora(data: DataConfig, split: Split) -> list[Corpus]:
     """List the corpora of a split, in the order of `read_pairs`."""
-    nothing: dict[str, Any] = {f"{split}_source": (), f"{split}_target": (), split: ()}
-    sides = zip(getattr(data, f"{split}_source"), getattr(data, f"{split}_target"), strict=True)
+    key = "train" if data.split else split
+    nothing: dict[str, Any] = {f"{key}_source": (), f"{key}_target": (), key: ()}
+    parallel, tables = data.names(split)
     found = [
         Corpus(
             source,
             target,
-            data.model_copy(
-                update=nothing | {f"{split}_source": (source,), f"{split}_target": (target,)}
-            ),
+            data.part(**nothing | {f"{key}_source": (source,), f"{key}_target": (target,)}),
         )
-        for source, target in sides
+        for source, target in parallel
     ]
-    return found + [
-        Corpus(name, name, data.model_copy(update=nothing | {split: (name,)}))
-        for name in getattr(data, split)
-    ]
+    return found + [Corpus(name, name, data.part(**nothing | {key: (name,)})) for name in tables]
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections import Counter
 from collections.abc import Collection, Iterable
@@ -16,6 +17,9 @@ FEWEST, LEAST_SHARE = 3, 0.001
 
 LEAST_TAGGED = 0.2
 """The least share of sources with a tag, if there are tags."""
+
+_GLUED = re.compile(r"(<[^<>\s]{1,30}>|\[[^\[\]\s]{1,30}\])(?=[\w<\[])")
+"""A tag in brackets that touches the first word."""
 
 MOST_IN_TARGETS = 0.02
 """The share of its pairs in which a tag may be in the target too: more often it is markup."""
@@ -55,14 +59,15 @@ def without_tags(source: str, tags: Collection[str]) -> str:
 
 def ends_of(source: str) -> list[str]:
     """List the first and the last tokens of a source, as far as they look like tags."""
-    first, last = source.split(None, MOST_TAGS)[:MOST_TAGS], source.rsplit(None, MOST_TAGS)
-    last = last[: -MOST_TAGS - 1 : -1]
+    apart = _GLUED.sub(r"\1 ", source) if source.startswith(("<", "[")) else source
+    first = apart.split(None, MOST_TAGS)[:MOST_TAGS]
+    last = source.rsplit(None, MOST_TAGS)[: -MOST_TAGS - 1 : -1]
     return [*takewhile(_is_like_a_tag, first), *takewhile(_is_like_a_tag, last)]
 
 
 def _is_like_a_tag(token: str) -> bool:
     """Tell whether a token has a sign, not a quotation mark, at an end, or is as ``2fr``."""
-    if len(token) > LONGEST or token.startswith("</") or not any(map(str.isalpha, token)):
+    if len(token) > LONGEST or "</" in token or not any(map(str.isalpha, token)):
         return False
     return token[0].isdigit() or _is_sign(token[0]) or _is_sign(token[-1])
 

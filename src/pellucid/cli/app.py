@@ -15,10 +15,12 @@ from pellucid.files import expand_home
 
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
-    "train": "Train a model from a recipe; the same command again resumes.",
+    "train": "Train a model from a recipe, or from text alone; the same command again resumes.",
     "distill": "Teach a small fast model from a large one, and compare the two.",
     "translate": "Translate lines of text, or the texts of JSON Lines, keeping their order.",
+    "bulk": "Translate many files with many workers, on one machine or on many.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
+    "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",
     "align": "Link the words of lines and their translations by cross-attention.",
     "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
     "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
@@ -94,7 +96,7 @@ class _Command(TyperCommand):
         return rest
 
 
-_NAMES_FILES = ("FILE", "DIR", "RUN", "BUNDLE", "FOLDER", "RECIPE")
+_NAMES_FILES = ("FILE", "DIR", "RUN", "BUNDLE", "FOLDER", "RECIPE", "SHARD")
 
 
 def _show_version(is_wanted: bool) -> None:

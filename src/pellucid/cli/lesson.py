@@ -23,7 +23,8 @@ def list_statements(lesson: Walk) -> Iterator[str]:
     """Yield the contents of a walk, a line for each statement."""
     yield lesson.title
     for number, one in enumerate(lesson.statements, start=1):
-        yield f"{number:3}  {one.place}: {one.says}"
+        yield f"{number:3}{'*' if one.is_measured else ' '} {one.place}: {one.says}"
+    yield "* is measured on this machine, up to a minute."
 
 
 def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterator[str]:
@@ -35,10 +36,17 @@ def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterat
         wait: waits for the reader; returns False to end the walk. None never waits.
     """
     statements = lesson.statements
+    measured = [str(number) for number, one in enumerate(statements, start=1) if one.is_measured]
+    yield lesson.title
+    yield ""
     if first == 1:
-        yield lesson.title
-        yield ""
         yield from _fill(lesson.about)
+        yield ""
+    yield from _fill(
+        f"Most answers come at once. {len(measured)} are measured on this machine, some by "
+        f"training small models, up to a minute each: statements {', '.join(measured)}."
+    )
+    shown: dict[str, str] = {}
     for number, one in enumerate(statements[first - 1 :], start=first):
         yield ""
         yield f"── {number} of {len(statements)} · {one.place} "
@@ -48,26 +56,27 @@ def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterat
         if wait is not None and not wait():
             return
         yield ""
-        yield f"$ {one.command}"
-        yield from answer(one)
+        if one.command in shown:
+            yield "Further down in the same output:"
+        else:
+            yield f"$ {one.command}"
+            if one.is_measured:
+                yield f"{INDENT}(measuring, up to a minute …)"
+            shown[one.command] = output_of(one)
+        yield from answer(one, shown[one.command])
         if wait is not None and number < len(statements) and not wait():
             return
 
 
-def answer(statement: Statement) -> Iterator[str]:
-    """Run a statement's command, and yield what answers its question.
-
-    Raises:
-        PellucidError: the command failed.
-    """
-    output = output_of(statement)
+def answer(statement: Statement, output: str) -> Iterator[str]:
+    """Yield what answers a statement's question, from what its command wrote."""
     shown = statement.excerpt(output)
     yield from (f"{INDENT}{line}".rstrip() for line in shown)
     left_out = len(output.splitlines()) - len(shown)
     if left_out > 0:
         yield f"{INDENT}({left_out} more lines: give the command yourself)"
     yield ""
-    yield from _fill(statement.number)
+    yield from _fill(statement.answer(output))
     if statement.errs:
         yield ""
         yield from _fill(f"Where the text errs: {statement.errs}")

@@ -77,6 +77,16 @@ Changes = Annotated[
     list[str] | None,
     typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
 ]
+ModelChanges = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--change",
+        metavar="CHANGE",
+        help="Change the model: 'cut decoder.1.cross.0' and the other changes of look; may be "
+        "repeated. Cuts of whole heads run in the engine in C; with other changes each line is "
+        "decoded greedily, which is slow.",
+    ),
+]
 
 Option = tuple[Any, ...]
 """The type of an option, its metavar, its help text, and its value if not given (default None).

@@ -19,6 +19,10 @@ Precision = Literal["float32", "bfloat16", "int8"]
 Share = Annotated[float, Field(gt=0, le=1)]
 
 
+OF_GREEDY = ("max_length_ratio", "max_length_offset", "max_length", "forbidden_tokens")
+"""The options of the simplest search."""
+
+
 class DecodingConfig(Strict):
     """The search for a translation: a bundle's defaults, the command line's and Python's options.
 
@@ -94,6 +98,10 @@ class DecodingConfig(Strict):
     """Give the same text whatever is translated in the same batch; slower."""
     precision: Precision = "float32"
     """Precision of the weights in matrix products."""
+
+    def greedy(self) -> DecodingConfig:
+        """Keep only what a greedy search takes: the lengths and the forbidden tokens."""
+        return DecodingConfig(**self.model_dump(include=set(OF_GREEDY)))
 
     @model_validator(mode="after")
     def _check_together(self) -> DecodingConfig:

@@ -13,6 +13,7 @@ from pydantic import (
     NonNegativeInt,
     PositiveFloat,
     PositiveInt,
+    PrivateAttr,
     field_validator,
     model_validator,
 )
@@ -34,10 +35,10 @@ class DataConfig(Strict):
     """The text, and the pairs to leave out of it.
 
     Parallel files are two files in which line i of one translates line i of the other. Files of
-    pairs hold both sides: ``.tsv`` (source, tab, target, or more columns, see ``columns``) or
+    pairs hold both sides: ``.tsv`` and ``.csv`` (source, target, or more columns, see ``columns``),
     ``.jsonl`` (objects with ``source`` and ``target``, or with a key for each language, also inside
-    ``translation``). All may be plain or packed: ``.gz``, ``.xz``,
-    ``.bz2`` or ``.zst``.
+    ``translation``), ``.parquet`` and ``.arrow`` (such columns). Text may be plain or packed:
+    ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
 
     The test text is optional: nothing is learned or chosen from it. Only the data check reads it,
     to see if it is in the training text.
@@ -74,6 +75,11 @@ class DataConfig(Strict):
     validation: Several[str] = ()
     """Files of pairs."""
 
+    split: NonNegativeInt = 0
+    """In place of validation and test text, set aside so many pairs of the training text for each,
+    at most a tenth of it: those whose sources have the smallest hashes. Training leaves out every
+    pair with a source or target of theirs."""
+
     # Test text
     test_source: Several[str] = ()
     """Source sides of parallel files."""
@@ -104,6 +110,28 @@ class DataConfig(Strict):
     """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
     a batch. All batches then have one shape, at the cost of computing the padding."""
 
+    _whole: DataConfig | None = PrivateAttr(default=None)
+
+    @property
+    def whole(self) -> DataConfig:
+        """The section that this is a part of; the split is that of its text."""
+        return self._whole or self
+
+    def part(self, **names: Any) -> DataConfig:
+        """Return this section with other names of files."""
+        part = self.model_copy(update=names)
+        part._whole = self.whole
+        return part
+
+    def names(self, split: str) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
+        """Name the files of a split: pairs of parallel files, and files of both sides.
+
+        With ``split``, validation and test text are in those of the training text.
+        """
+        key = "train" if self.split else split
+        sides = zip(getattr(self, f"{key}_source"), getattr(self, f"{key}_target"), strict=True)
+        return list(sides), getattr(self, key)
+
     @field_validator("*")
     @classmethod
     def _expand_home(cls, value: Any) -> Any:
@@ -121,10 +149,18 @@ class DataConfig(Strict):
                     f"{split}_source and {split}_target must name equally many files, but name "
                     f"{len(source)} and {len(target)}"
                 )
-            if not both and not source and split != "test":
+            is_split_off = self.split > 0 and split != "train"
+            if is_split_off and (both or source):
+                raise ValueError(
+                    f"split takes the {split} text from the training text, but {split} names files "
+                    "too: remove one of them"
+                )
+            if not both and not source and split != "test" and not is_split_off:
                 raise ValueError(
                     f"No files were given for {split}: name them in {split}_source and "
                     f"{split}_target, or in {split}"
+                    + ", or let split = 1000 set it aside"
+                    * (split == "validation")
                 )
         if len(self.columns) not in (0, 2):
             raise ValueError(
@@ -139,6 +175,10 @@ class DataConfig(Strict):
                     f"{key} must hold one {what} for each of the {num_corpora} training corpora, "
                     f"but holds {len(given)}"
                 )
+        if self.split and self.train_alignments:
+            raise ValueError(
+                "split leaves out lines that train_alignments would count: name validation files"
+            )
         return self
 
 

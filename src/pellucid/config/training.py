@@ -95,6 +95,13 @@ class TrainingConfig(Strict):
     pulls both predictions of each target token together. It takes about twice as long; a small
     text teaches more."""
 
+    score_penalty: float = Field(default=0.0, ge=0, le=100)
+    """Weight of the variance of each row's scaled scores in the encoder's self-attention. A little,
+    such as 0.001, keeps scores in range: a head that a sentence does not need then spreads evenly
+    instead of resting on ``</s>``. It is not for recurrent models."""
+    score_penalty_decoder: float = Field(default=0.0, ge=0, le=100)
+    """The same for the decoder's masked self-attention."""
+
     # Both directions
     both_directions_steps: int = Field(default=0, ge=0, le=10**12)
     """First updates in which each pair is read from source to target or from target to source, as

@@ -11,6 +11,7 @@ from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.scoring import mean_logs, score_in_c, score_on_pytorch
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.on_pytorch import PyTorchDecoder
@@ -27,7 +28,12 @@ class Decoder:
             what one call of the engine in C does not answer, and a stored model loaded only for
             what the engine cannot compute.
         special: the ids with a meaning.
+
+    Attributes:
+        is_slow: True of a decoder that only searches greedily, line by line.
     """
+
+    is_slow = False
 
     def __init__(self, models: Sequence[EncoderDecoder | StoredModel], special: SpecialIds) -> None:
         self._models = models
@@ -107,3 +113,17 @@ class Decoder:
             models = self.on_pytorch.load_models()
             each = [score_on_pytorch(model, sources, targets, start) for model in models]
         return mean_logs(each, targets)
+
+
+def make_decoder(models: Sequence[EncoderDecoder | StoredModel], tokenizer: Tokenizer) -> Decoder:
+    """Make the search of one model, or of several whose softmaxes are averaged.
+
+    Args:
+        models: the weights.
+        tokenizer: their tokenizer, which says which tokens a translation never has.
+    """
+    ids = tokenizer.config
+    # Models of Marian have no `<s>`.
+    never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
+    special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
+    return Decoder(models, special)

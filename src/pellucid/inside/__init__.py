@@ -5,12 +5,15 @@ Reading order: `ask` (which arrays to keep), `pair` (a source and a target with 
 shows itself), `look` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
-(what if), `align/` (word links), `measures/` (beyond weights), `show/` (terminal, page, figures).
-`drawings/` needs only a configuration. `verify` and `vocabulary` each answer one question.
+(what if), `align/` (word links), `measures/` (beyond weights), `corpus/` (many lines at once),
+`show/` (terminal, page, figures). `drawings/` needs only a configuration. `verify` and `vocabulary`
+each answer one question.
 """
 
 from pellucid.inside.ask import Ask
+from pellucid.inside.corpus.study import Study, study
 from pellucid.inside.look import Replaying
+from pellucid.inside.measures.patching import patch
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace, load_trace
@@ -19,8 +22,11 @@ __all__ = [
     "Ask",
     "Pair",
     "Replaying",
+    "Study",
     "Trace",
     "load_trace",
     "make_pair",
+    "patch",
     "replay",
+    "study",
 ]

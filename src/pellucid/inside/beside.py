@@ -12,7 +12,7 @@ from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
 from pellucid.inside.show.steps import NumberTable
-from pellucid.inside.show.view import CLEAREST, HeadView, clearest_head
+from pellucid.inside.show.view import HeadView, usual_head
 from pellucid.inside.traces import Trace
 
 Cells = tuple[str, str, str]
@@ -76,7 +76,7 @@ def make_answer(
     name: str,
     translation: str,
 ) -> Answer:
-    """Choose a model's map: the head that training teaches word links, or else the clearest.
+    """Choose a model's map, see `usual_head`.
 
     Args:
         bundle: the model.
@@ -89,14 +89,9 @@ def make_answer(
     if not names:
         reason = "It has no attention: each step of its decoder reads one vector of fixed length."
         return Answer(name, about, translation, trace, None, reason)
-    if bundle.guided_head is not None:
-        layer, head = bundle.guided_head
-        view = HeadView.of(trace, f"decoder.{layer}.cross.weights", head)
-        reason = "The head that training teaches word links."
-        return Answer(name, about, translation, trace, view, reason)
-    view = HeadView.of(trace, *clearest_head(trace, names))
+    view, why = usual_head(trace, names)
     is_only_one = len(names) * len(trace.heads) == 1
-    reason = "Its only head." if is_only_one else f"Shown: {CLEAREST}."
+    reason = "Its only head." if is_only_one else f"Shown: {why}."
     return Answer(name, about, translation, trace, view, reason)
 
 

@@ -145,6 +145,7 @@ def describe_model(bundle: Bundle) -> dict[str, Any]:
     """Collect the facts about a model that a trace holds."""
     return {
         "model_hash": bundle.model_hash,
+        "taught_head": bundle.taught_head,
         "name": bundle.folder.name,
         "languages": bundle.config.languages.model_dump(),
         "library": bundle.manifest.get("library"),

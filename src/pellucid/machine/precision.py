@@ -35,7 +35,7 @@ def fastest_precision(bleu: Mapping[Precision, float]) -> Precision:
 
 
 def configure_fastest(
-    defaults: Mapping[str, Any],
+    decoding: DecodingConfig,
     options: Mapping[str, Any],
     bleu: Mapping[Precision, float],
     find_obstacle: Callable[[Precision], str | None],
@@ -46,7 +46,8 @@ def configure_fastest(
     models whose default is not float32, and models that nothing was measured with.
 
     Args:
-        defaults: all options of the model.
+        decoding: the model's defaults. Sampling replaces a beam that only they ask for, and a beam
+            such sampling.
         options: those that were given; the precision is ``auto`` unless given.
         bleu: what was measured, by precision.
         find_obstacle: says why the engine does not compute in a precision.
@@ -54,6 +55,11 @@ def configure_fastest(
     Raises:
         ConfigurationError: an option is unknown, impossible, or contradicts another.
     """
+    defaults = decoding.model_dump()
+    if options.get("sample"):
+        defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+    elif "beam" in options or options.get("strict") or options.get("alternatives"):
+        defaults["sample"] = False
     settings = {**defaults, **options}
     if options.get("precision", "auto") == "auto":
         settings["precision"] = defaults["precision"]

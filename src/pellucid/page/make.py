@@ -54,7 +54,7 @@ def make_page(
         "remarks": list(remarks),
         "without_lessons": without_lessons,
     }
-    element = f'<script type="application/json" id="pellucid-data">{_to_json(data)}</script>'
+    element = f'<script type="application/json" id="pellucid-data">{to_json(data)}</script>'
     # Each place is found from the template's start, so that no data can look like a place.
     page, rest = "", read_template()
     if services:
@@ -80,7 +80,8 @@ def _encodable(text: str) -> str:
     return text.encode("utf-8", errors="replace").decode("utf-8")
 
 
-def _to_json(data: Any) -> str:
+def to_json(data: Any) -> str:
+    """Write JSON that may stand in a script element of a page."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # ``<`` could end the element.
     text = text.replace("<", "\\u003c")

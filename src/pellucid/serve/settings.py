@@ -95,14 +95,14 @@ class Keys:
             DataError: a line is something else, or the file has no key.
         """
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_text(encoding="utf-8-sig")
         except UnicodeDecodeError:
             raise DataError(f"The key file must be text, but {path} is not.") from None
         except OSError as error:
             raise not_readable(error, path) from None
         hashes = []
         for number, line in enumerate(text.splitlines(), start=1):
-            if not line.strip() or line.startswith("#"):
+            if not line.strip() or line.lstrip().startswith("#"):
                 continue
             match = _LINE.match(line.strip().lower())
             if match is None:

@@ -16,7 +16,7 @@ from typing import final
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, Request
-from pellucid.errors import InputError
+from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
 from pellucid.text.codes import find_fault
@@ -310,3 +310,22 @@ def _of_lines(constraints: LineConstraints, numbers: Sequence[int]) -> Sequence[
             "lines by itself, with its own phrases."
         )
     return [constraints, *[replace(constraints, prefix="")] * (len(numbers) - 1)]
+
+
+def constraints_of_each(
+    given: Constraints | Sequence[LineConstraints], num_texts: int
+) -> Sequence[LineConstraints]:
+    """Give each text its constraints, or all the same.
+
+    Raises:
+        DataError: constraints and texts differ in number.
+    """
+    each: Sequence[LineConstraints] = (
+        [given] * num_texts if isinstance(given, Constraints) else given
+    )
+    if len(each) != num_texts:
+        raise DataError(
+            "There must be one set of constraints for each text, but there are "
+            f"{len(each)} for {num_texts} texts."
+        )
+    return each

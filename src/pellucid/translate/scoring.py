@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.decoder import Decoder
@@ -14,11 +15,14 @@ from pellucid.text.reading.lines import not_a_line
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Scored
 
+if TYPE_CHECKING:
+    from pellucid.inside.changes.replaying import ReplayDecoder
+
 IdPairs = dict[int, tuple[list[int], list[int]]]
 
 
 def score_pairs(
-    decoder: Decoder,
+    decoder: Decoder | ReplayDecoder,
     tokenizer: Tokenizer,
     sources: Sequence[str],
     targets: Sequence[str],
@@ -68,7 +72,7 @@ def score_pairs(
 
 
 def _score_group(
-    decoder: Decoder,
+    decoder: Decoder | ReplayDecoder,
     tokenizer: Tokenizer,
     group: list[int],
     pairs: IdPairs,

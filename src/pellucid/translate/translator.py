@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +12,7 @@ from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
-from pellucid.decode.decoder import Decoder
+from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
 from pellucid.machine.hardware import set_threads, use_threads
@@ -20,15 +21,22 @@ from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
-from pellucid.translate.preparing import LineConstraints, Preparer, Treatment
+from pellucid.translate.preparing import LineConstraints, Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
-from pellucid.translate.workers import check_vocabularies, find_stored, make_decoder, make_workers
-from pellucid.translate.writing import Unknown, Writer, stream_line, with_sources
+from pellucid.translate.workers import (
+    check_vocabularies,
+    choose_searcher,
+    find_stored,
+    make_workers,
+)
+from pellucid.translate.writing import Unknown, Writer, one_line, stream_line, with_sources
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
     from pellucid.decode.workers import WorkerPool
     from pellucid.inside.ask import Ask
+    from pellucid.inside.changes.cutting import GivenChanges
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.inside.look import Replaying
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
@@ -74,7 +82,8 @@ class Translator:
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
-        self.decoder = make_decoder(self._given, tokenizer)
+        self.decoder: Decoder | ReplayDecoder = make_decoder(self._given, tokenizer)
+        self.is_changed = False
         self._measured = {} if bundle is None else read_precisions(bundle.manifest)
         self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
 
@@ -92,6 +101,27 @@ class Translator:
     def _models(self) -> tuple[EncoderDecoder, ...]:
         return tuple(one.load() if isinstance(one, StoredModel) else one for one in self._given)
 
+    def changed(self, changes: GivenChanges) -> Translator:
+        """Return a translator of the same model under changes, by default in float32.
+
+        Changes are a text such as ``"cut decoder.1.cross.0"``, several, or a probe. Cuts of whole
+        heads of a Transformer keep the engine in C and every search. With other changes each line
+        is decoded greedily by the replay, which is slow.
+
+        Raises:
+            InputError: a change names what the model does not have, or there are several models.
+        """
+        from pellucid.inside.changes.cutting import change_model
+
+        if len(self._given) > 1 or self.workers is not None:
+            raise InputError("Changes need one model in one process. Leave the others out.")
+        found = copy.copy(self)
+        model, found.decoder = change_model(self.model, self.tokenizer, changes)
+        found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
+        found._given, found.__dict__["_models"] = (model,), (model,)
+        found._measured, found._plain, found.is_changed = {}, None, True
+        return found
+
     def configure(self, **options: Any) -> DecodingConfig:
         """Put options on top of the model's defaults.
 
@@ -102,12 +132,8 @@ class Translator:
         """
         if not options and self._plain is not None and self._plain[0] is self.decoding:
             return self._plain[1]
-        defaults = self.decoding.model_dump()
-        if options.get("sample"):
-            defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
-        elif "beam" in options or options.get("strict") or options.get("alternatives"):
-            defaults["sample"] = False
-        found = configure_fastest(defaults, options, self._measured, self.decoder.find_obstacle)
+        find_obstacle = self.decoder.find_obstacle
+        found = configure_fastest(self.decoding, options, self._measured, find_obstacle)
         if not options:
             self._plain = self.decoding, found
         return found
@@ -133,6 +159,7 @@ class Translator:
         retry: bool = False,
         align: bool | Aligner = False,
         to: str | None = None,
+        changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
         **options: Any,
     ) -> list[Translation]:
@@ -161,6 +188,7 @@ class Translator:
             align: link the words of each hypothesis and the source (its ``alignment``). An
                 `Aligner` says how, and keeps its choice of a head for later calls.
             to: the language whose code, such as ``>>fra<<``, every line gets instead of its code.
+            changes: of the model, as for `changed`.
             batch_tokens: approximate number of positions to compute at once.
             options: fields of `DecodingConfig`, on top of the model's defaults.
 
@@ -172,47 +200,30 @@ class Translator:
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
         given, texts = texts, with_codes(self.tokenizer, to, texts)
-        config = self.configure(**options)
-        each: Sequence[LineConstraints] = (
-            [constraints] * len(texts) if isinstance(constraints, Constraints) else constraints
-        )
-        if len(each) != len(texts):
-            raise DataError(
-                "There must be one set of constraints for each text, but there are "
-                f"{len(each)} for {len(texts)} texts."
-            )
+        chosen = self if changes is None else self.changed(changes)
+        config = chosen.configure(**options)
+        each = constraints_of_each(constraints, len(texts))
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
-        decoder: Decoder | WorkerPool = self.decoder
-        if self.workers is not None:
-            from pellucid.decode.workers import is_worth
-
-            if is_worth(len(requests), self.workers.workers):
-                decoder = self.workers
+        decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
-        writer = Writer(lambda: self.model, self.tokenizer, self._preparer.learned, unknown)
+        writer = Writer(lambda: chosen.model, self.tokenizer, self._preparer.learned, unknown)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
 
             if isinstance(align, bool):
-                align = Aligner(self.model, self.tokenizer, bundle=self.bundle)
+                align = Aligner(chosen.model, self.tokenizer, bundle=self.bundle)
             translations = align.align(lines, translations)
         if not retry:
             return with_sources(translations, given, to)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
-            return self.translate(
-                [texts[row] for row in rows],
-                constraints=[each[row] for row in rows],
-                clean=clean,
-                split=split,
-                split_long=split_long,
-                unknown=unknown,
-                align=align,
-                batch_tokens=batch_tokens,
-                **{**options, **against_repetition(config)},
-            )
+            how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
+            how |= {"unknown": unknown, "align": align, "batch_tokens": batch_tokens}
+            some = [texts[row] for row in rows], [each[row] for row in rows]
+            search = {**options, **against_repetition(config)}
+            return chosen.translate(some[0], constraints=some[1], **how, **search)
 
         return with_sources(retry_flagged(translations, search_again), given, to)
 
@@ -246,8 +257,6 @@ class Translator:
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         texts = with_codes(self.tokenizer, to, [text])
         (line,) = self._preparer.prepare(texts, [constraints], config, how)
-        if line.error is not None:
-            raise InputError(line.error)
         writer = Writer(lambda: self.model, self.tokenizer, None)
         yield from stream_line(self.decoder, line, config, writer)
 
@@ -275,6 +284,7 @@ class Translator:
         targets: Sequence[str],
         *,
         to: str | None = None,
+        changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
     ) -> list[Scored]:
         """Compute log-probabilities of given translations, in float32.
@@ -283,6 +293,7 @@ class Translator:
             sources: the lines to translate.
             targets: a translation of each; an empty one is only ``</s>``.
             to: as for `translate`.
+            changes: as for `changed`.
             batch_tokens: maximum number of positions of one side to compute at once.
 
         Raises:
@@ -291,8 +302,9 @@ class Translator:
         from pellucid.translate.scoring import score_pairs
 
         coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
+        decoder = self.decoder if changes is None else self.changed(changes).decoder
         scored = score_pairs(
-            self.decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
+            decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
         )
         return with_sources(scored, sources, to)
 
@@ -327,13 +339,11 @@ class Translator:
         from pellucid.inside.ask import Ask
         from pellucid.inside.look import Replaying, look_at_given
 
-        if everything and ask is not None:
-            raise InputError("everything cannot be combined with ask. Leave one of them out.")
-        if target is not None and options:
-            raise InputError(
-                f"{next(iter(options))} cannot be combined with target, which is not searched for. "
-                "Leave one of them out."
-            )
+        combined = {"everything": ("ask", everything and ask is not None)}
+        combined |= dict.fromkeys(options, ("target", target is not None))
+        for name, (other, are_both) in combined.items():
+            if are_both:
+                raise InputError(f"{name} cannot be combined with {other}. Leave one of them out.")
         how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
         (text,) = with_codes(self.tokenizer, to, [text])
         if target is not None:
@@ -368,8 +378,7 @@ class Translator:
         bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
-        # One search as it is: the replay reads the same line.
-        texts = [_one_line(text) for text in texts]
+        texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
             if translation.error is not None:
@@ -384,10 +393,10 @@ class Translator:
         Raises:
             InputError: the model was not loaded from disk, or there are several.
         """
-        if self.bundle is None or len(self._given) > 1:
+        if self.bundle is None or len(self._given) > 1 or self.is_changed:
             raise InputError(
-                "Looking inside needs one model that was loaded from disk, but this is "
-                f"{'a model in memory' if self.bundle is None else 'an ensemble'}. Load one model."
+                "Looking inside needs one model that was loaded from disk, but this is a model in "
+                "memory, a changed model or an ensemble. Load one model."
             )
         return self.bundle
 
@@ -437,13 +446,3 @@ def load(
         translator.decoding = translator.configure(precision=precision)
         translator._measured = {}
     return translator
-
-
-def _one_line(text: str) -> str:
-    """Cut the edges of a line, and refuse several lines."""
-    text = text.strip()
-    if "\n" in text:
-        raise InputError(
-            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
-        )
-    return text

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.bundle import Bundle, load_bundle
-from pellucid.decode.constraints.request import SpecialIds
-from pellucid.decode.decoder import Decoder
+from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import BundleError, InputError
 from pellucid.machine.hardware import set_threads
@@ -18,21 +17,8 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
     from pellucid.decode.workers import WorkerPool
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.model import EncoderDecoder
-
-
-def make_decoder(models: Sequence[EncoderDecoder | StoredModel], tokenizer: Tokenizer) -> Decoder:
-    """Make the search of one model, or of several whose softmaxes are averaged.
-
-    Args:
-        models: the weights.
-        tokenizer: their tokenizer, which says which tokens a translation never has.
-    """
-    ids = tokenizer.config
-    # Models of Marian have no `<s>`.
-    never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
-    special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
-    return Decoder(models, special)
 
 
 def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
@@ -49,6 +35,18 @@ def make_workers(bundles: Sequence[Bundle], workers: int) -> WorkerPool:
 
     models = [(str(bundle.folder.resolve()), bundle.model_hash) for bundle in bundles]
     return WorkerPool(f"{__name__}:load_for_worker", {"models": models}, workers=workers)
+
+
+def choose_searcher(
+    decoder: Decoder | ReplayDecoder, workers: WorkerPool | None, num_requests: int
+) -> Decoder | ReplayDecoder | WorkerPool:
+    """Choose the processes, if there are some and the requests are enough for them."""
+    if workers is not None:
+        from pellucid.decode.workers import is_worth
+
+        if is_worth(num_requests, workers.workers):
+            return workers
+    return decoder
 
 
 def load_for_worker(models: Sequence[tuple[str, str]]) -> tuple[Decoder, Tokenizer]:

@@ -20,6 +20,7 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
+    from pellucid.inside.changes.replaying import ReplayDecoder
     from pellucid.model import EncoderDecoder
 
 Unknown = Literal["token", "source-word"]
@@ -178,13 +179,15 @@ def _unroll(row: _Row | None) -> tuple[TranslatedHypothesis, ...]:
 
 
 def stream_line(
-    decoder: Decoder, line: Ready, config: DecodingConfig, writer: Writer
+    decoder: Decoder | ReplayDecoder, line: Ready, config: DecodingConfig, writer: Writer
 ) -> Iterator[str]:
     """Yield the translation of a text piece by piece, as soon as it is decided.
 
     Raises:
-        InputError: nothing obeys the constraints.
+        InputError: the text cannot be translated, or nothing obeys the constraints.
     """
+    if line.error is not None:
+        raise InputError(line.error)
     yield from filter(None, line.gaps[:1])
     said = ""
     for request, gap in zip(line.requests, line.gaps[1:], strict=True):
@@ -200,7 +203,7 @@ def stream_line(
 
 
 def _stream_text(
-    decoder: Decoder, request: Request, config: DecodingConfig, writer: Writer
+    decoder: Decoder | ReplayDecoder, request: Request, config: DecodingConfig, writer: Writer
 ) -> Iterator[str]:
     """Yield the text of one request piece by piece, as soon as it is decided.
 
@@ -241,3 +244,13 @@ def with_sources(results: list[Result], texts: Sequence[str], to: str | None) ->
     if to is None:
         return results
     return [replace(one, source=text) for one, text in zip(results, texts, strict=True)]
+
+
+def one_line(text: str) -> str:
+    """Cut the edges of a line, and refuse several lines."""
+    text = text.strip()
+    if "\n" in text:
+        raise InputError(
+            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
+        )
+    return text

@@ -62,6 +62,22 @@ export function figuresOf(trace: Trace, place: HeadPlace, taught: HeadPlace | nu
   };
 }
 
+/**
+ * The token that at least half of a head's weight rests on: a sentence's end, a target's start; or
+ * empty. Rows that belong there do not count, as in `HeadView.rests_on` of Python.
+ */
+export function restsOn(trace: Trace, place: HeadPlace): string {
+  const weights = trace.matrix(`${siteOf(place)}.weights`, place.head);
+  if (!weights) return "";
+  const [rows, columns] = weights.shape;
+  const isTarget = place.part === "decoder" && place.kind === "self";
+  const [key, first, last] = isTarget ? [0, 1, rows] : [columns - 1, 0, rows - 1];
+  let total = 0;
+  for (let q = first; q < last; q++) total += weights.data[q * columns + key];
+  const token = trace.columns(place)[key];
+  return last - first > 1 && total >= (last - first) / 2 && SPECIAL.has(token) ? token : "";
+}
+
 /** The head of one kind whose rows point most clearly at words; of all heads if there is none. */
 export function clearestHead(trace: Trace, part = "decoder", kind = "cross"): HeadPlace | null {
   // Every change of the state asks again, and a long sentence has millions of weights.

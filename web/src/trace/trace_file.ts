@@ -7,7 +7,7 @@ import { plain } from "../model/tokenizer";
 import { judge } from "../notes/judging";
 import { NO_NOTES } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
-import { Trace } from "./trace";
+import { parseHead, Trace } from "./trace";
 
 export const FORMAT = 1;
 
@@ -27,7 +27,7 @@ export interface CarriedTrace {
   command: string;
   /** Whether a search found the target, so that it is judged. */
   is_found: boolean;
-  model: { name?: string; model_hash?: string; languages?: { source: string; target: string } };
+  model: { name?: string; model_hash?: string; taught_head?: string; languages?: { source: string; target: string } };
   about: string;
   arrays: Record<string, { shape: number[]; bytes: 4 | 8; data: string }>;
   /** Measures of the sentence, by source words. */
@@ -39,7 +39,6 @@ const unspaced = (token: string) => plain(token.replace(/\u2581/g, "▁"));
 export class TraceFile implements Source {
   readonly isLive = false;
   readonly model = null;
-  readonly taught = null;
   readonly measures: readonly string[];
   readonly trace: Trace;
 
@@ -74,6 +73,7 @@ export class TraceFile implements Source {
   get command() { return this.carried.command; }
   get about() { return `a recorded sentence. ${this.carried.about}`; }
   get hash() { return this.carried.model.model_hash ?? ""; }
+  get taught() { return parseHead(this.carried.model.taught_head ?? ""); }
   get languages() { return this.carried.model.languages ?? { source: "", target: "" }; }
 
   token(id: number): string {

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from functools import partial
 
+from pellucid.by_hand.examples.gradient import gradient
 from pellucid.by_hand.examples.heads import heads
 from pellucid.by_hand.examples.help_me import help_me
 from pellucid.by_hand.examples.lets_go import lets_go
@@ -29,6 +30,8 @@ EXAMPLES: Mapping[str, Callable[[], Example]] = {
     "positions": positions,
     "heads": heads,
     "encoder-layer": partial(packaged_example, "encoder-layer"),
+    "gradient": gradient,
+    "padding": partial(packaged_example, "padding"),
     "recurrent-step": recurrent_step,
 }
 """``not_on_your_life`` also takes a d_k."""

@@ -108,12 +108,14 @@ def _speed_part() -> Part:
     names = tuple(f"j = {pair}" for pair in pairs)
     encoded_LD = _encode(100)
     apart_LM = torch.cdist(encoded_LD, encoded_LD) + torch.eye(100, dtype=torch.float64) * 9
-    nearest = int(apart_LM.argmin())
-    first, second = divmod(nearest, 100)
+    least, place = float(apart_LM.min()), int(apart_LM.argmin())
+    offset = place % 100 - place // 100
+    num_nearest = int((apart_LM < least + 1e-9).sum()) // 2
     lines = (
         f"largest and smallest number: {write_number(float(encoded_LD.max()))} and "
         f"{write_number(float(encoded_LD.min()))}",
-        f"nearest two: positions {first} and {second}, {write_number(float(apart_LM.min()))} apart",
+        f"nearest: all {num_nearest} pairs {offset} positions apart, such as 0 and {offset}: "
+        f"{write_number(least)}",
     )
     return write_part(
         "positions.speed",

@@ -21,6 +21,8 @@ NAMES = (
     "positions",
     "heads",
     "encoder-layer",
+    "gradient",
+    "padding",
     "recurrent-step",
 )
 """They are spelled out because importing the examples would make ``--help`` import PyTorch."""

@@ -66,7 +66,7 @@ def distill(
         raise ConfigurationError(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
-    from pellucid.cli.commands.train import find_recipe, recipe_values
+    from pellucid.cli.recipes import find_recipe, recipe_values
     from pellucid.machine.hardware import use_threads
     from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize

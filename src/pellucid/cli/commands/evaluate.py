@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Json, Threads, To, described
+from pellucid.cli.lines.translate import translate_all, translate_both
+from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
+from pellucid.files import expand_home
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,14 +50,15 @@ MANY_TOKENIZED = 100
     no_normalize=("", "Compare the texts as they are, not in the model's normalization or NFC."),
 )
 def evaluate(
-    reference: list[str],
     model: Annotated[
         str | None,
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
+    reference: list[str] | None = None,
     source: str | None = None,
     hypothesis: str | None = None,
     to: To = None,
+    change: ModelChanges = None,
     baseline: str | None = None,
     lowercased_tokenized: str | None = None,
     tokenized: bool = False,
@@ -66,16 +69,22 @@ def evaluate(
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
-    Give either MODEL and --source, or --hypothesis. Each score comes with a 95 % bootstrap
-    interval and the signature that says how it was computed.
+    Give either MODEL and --source, or --hypothesis. A run folder alone is scored on the test text
+    of its recipe. Each score comes with a 95 % bootstrap
+    interval and the signature that says how it was computed. With --change, scores are those of
+    the changed model, compared with the unchanged one.
     """
-    files = _choose_given(model, source=source, hypothesis=hypothesis)
     _prepare_model(model, to, threads)
-    names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference) + 1))]
-    files |= dict(zip(names, reference, strict=True))
-    if baseline is not None:
-        files["--baseline"] = baseline
-    columns = dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
+    if change and (model is None or baseline is not None):
+        raise InputError(
+            "--change needs MODEL, and no --baseline: it compares with the unchanged model."
+        )
+    names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
+    if model is not None and not reference and source is hypothesis is baseline is None:
+        columns = _read_test(model)
+    else:
+        files = _choose_given(model, source=source, hypothesis=hypothesis)
+        columns = _read_files(files, dict(zip(names, reference or (), strict=False)), baseline)
 
     from pellucid.check.placeholders import count_placeholders
     from pellucid.evaluate.corpus import compare, evaluate_corpus
@@ -91,15 +100,11 @@ def evaluate(
     }
     errors: list[str] = []
     if model is not None:
-        columns["--hypothesis"], errors, codes = translate_all(model, columns["--source"], to=to)
-        if codes:
-            warn(codes)
+        errors = _translate(model, columns, change, to)
         config = _read_config(model)
         how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
     if no_normalize:
         how["form"] = AS_IT_IS
-    for error in errors:
-        warn(error)
     hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
@@ -110,12 +115,31 @@ def evaluate(
     evaluation = evaluate_corpus(hypotheses, references, scoring)
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
-    comparison = None
-    if baseline is not None:
+    comparison, other = None, "unchanged" if change else "baseline"
+    if "--baseline" in columns:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
-    text = _to_text(evaluation, comparison, len(hypotheses))
-    sys.stdout.write(_to_json(evaluation, comparison, kept) if json else text)
+    text = _to_text(evaluation, comparison, other, len(hypotheses))
+    sys.stdout.write(_to_json(evaluation, comparison, other, kept) if json else text)
     return 2 if errors else 0
+
+
+def _read_files(
+    files: dict[str, str], references: dict[str, str], baseline: str | None
+) -> dict[str, list[str]]:
+    """Read the files that the options name."""
+    if not references:
+        raise InputError("No reference to compare with was given. Add --reference FILE.")
+    files = files | references | ({} if baseline is None else {"--baseline": baseline})
+    return dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
+
+
+def _read_test(model: str) -> dict[str, list[str]]:
+    """Read the test text of the recipe that a run was trained with."""
+    from pellucid.train.start.prepare import read_test
+
+    pairs = read_test(Path(expand_home(model)))
+    warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
+    return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
 
 
 def _prepare_model(model: str | None, to: str | None, threads: int | None) -> None:
@@ -145,6 +169,25 @@ def _choose_given(
     if source is None:
         raise InputError("No text to translate was given. Add --source FILE.")
     return {"--source": source}
+
+
+def _translate(
+    model: str, columns: dict[str, list[str]], change: list[str] | None, to: str | None
+) -> list[str]:
+    """Add translations to the columns, and under changes those of the unchanged model.
+
+    Returns:
+        A sentence about each line that could not be translated.
+    """
+    if change:
+        found, unchanged = translate_both(model, columns["--source"], change, to=to)
+        columns["--baseline"] = unchanged.texts
+    else:
+        found = translate_all(model, columns["--source"], to=to)
+    columns["--hypothesis"] = found.texts
+    for sentence in filter(None, [found.about_codes, *found.errors]):
+        warn(sentence)
+    return found.errors
 
 
 def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: str | None) -> None:
@@ -206,14 +249,16 @@ def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
     )
 
 
-def _to_json(evaluation: Evaluation, comparison: Comparison | None, kept: KeptPlaceholders) -> str:
+def _to_json(
+    evaluation: Evaluation, comparison: Comparison | None, other: str, kept: KeptPlaceholders
+) -> str:
     record: dict[str, Any] = dataclasses.asdict(evaluation)
     if kept.lines:
         record["placeholders"] = dataclasses.asdict(kept)
     if evaluation.normalized is None:
         del record["normalized"]
     if comparison is not None:
-        record["baseline"] = {
+        record[other] = {
             name: {
                 "score": entry["baseline"],
                 "difference": entry["difference"],
@@ -225,9 +270,12 @@ def _to_json(evaluation: Evaluation, comparison: Comparison | None, kept: KeptPl
     return to_json_line(record)
 
 
-def _to_text(evaluation: Evaluation, comparison: Comparison | None, num_lines: int) -> str:
+def _to_text(
+    evaluation: Evaluation, comparison: Comparison | None, other: str, num_lines: int
+) -> str:
     from pellucid.evaluate.corpus import FEW_LINES
 
+    whose = "unchanged model's" if other == "unchanged" else "baseline's"
     few = ", but too few lines to tell" if num_lines < FEW_LINES else ""
     lines = []
     for name, label in METRICS.items():
@@ -238,7 +286,7 @@ def _to_text(evaluation: Evaluation, comparison: Comparison | None, num_lines: i
     for name, label in METRICS.items() if comparison is not None else ():
         entry = getattr(comparison, name)
         lines.append(
-            f"{label:<4} {entry.difference:+6.2f}  against the baseline's {entry.baseline:.2f}, "
+            f"{label:<4} {entry.difference:+6.2f}  against the {whose} {entry.baseline:.2f}, "
             f"p = {entry.p_value:.4f} (two tails{few})"
         )
     return "".join(f"{line}\n" for line in lines)

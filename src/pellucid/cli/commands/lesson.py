@@ -15,7 +15,7 @@ from pellucid.errors import InputError
 @described(
     list_=("", "List the statements of the text.", {"name": "--list"}),
     first=("N", "Begin at statement N, from 1.", {"name": "--from"}),
-    plain=("", "Write everything without waiting for Enter."),
+    plain=("", "Write everything without waiting for Enter: with all measurements many minutes."),
 )
 def lesson(
     name: Annotated[
@@ -31,6 +31,9 @@ def lesson(
 
     Each screen has what the text says, a question, the command that answers it with its output,
     the number, where the text errs, and what to try. On a terminal Enter continues and q ends.
+
+    Most answers come at once. Those that are measured (pellucid why) take up to a minute each, and
+    --plain does not pause between them; the first screen and --list say which they are.
     """
     from pellucid.lessons.walks.walk import NAMES, load_walk
 

@@ -54,6 +54,7 @@ def look(
         ("--prefix", prefix),
         ("--compare", options["compare"]),
         ("--contexts", options["contexts"]),
+        ("--patch-from", options["patch_from"]),
     ):
         check_utf8(name, given or "")
     files = to_files(options)

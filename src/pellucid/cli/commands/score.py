@@ -12,10 +12,12 @@ from pellucid.cli.lines.streams import (
     shown,
     to_json_line,
 )
+from pellucid.cli.lines.translate import change_translator
 from pellucid.cli.options import (
     Ensemble,
     Json,
     Model,
+    ModelChanges,
     OutputFile,
     Overwrite,
     Threads,
@@ -40,6 +42,7 @@ def score(
     tokens: bool = False,
     json: Json = False,
     to: To = None,
+    change: ModelChanges = None,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
     ensemble: Ensemble = None,
@@ -63,6 +66,8 @@ def score(
         from pellucid.translate.translator import load
 
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
+        if change:
+            translator = change_translator(translator, change)
         codes = CodeFaults()
         for sources, targets in windows:
             for scored in translator.score(sources, targets, to=to):

@@ -5,9 +5,8 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
-from importlib.resources import files
 from json import dumps as to_json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -16,7 +15,7 @@ import typer
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.options import Changes, Threads, described
-from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
+from pellucid.errors import ConfigurationError
 from pellucid.machine.launch import find_place
 
 if TYPE_CHECKING:
@@ -30,7 +29,10 @@ NUM_WORST = 20
 
 
 @described(
+    source_language=("CODE", "The language of the source, for text without a recipe: en."),
+    target_language=("CODE", "The language of the target."),
     out=("RUN", "The run folder; runs/NAME by default."),
+    minutes=("N", "Train for so many minutes at most, and plan for them.", {"min": 0.01}),
     start=("MODEL", "Start from a trained model: weights and tokenizer.", {"name": "--from"}),
     check=("", "Check the text, report what is odd, and stop."),
     model=("MODEL", "With --check: list the pairs it finds least likely."),
@@ -39,14 +41,20 @@ NUM_WORST = 20
     wait=("S", "With torchrun or srun: seconds in which every rank must come; 300 by default."),
 )
 def train(
-    recipe: Annotated[
-        str,
+    texts: Annotated[
+        list[str] | None,
         typer.Argument(
-            metavar="RECIPE", help="A recipe file, or the name of one that comes with pellucid."
+            metavar="RECIPE|TABLE",
+            help="A recipe file, the name of one that comes with pellucid, or text: a .tsv, .csv, "
+            ".jsonl or .parquet, a folder of them, or a source and a target file.",
+            show_default=False,
         ),
-    ],
+    ] = None,
+    source_language: str | None = None,
+    target_language: str | None = None,
     out: Path | None = None,
     start: str | None = None,
+    minutes: float | None = None,
     check: bool = False,
     model: str | None = None,
     worst: int | None = None,
@@ -55,17 +63,23 @@ def train(
     threads: Threads = None,
     changes: Changes = None,
 ) -> int:
-    """Train a model from a recipe; the same command again resumes.
+    """Train a model from a recipe, or from text alone; the same command again resumes.
 
-    The best model so far is in RUN/bundle, which every other command takes. Ctrl-C saves first.
+    For text alone a recipe is written next to RUN: it sets a thousand pairs aside for validation,
+    as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
+    RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
     _refuse_without(check, "--check", {"--model": model is not None, "--json": json})
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
+    from pellucid.cli.recipes import find_start
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
+    changes = list(changes or ())
+    if minutes is not None:
+        changes.append(f"training.max_minutes={minutes:g}")
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -78,9 +92,9 @@ def train(
             if place.rank:
                 return be_hand(place)
             ranks = stack.enter_context(Ranks(place))
-        path, folder = find_recipe(recipe)
-        values = recipe_values(path, changes or ())
-        run = out or Path("runs") / path.stem
+        path, folder, values, run = find_start(
+            texts or [], (source_language, target_language), out, changes, is_checked=check
+        )
         start = start if start is not None else _start_of(values)
         if not check:
             _train(values, path, folder, run, start, ranks)
@@ -177,17 +191,6 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         yield cut_line(f"    {pair.target}")
 
 
-def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
-    """Read a recipe and apply changes, ``section.key=value``."""
-    from pellucid.config import apply_overrides, parse_toml
-    from pellucid.files import read_bytes
-
-    values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes)
-    if any(change.partition("=")[0].strip() == "data.folder" for change in changes):
-        values = _with_folder_from_here(values)
-    return dict(values)
-
-
 def _refuse_without(is_given: bool, needed: str, options: Mapping[str, bool]) -> None:
     """Refuse options that have no effect without another one."""
     for name, is_used in options.items():
@@ -229,32 +232,3 @@ def _start_of(values: Mapping[str, Any]) -> str | None:
         return None
     model = section.get("model")
     return model if isinstance(model, str) and model else None
-
-
-def find_recipe(name: str) -> tuple[Path, Path]:
-    """Find the file of a recipe, and the folder that its relative names start from.
-
-    For a recipe that comes with the package, that is the current folder.
-    """
-    path = Path(name)
-    if path.is_file():
-        return path, path.parent
-    shipped = {
-        Path(entry.name).stem: Path(str(entry))
-        for entry in (files("pellucid") / "recipes").iterdir()
-        if entry.name.endswith(".toml")
-    }
-    if name in shipped:
-        return shipped[name], Path.cwd()
-    raise InputFileNotFoundError(
-        f"RECIPE must be a file or the name of a shipped recipe, but is {name!r}. "
-        + suggestion(name, shipped)
-    )
-
-
-def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Resolve a data folder from the command line against the current folder, not the recipe's."""
-    data = dict(values["data"])
-    if not str(data["folder"]).startswith(("$", "~/")):
-        data["folder"] = str(Path.cwd() / str(data["folder"]))
-    return {**values, "data": data}

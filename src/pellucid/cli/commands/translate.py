@@ -18,12 +18,13 @@ from pellucid.cli.lines.streams import (
     choose_format,
     is_special,
 )
-from pellucid.cli.lines.translate import translate_files
+from pellucid.cli.lines.translate import change_translator, translate_files
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
     Json,
     Model,
+    ModelChanges,
     Option,
     OutputFile,
     Overwrite,
@@ -96,6 +97,7 @@ def translate(
     overwrite: Overwrite = False,
     json: Json = False,
     to: To = None,
+    change: ModelChanges = None,
     stream: bool = False,
     progress: bool | None = None,
     ensemble: Ensemble = None,
@@ -134,6 +136,9 @@ def translate(
 
     others = tuple(ensemble or ())
     translator = load(model, threads=threads, ensemble=others, workers=workers)
+    if change:
+        read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
+        translator = change_translator(translator, change, read)
     job = Job(
         translator,
         given,
@@ -144,6 +149,7 @@ def translate(
         workers=workers,
         to=to,
         aligner=_make_aligner(translator, units, options) if options["align"] else None,
+        change=tuple(change or ()),
     )
     _warn_of_useless(job)
     return translate_files(

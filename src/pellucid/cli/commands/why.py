@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 KEPT_IN = Path("why-results")
 """The folder for finished parts of full measurements, in the current folder."""
 
-_STYLES = {"holds": "bold green", "holds only if": "bold yellow", "fails": "bold red"}
+_STYLES = {
+    "holds": "bold green", "holds only if": "bold yellow", "fails": "bold red", "open": "bold blue",
+}  # fmt: skip
 
 
 @described(
@@ -56,11 +58,12 @@ def why(
 ) -> None:
     """Measure a claim of the texts on this machine, in less than a minute.
 
-    --full takes longer: more sizes, three seeds, and 95 % intervals. Press Ctrl-C at any time: the
-    same command continues after the last finished part.
+    --full takes longer: more sizes, and three seeds, or five where a run takes seconds. Press
+    Ctrl-C at any time: the same command continues after the last finished part.
 
-    The answer has the statement of the text, a number, the tables behind it, and a verdict: holds,
-    holds only if, or fails. The verdict follows from the numbers by a rule that is shown. Times
+    The answer comes first, in one sentence; then the statements of the texts with a verdict each:
+    holds, holds only if, fails, or open if the seeds of --full disagree; then the tables behind
+    them. The verdict follows from the numbers by a rule that is shown. Times
     are those of this machine, everything else depends on the seed. The minute is that
     of two cores.
     """
@@ -201,7 +204,8 @@ def _draw_finding(printer: Printer, finding: Finding, *, is_new: bool) -> None:
     printer.paragraph(f"“{statement.says}”")
     printer.paragraph(f"{statement.text}{place}", first="  ")
     outcome = (verdict.outcome, _STYLES[verdict.outcome])
-    printer.paragraph(Text.assemble(outcome, f" {verdict.condition}"), first="  ")
+    rest = verdict.sentence.removeprefix(verdict.outcome)
+    printer.paragraph(Text.assemble(outcome, rest), first="  ")
     if is_new:  # Otherwise the numbers and the rule stand above.
         printer.paragraph(f"numbers: {verdict.numbers}", first="  ", later="    ")
         printer.paragraph(f"rule: {verdict.rule}", first="  ", later="    ")

@@ -40,6 +40,7 @@ class Job:
         workers: number of processes that translate; 1 is this process only.
         to: the language whose code every line gets; None leaves lines as they are.
         aligner: links the words of translations; None if that was not asked for.
+        change: the changes of the model.
     """
 
     translator: Translator
@@ -51,6 +52,7 @@ class Job:
     workers: int
     to: str | None = None
     aligner: Aligner | None = None
+    change: tuple[str, ...] = ()
 
     @cached_property
     def code(self) -> str:
@@ -204,6 +206,7 @@ class Job:
             "--threads": threads_in_use(),
             **shared,
             **({"--to": self.code} if self.code else {}),
+            **({"--change": list(self.change)} if self.change else {}),
             **({} if self.aligner is None else {"--align": self.aligner.settings}),
             "MODEL": bundle.model_hash if bundle is not None else None,
             "--ensemble": list(self.translator.other_hashes),

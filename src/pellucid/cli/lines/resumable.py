@@ -256,7 +256,7 @@ class ResumableOutput:
         except (ValueError, TypeError):
             return f"{self._state_path.name} is damaged", None
         if state.run != self._run:
-            return _describe_difference(state.run, self._run), None
+            return describe_difference(state.run, self._run), None
         if size < state.num_bytes or self._hash_part(state.num_bytes) != state.output_sha256:
             return "it was changed or deleted since", None
         return "", state
@@ -356,7 +356,7 @@ def open_resumable(
             yield output
 
 
-def _describe_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+def describe_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Name the settings that differ, with their values if those are short."""
     parts = []
     for name in {**then, **now}:

@@ -23,6 +23,7 @@ from pellucid.terminal.progress import is_terminal, show_progress
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
     from pellucid.translate.results import Translation
+    from pellucid.translate.translator import Translator
 
 Output = DirectOutput | ResumableOutput
 Answer = TypeVar("Answer")
@@ -136,10 +137,45 @@ def translate_all(
         sources: the lines.
         to: the language whose code every line gets.
     """
-    from pellucid.text.codes import CodeFaults
     from pellucid.translate.translator import load
 
-    translator = load(model)
+    return _translate_all(load(model), sources, to)
+
+
+def translate_both(
+    model: str | Path, sources: Sequence[str], change: Sequence[str], *, to: str | None = None
+) -> tuple[AllTranslated, AllTranslated]:
+    """Translate lines with a changed model and the unchanged one: one search, in float32."""
+    from pellucid.translate.translator import load
+
+    translator = load(model, precision="float32")
+    changed = change_translator(translator, change)
+    translator.decoding = changed.decoding
+    return _translate_all(changed, sources, to), _translate_all(translator, sources, to)
+
+
+def change_translator(
+    translator: Translator, change: Sequence[str], treatment: Mapping[str, Any] | None = None
+) -> Translator:
+    """Change a model as the command line asks, and say if that is slow.
+
+    Raises:
+        InputError: a change is impossible, or cannot be combined with the treatment of lines.
+    """
+    from pellucid.inside.changes.replaying import SLOWLY
+
+    found = translator.changed(change)
+    if found.decoder.is_slow:
+        for name, value in (treatment or {}).items():
+            if value:
+                raise InputError(f"{name} cannot be combined with this change: {SLOWLY}.")
+        warn(f"Lines are decoded greedily in float32, one by one: {SLOWLY}.")
+    return found
+
+
+def _translate_all(translator: Translator, sources: Sequence[str], to: str | None) -> AllTranslated:
+    from pellucid.text.codes import CodeFaults
+
     translations = translator.translate(sources, to=to)
     errors, codes = [], CodeFaults()
     for number, translation in enumerate(translations):

@@ -18,6 +18,7 @@ from pellucid.cli.look.measures import (
     to_place,
 )
 from pellucid.cli.look.options import is_compared, to_ask
+from pellucid.cli.look.patching import look_patched
 from pellucid.cli.look.replaying import Line, remarks_on, replay_line, report_problems
 from pellucid.cli.look.tables import read_gold, show_changes, show_heads, show_links
 from pellucid.cli.look.trace import show_trace
@@ -83,7 +84,9 @@ def look_at_line(
     if is_compared(options):
         return look_at_difference(translator, traces[0], line, files, options, threads)
     exit_code = report_problems(traces)
-    if not files:
+    if options["patch_from"] is not None:
+        look_patched(translator, line, traces[0].predicted_ids, files, options)
+    elif not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
         write_files(traces, files, partial(_make_page, translator.own_bundle, model, line, remarks))

@@ -24,7 +24,7 @@ from pellucid.inside.measures import (
     measure,
     occlusion,
 )
-from pellucid.inside.measures.agreement import Agreement
+from pellucid.inside.measures.agreement import Agreement, on_words
 from pellucid.inside.measures.contrast import Contrast
 from pellucid.inside.measures.faithfulness import Faithfulness
 from pellucid.inside.measures.maps import source_words
@@ -92,10 +92,13 @@ def show_measures(
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
         writer.table(_to_table(agreement(pair, maps)))
+        largest = np.array([on_words(pair, map_).argmax(axis=1) for map_ in maps])
+        same = int((largest == largest[0]).all(axis=0).sum())
         writer.lines(
             [
                 "Kendall's τ of the source words' order, mean over the decoder's rows: 1 is the "
-                "same order, 0 unrelated, -1 reversed."
+                "same order, 0 unrelated, -1 reversed.",
+                f"The same word has the most in {same} of {largest.shape[1]} rows.",
             ]
         )
 
@@ -237,8 +240,19 @@ def show_contrast(
     ]
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
+        if not MEASURES[map_.name].is_of_word and not map_.matrix.any():
+            writer.lines(["", _cannot_tell(map_.name, contrast)])
+            continue
         writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
+
+
+def _cannot_tell(name: str, contrast: Contrast) -> str:
+    why, other = contrast.words
+    return (
+        f"{name} cannot say why {why} and not {other}: both words are predicted from the same row, "
+        "whose numbers are the same whichever is chosen. Try --measure occlusion."
+    )
 
 
 def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
@@ -255,7 +269,7 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
         yield f"             log-probability {each}{total}"
     yield (
         f"Difference   {contrast.difference:+.4f}: from row {start} on, "
-        f"{why if contrast.difference > 0 else other} is {_times(abs(contrast.difference))} "
+        f"{why if contrast.difference > 0 else other} is {times(abs(contrast.difference))} "
         "likelier."
     )
     if len(first) > 1 or len(second) > 1:
@@ -265,7 +279,8 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
         )
 
 
-def _times(difference: float) -> str:
+def times(difference: float) -> str:
+    """Say how many times likelier one word is, from the difference of their logs."""
     times = math.exp(min(difference, 500))
     if times >= 1e6:
         return f"{times:.0e} times"

@@ -88,6 +88,23 @@ SHOWN: Mapping[str, Option] = {
         "With --not: show why the translation has WORD, or word number N from 0, and not another "
         "one: every --measure as the difference of the two.",
     ),
+    "patch_from": (
+        str,
+        "TEXT",
+        "Put vectors of this sentence into those of the line, one by one, and show which of them "
+        "turn the translation (activation patching).",
+    ),
+    "at": (
+        list[str],
+        "SITE",
+        "With --patch-from: the vectors, such as encoder (after each layer), encoder.0 or "
+        "encoder.0.self.value; may be repeated.",
+    ),
+    "position": (
+        list[str],
+        "WORD",
+        "With --patch-from: only this word of the line, or word number N; may be repeated.",
+    ),
     "trust": (
         list[str],
         "NAME",
@@ -116,7 +133,10 @@ FILES: Mapping[str, Option] = {
 }
 """The files to write instead."""
 
-WAYS = ("row", "links", "contexts", "heads", "change", "measure", "trust", "lens", "why", "beside")
+WAYS = (
+    *("row", "links", "contexts", "heads", "change", "measure", "trust", "lens"),
+    *("why", "patch_from", "beside"),
+)
 COMPARED = ("compare", "compare_head", "compare_model")
 
 MOST_RANDOM = 100_000
@@ -131,6 +151,8 @@ NEEDED = {
     "gold": "heads",
     "convention": "gold",
     "random": "change",
+    "at": "patch_from",
+    "position": "patch_from",
 }
 
 
@@ -141,7 +163,7 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
         InputError: some do.
     """
     for name, needed in NEEDED.items():
-        is_given = options[name] is not None and options[name] is not False
+        is_given = options[name] not in (None, False, [])
         if is_given and options[needed] is None:
             raise InputError(f"{flag(name)} needs {flag(needed)}. Add it, or leave both out.")
     for name in ("words", "random"):
@@ -160,10 +182,14 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
     ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
     if options["why"] is not None and options["measure"]:
         ways.remove("--measure")  # it says what the difference is of
+    if options["why"] is not None and options["patch_from"] is not None:
+        ways.remove("--why")  # it says which answers are compared
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
     drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
     if options["beside"] is not None:
         _check_beside(options)
+        drawn = ("svg", "png", "pdf", "json")
+    if options["patch_from"] is not None:
         drawn = ("svg", "png", "pdf", "json")
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):

@@ -20,6 +20,7 @@ from pellucid.inside.contexts import Contexts, compare_contexts
 from pellucid.inside.heads.rows import FIGURES, Gold, HeadRow, head_rows, sort_rows
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable
+from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
 from pellucid.translate.translator import load
 
@@ -48,10 +49,30 @@ def show_heads(
     if sort is not None:
         rows = sort_rows(rows, sort)
     writer.table(_heads_table(rows, has_errors=gold is not None))
-    legend = ["", LEGEND]
+    legend = ["", LEGEND, *describe_heads(trace)]
     if gold is not None:
         legend.append(ERROR_LEGEND.format(convention=gold.convention))
     writer.lines(legend)
+
+
+def describe_heads(trace: Trace) -> Iterator[str]:
+    """Name the head that was taught word links, and those that mostly rest on one token.
+
+    Args:
+        trace: holds the weights.
+    """
+    views = [view for view in views_of(trace) if view.stage == "weights"]
+    for view in views:
+        if view.is_taught:
+            yield f"{view.site}.{view.head} is {TAUGHT}."
+    resting: dict[str, list[str]] = {}
+    for view in views:
+        resting.setdefault(view.rests_on, []).append(f"{view.site}.{view.head}")
+    for token in sorted(resting.keys() - {""}):
+        names = ", ".join(resting[token])
+        yield f"Heads that rest on {token} with half of their weight or more: {names}."
+    if resting.keys() - {""}:
+        yield f"{WHY_IT_RESTS[0].upper()}{WHY_IT_RESTS[1:]}."
 
 
 def read_gold(

@@ -13,7 +13,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import SHOWN, NumberTable, follow
 from pellucid.inside.show.terminal import draw_tokens
 from pellucid.inside.show.unit_steps import follow_unit
-from pellucid.inside.show.view import CLEAREST, HeadView, clearest_head
+from pellucid.inside.show.view import HeadView, usual_head
 from pellucid.inside.traces import Trace
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
@@ -83,10 +83,11 @@ def choose_array(trace: Trace) -> tuple[str, int | None, str]:
     if not weights:
         return with_heads[-1], trace.heads[0], _explain_last(with_heads)
     cross = [name for name in weights if ".cross." in name]
-    name, head = clearest_head(trace, cross or weights)
+    view, why = usual_head(trace, cross or weights)
     if len(weights) * len(trace.heads) == 1:
-        return name, head, ""
-    return name, head, f"Shown: {CLEAREST}. Name another with --part, --layer, --kind, --head."
+        return view.name, view.head, ""
+    why = f"Shown: {why}. Name another with --part, --layer, --kind, --head."
+    return view.name, view.head, why
 
 
 def _explain_last(names: Sequence[str]) -> str:
@@ -138,7 +139,7 @@ def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column
 def _follow_row(
     bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
 ) -> None:
-    view, row, column = _choose_view(trace, ask), options["row"], options["column"]
+    (view, why), row, column = _choose_view(trace, ask), options["row"], options["column"]
     shown = None if options["whole"] else SHOWN
     steps = list(follow(view, pair.model.config, row, column=column, shown=shown))
     if column is None:
@@ -146,8 +147,8 @@ def _follow_row(
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
     title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
     writer.lines(["", title])
-    if ask.heads is None:
-        writer.lines([f"The head: {CLEAREST}."])
+    if ask.heads is None or view.is_taught:
+        writer.lines([f"The head: {why}."])
     _write_steps(steps, shown, writer)
     if options["words"]:
         writer.lines(["", *_list_words(pair, view, row, column, options["words"])])
@@ -155,8 +156,8 @@ def _follow_row(
         writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 
 
-def _choose_view(trace: Trace, ask: Ask) -> HeadView:
-    """Choose the head that a row is followed through."""
+def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
+    """Choose the head that a row is followed through, and say why."""
     part = next(iter(ask.parts or ("decoder",)))
     kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
     names = [
@@ -170,7 +171,7 @@ def _choose_view(trace: Trace, ask: Ask) -> HeadView:
             f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
             "--part, --layer and --kind."
         )
-    return HeadView.of(trace, *clearest_head(trace, names, ask.heads))
+    return usual_head(trace, names, ask.heads)
 
 
 def _list_words(pair: Pair, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:

@@ -175,14 +175,11 @@ def map_pairs(
     """
     layers = sorted(layers)
     sites = [f"decoder.{layer}.cross" for layer in layers]
-    for group in _group(pairs):
-        source_BS, source_mask_BS = make_source_batch([pairs[i][0] for i in group], pad_id=pad_id)
-        target_BT, _ = make_source_batch([pairs[i][1] for i in group], pad_id=pad_id)
-        target_BT = target_BT.roll(1, dims=1)
-        target_BT[:, 0] = start_id
+    for batch in batches_of(pairs, pad_id=pad_id, start_id=start_id):
+        group = batch.indices
         keeper = Keeper(("weights", "value"), sites)
-        memory_BSD = model.encode(source_BS, source_mask_BS)
-        states_BTD = model.decode(target_BT, memory_BSD, source_mask_BS, probe=keeper)
+        memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS)
+        states_BTD = model.decode(batch.read_BT, memory_BSD, batch.source_mask_BS, probe=keeper)
         is_finite_BT = states_BTD.isfinite().all(dim=-1)
         maps = {
             layer: _make_maps(model, site, keeper.found, has_norms=has_norms)
@@ -222,8 +219,47 @@ def _column(view: View, num_heads: int) -> int:
     return start + (num_heads if view.head is None else view.head)
 
 
-def _group(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
-    """Yield the indices of pairs of similar length, as many as fit into a batch."""
+@dataclass(frozen=True, eq=False)
+class PairBatch:
+    """Pairs of similar length that run through a model together.
+
+    Attributes:
+        indices: their numbers.
+        source_BS: their sources.
+        source_mask_BS: True for tokens, False for padding.
+        read_BT: what the decoder reads, from the start token on.
+        target_BT: what it is to predict.
+        target_mask_BT: True for tokens, False for padding.
+    """
+
+    indices: list[int]
+    source_BS: Tensor
+    source_mask_BS: Tensor
+    read_BT: Tensor
+    target_BT: Tensor
+    target_mask_BT: Tensor
+
+
+def batches_of(
+    pairs: Sequence[tuple[Sequence[int], Sequence[int]]], *, pad_id: int, start_id: int
+) -> Iterator[PairBatch]:
+    """Yield pairs of similar length, as many as `BATCH_TOKENS` allows.
+
+    Args:
+        pairs: source and target ids, both ending in ``</s>``.
+        pad_id: fills positions without a token.
+        start_id: the token that every target starts from.
+    """
+    for group in groups_of(pairs):
+        source = make_source_batch([pairs[index][0] for index in group], pad_id=pad_id)
+        target_BT, mask_BT = make_source_batch([pairs[index][1] for index in group], pad_id=pad_id)
+        read_BT = target_BT.roll(1, dims=1)
+        read_BT[:, 0] = start_id
+        yield PairBatch(group, *source, read_BT, target_BT, mask_BT)
+
+
+def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
+    """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows."""
     group: list[int] = []
     longest = 0
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):

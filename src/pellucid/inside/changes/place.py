@@ -68,6 +68,11 @@ class Place:
         is_here = (part, kind) == (self.part, self.kind)
         return is_here and self.layer in (None, int(layer))
 
+    def holds(self, head: Place) -> bool:
+        """Tell whether one head is meant."""
+        is_there = self.is_at(f"{head.part}.{head.layer}.{head.kind}")
+        return is_there and self.head in (None, head.head)
+
     def cut_from(self, tensor: Tensor) -> Tensor:
         """Return the slice of a tensor (batch, heads, queries, …) that is meant, as a view."""
         heads = tensor[:, _slice(self.head)]

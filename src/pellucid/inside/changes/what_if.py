@@ -185,7 +185,12 @@ def what_if(
 
 @torch.inference_mode()
 def decode_under(
-    pair: Pair, probe: Probe | None, *, prefix_ids: Sequence[int] = (), max_length: int
+    pair: Pair,
+    probe: Probe | None,
+    *,
+    prefix_ids: Sequence[int] = (),
+    max_length: int,
+    never: Sequence[int] = (),
 ) -> Output:
     """Decode the pair's source greedily, with a probe at every step.
 
@@ -197,11 +202,12 @@ def decode_under(
         probe: sees every step, and may change it.
         prefix_ids: the beginning of the translation.
         max_length: the most tokens to write, the prefix included.
+        never: further tokens that are not written.
     """
     special = pair.tokenizer.config
     # Special tokens are never written, except the one that ends a sentence.
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
-    never = torch.tensor(sorted(silent))
+    silenced = torch.tensor(sorted({*silent, *never}))
     limit = min(max_length, pair.model.config.max_target_length)
     memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]), probe=probe)
     ids: list[int] = []
@@ -213,7 +219,7 @@ def decode_under(
         if len(ids) < len(prefix_ids):
             chosen = prefix_ids[len(ids)]
         else:
-            chosen = int(logs_V.index_fill(0, never, -torch.inf).argmax())
+            chosen = int(logs_V.index_fill(0, silenced, -torch.inf).argmax())
         ids.append(chosen)
         logs.append(float(logs_V[chosen]))
     return _output(pair, ids, logs)

@@ -40,15 +40,42 @@ def parse_changes(
         if match is None:
             found.append(parse_change(text))
             continue
-        pieces = source_pieces(tokenizer, source)
-        word = find_word(match[2], pieces, _OF_SOURCE, f" ({text!r})")
-        owners = words_of_tokens(tokenizer, "source", source, source_ids)
-        positions = [token for token, words in enumerate(owners) if word in words]
-        if match[2] == pieces[word].strip(MARKS):
-            tokens = tokenizer.source_tokens(source_ids)
-            positions = [token for token in positions if not is_punctuation(tokens[token])]
+        positions = positions_of_word(
+            tokenizer, source, source_ids, match[2], _OF_SOURCE, f" ({text!r})"
+        )
         found += cut_source_word(positions, "masked" if match[1] == "cut" else "zeroed").changes
     return found
+
+
+def positions_of_word(
+    tokenizer: Tokenizer,
+    source: str,
+    source_ids: Sequence[int],
+    name: str,
+    what: str,
+    where: str = "",
+) -> list[int]:
+    """Find the tokens of a source word, with its punctuation only if that is named too.
+
+    Args:
+        tokenizer: splits the source into tokens.
+        source: the line.
+        source_ids: its tokens.
+        name: the word, or its number.
+        what: the beginning of messages.
+        where: the place of the fault, for messages.
+
+    Raises:
+        InputError: the source has no such word, or has it twice.
+    """
+    pieces = source_pieces(tokenizer, source)
+    word = find_word(name, pieces, what, where)
+    owners = words_of_tokens(tokenizer, "source", source, source_ids)
+    positions = [token for token, words in enumerate(owners) if word in words]
+    if name == pieces[word].strip(MARKS):
+        tokens = tokenizer.source_tokens(source_ids)
+        positions = [token for token in positions if not is_punctuation(tokens[token])]
+    return positions
 
 
 def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> int:

@@ -23,6 +23,7 @@ from pellucid.inside.align.maps import Convention
 from pellucid.inside.align.units import SIDES, find_units
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.heads.figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.replay import replay
@@ -200,21 +201,19 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
 def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
     """Compute the figures of one map."""
-    places = np.abs(np.arange(weights_LM.shape[0])[:, None] - np.arange(weights_LM.shape[1]))
-    may_attend = weights_LM.sum(axis=1) > 0
-    rows = weights_LM[may_attend]
-    logs = np.log(rows, out=np.zeros_like(rows), where=rows > 0)
-
-    def mean(values: np.ndarray) -> float:
-        return float(values.mean()) if len(rows) else math.nan
-
+    rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
+    found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
+    figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
+    attending = weights_LM[weights_LM.sum(axis=1) > 0]
     return HeadRow(
         head,
-        entropy=mean(-(rows * logs).sum(axis=1)),
-        confidence=mean(rows.max(axis=1)),
-        end_mass=mean(rows[:, end]),
-        punctuation_mass=mean(rows[:, is_mark].sum(axis=1)),
-        distance=mean((rows * places[may_attend]).sum(axis=1)),
+        entropy=figures["entropy"],
+        confidence=figures["confidence"],
+        end_mass=figures["end" if end else "first"],
+        punctuation_mass=float(attending[:, is_mark].sum(axis=1).mean())
+        if len(attending)
+        else math.nan,
+        distance=figures["distance"],
     )
 
 

@@ -20,6 +20,9 @@ BLUE_ORANGE = (
 )  # fmt: skip
 """The scale at equal distances from −1 over 0, the middle, to 1."""
 
+EQUAL_CONTRAST = 0.179
+"""The relative luminance on which black and white have the same contrast, 4.58."""
+
 Color = tuple[int, int, int]
 
 
@@ -34,9 +37,15 @@ def shade_signed(value: float) -> Color:
 
 
 def ink_on(color: Color) -> str:
-    """Return black or white, whichever is easier to read on a color."""
-    red, green, blue = color
-    return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 110 else "#ffffff"
+    """Return black or white, whichever has the higher contrast on a color: 4.5 or more."""
+    return "#000000" if luminance(color) > EQUAL_CONTRAST else "#ffffff"
+
+
+def luminance(color: Color) -> float:
+    """Compute the relative luminance of a color, from 0 (black) to 1 (white), as WCAG 2.2 does."""
+    shares = (part / 255 for part in color)
+    linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
+    return sum(part * x for part, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
 
 def to_hex(color: Color) -> str:

@@ -202,7 +202,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
             "most_characters": learned.most_characters,
         },
         "model_hash": bundle.model_hash,
-        "taught_head": taught_head(bundle),
+        "taught_head": bundle.taught_head,
         "languages": config["languages"],
         "model": config["model"],
         "tokenizer": config["tokenizer"],
@@ -212,15 +212,6 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
         "tensors": tensors,
         "weights": base64.b64encode(b"".join(parts)).decode(),
     }
-
-
-def taught_head(bundle: Bundle) -> str:
-    """Name the head of cross-attention that was taught word links, such as ``decoder.1.cross.0``.
-
-    Without such a head the name is empty.
-    """
-    taught = bundle.guided_head
-    return f"decoder.{taught[0]}.cross.{taught[1]}" if taught else ""
 
 
 def carry_trace(trace: TraceData, *, source: str = "", command: str = "") -> dict[str, Any]:

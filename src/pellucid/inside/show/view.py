@@ -15,6 +15,11 @@ from pellucid.inside.show.colors import scale_end
 
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 
+RESTING = 0.5
+"""The share of its weight, on the token at the end, from which a head is said to rest there."""
+
+WHY_IT_RESTS = "a head that a row does not need rests there, which costs nothing"
+
 _KINDS = {"self": "self-attention", "cross": "cross-attention"}
 _STAGES = {
     "query": "Queries",
@@ -162,6 +167,8 @@ class HeadView:
             found.append(self.describe_scale())
         if self.stage == "weights":
             found.append(self.describe_special())
+        if self.is_taught:
+            found.append(f"This is {TAUGHT}.")
         found.append(describe_model_of(self.trace))
         found += [f"WARNING: {problem}" for problem in self.trace.problems]
         return tuple(found)
@@ -192,10 +199,33 @@ class HeadView:
             return "No special tokens are among the columns."
         mass_L = self.cells[:, special].sum(axis=1)
         names = ", ".join(dict.fromkeys(self.columns[index] for index in special))
+        resting = f" It rests on {self.rests_on}: {WHY_IT_RESTS}." if self.rests_on else ""
         return (
             f"On {names}: {mass_L.min():.0%} to {mass_L.max():.0%} of a row's weight, "
-            f"{mass_L.mean():.0%} on average over the rows."
+            f"{mass_L.mean():.0%} on average over the rows.{resting}"
         )
+
+    @property
+    def is_taught(self) -> bool:
+        """True for the head that was taught word links."""
+        return self.trace.model.get("taught_head") == f"{self.site}.{self.head}"
+
+    @property
+    def rests_on(self) -> str:
+        """The token that the head mostly rests on, a sentence's end or a target's start; or empty.
+
+        Rows that belong there do not count: that of the end itself, the one that predicts it, and
+        the target's first row, which sees nothing else.
+        """
+        if self.stage != "weights":
+            return ""
+        is_target = (self.part, self.kind) == ("decoder", "self")
+        place = 0 if is_target else -1
+        mass_L = (self.cells[1:] if is_target else self.cells[:-1])[:, place]
+        token = self.columns[place]
+        # With a single row, even weights would count as resting.
+        is_resting = token in SPECIAL_TOKENS and len(mass_L) > 1 and mass_L.mean() >= RESTING
+        return token if is_resting else ""
 
 
 def default_view(trace: TraceData) -> HeadView:
@@ -278,13 +308,16 @@ def number_in_cell(value: float, limit: float | None) -> str:
     return short.removesuffix(".00").replace("-", "−")
 
 
+TAUGHT = "the head that was taught word links in training"
 CLEAREST = "of all of this kind the head whose rows have the least entropy on this sentence"
 
 
-def clearest_head(
+def usual_head(
     trace: TraceData, names: Sequence[str], heads: Collection[int] | None = None
-) -> tuple[str, int]:
-    """Find the head with the least entropy on this sentence; it need not be a useful one.
+) -> tuple[HeadView, str]:
+    """Find the head to show first: the one that was taught word links, or else the clearest.
+
+    The clearest has the least entropy on this sentence; it need not be a useful one.
 
     Args:
         trace: holds the weights.
@@ -292,10 +325,13 @@ def clearest_head(
         heads: the heads to choose from; all unless given.
 
     Returns:
-        The array's name, and the head.
+        The head, and why it is shown.
     """
-    places = [(name, head) for name in names for head in heads or trace.heads]
-    return min(places, key=lambda place: mean_entropy(trace.head(*place)))
+    views = [HeadView.of(trace, name, head) for name in names for head in heads or trace.heads]
+    for view in views:
+        if view.is_taught:
+            return view, TAUGHT
+    return min(views, key=lambda view: mean_entropy(view.cells)), CLEAREST
 
 
 def mean_entropy(weights_LM: np.ndarray) -> float:

@@ -2,22 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from importlib.resources import files
 from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.inside.show.page import cannot_carry
-from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk
-
-OUTPUTS = "outputs.json"
-"""The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
-
-
-def read_outputs() -> dict[str, Any]:
-    """Read the recorded outputs: ``machine``, and by walk the lines of each statement."""
-    text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
-    return dict(json.loads(text))
+from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
 
 def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
@@ -43,24 +32,25 @@ def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
         walk = load_walk(name)
         record = walk.to_record()
         record["statements"] = [
-            _for_page(bundle, statement, lines, recorded["machine"])
-            for statement, lines in zip(walk.statements, recorded["walks"][name], strict=True)
+            _for_page(bundle, statement, shown, recorded["machine"])
+            for statement, shown in zip(walk.statements, recorded["walks"][name], strict=True)
         ]
         walks.append(record)
     return walks, ""
 
 
 def _for_page(
-    bundle: Bundle, statement: Statement, lines: list[str], machine: str
+    bundle: Bundle, statement: Statement, shown: dict[str, Any], machine: str
 ) -> dict[str, Any]:
     unknown = _unknown_words(bundle, statement.sentence) if statement.live else []
-    keys = ("place", "says", "expect", "command", "number", "errs", "vary")
+    keys = ("place", "says", "expect", "command", "errs", "vary")
     return {
         **{key: getattr(statement, key) for key in keys},
         "sentence": statement.sentence,
         "live": "" if unknown else statement.live,
         "without": f"This model does not know “{unknown[0]}”." if unknown else "",
-        "output": lines,
+        "output": shown["lines"],
+        "number": shown["answer"],
         "measured_on": machine if statement.is_measured else "",
     }
 

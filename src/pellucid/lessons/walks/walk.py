@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import re
 import shlex
 import tomllib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from importlib.resources import files
 from typing import Any
 
@@ -17,6 +19,16 @@ SENTENCE = "The pizza came out of the oven and it tasted good."
 """The sentence that a page shows for a statement whose command has none."""
 
 
+OUTPUTS = "outputs.json"
+"""The file with the outputs, which ``docs/lessons/make_outputs.py`` writes."""
+
+
+def read_outputs() -> dict[str, Any]:
+    """Read what was recorded: ``machine``, and by walk each statement's answer and lines."""
+    text = files("pellucid.lessons.walks").joinpath(OUTPUTS).read_text(encoding="utf-8")
+    return dict(json.loads(text))
+
+
 @dataclass(frozen=True)
 class Statement:
     """One statement of a text, with what shows it.
@@ -27,11 +39,15 @@ class Statement:
         expect: a question to answer before the command runs.
         command: what shows it, as typed after the prompt: ``pellucid attend toy-four --page 2``.
         shows: phrases of the output that answer the question. Each stands in one of its lines.
-        number: the answer, in one sentence.
+        number: the answer, in one sentence; names in braces are numbers of the output.
+        read: for each name a pattern that finds its number in the output; a space of it is any
+            white space.
+        check: an expression that is true of these numbers, of ``output`` and of ``exp`` if the
+            answer is; the tests compute it.
         errs: where the text errs, and what is right; empty if it does not.
         vary: what to try next, as a command or a sentence.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
-            0 for all.
+            0 for all. Of what is measured the answer is shown, and each paragraph that has one.
         live: what a page shows of the model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
             ``VIEW PART.KIND STAGE``; empty if no view shows it. A head of the command is named as
             ``PART.LAYER.KIND.HEAD``.
@@ -43,6 +59,8 @@ class Statement:
     command: str
     shows: tuple[str, ...]
     number: str
+    read: dict[str, str] = field(default_factory=dict)
+    check: str = ""
     errs: str = ""
     vary: str = ""
     lines: int = 0
@@ -79,10 +97,32 @@ class Statement:
         for phrase in self.shows:
             if phrase not in output:
                 raise ValueError(f"{self.command} must show {phrase!r}, but does not")
+        if self.is_measured:
+            first, *others = output.strip().split("\n\n")
+            kept = [first, *(one for one in others if any(each in one for each in self.shows))]
+            return "\n\n".join(kept).splitlines()
         if not self.lines:
             return lines
-        first = next(n for n, line in enumerate(lines) if any(one in line for one in self.shows))
-        return lines[first : first + self.lines]
+        start = next(n for n, line in enumerate(lines) if any(one in line for one in self.shows))
+        return lines[start : start + self.lines]
+
+    def find_numbers(self, output: str) -> dict[str, str]:
+        """Find the numbers of the answer in the command's output.
+
+        Raises:
+            ValueError: the output does not have one.
+        """
+        found = {}
+        for name, pattern in self.read.items():
+            match = re.search(pattern.replace(" ", r"\s+"), output, re.MULTILINE)
+            if match is None:
+                raise ValueError(f"{self.command} must show {pattern!r}, but does not")
+            found[name] = match[1]
+        return found
+
+    def answer(self, output: str) -> str:
+        """Return the answer with the numbers of the command's output."""
+        return self.number.format(**self.find_numbers(output))
 
 
 @dataclass(frozen=True)
@@ -102,8 +142,12 @@ class Walk:
     statements: tuple[Statement, ...]
 
     def to_record(self) -> dict[str, Any]:
-        """Return the walk as data, for pages."""
-        return asdict(self)
+        """Return the walk as data, for pages, with the answers that were recorded."""
+        record = asdict(self)
+        answers = read_outputs()["walks"][self.name]
+        for statement, recorded in zip(record["statements"], answers, strict=True):
+            statement["number"] = recorded["answer"]
+        return record
 
 
 def load_walk(name: str) -> Walk:

@@ -5,47 +5,46 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 from pellucid.lessons.why.result import Cell, Outcome, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 
-_T_975 = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-"""Student's t at 97.5 % for 1, 2, … degrees of freedom."""
-
-Interval = tuple[float, float, float]
-"""A mean over seeds, and the ends of its 95 % confidence interval."""
 Row = Mapping[str, Any]
+_LISTED = 3
+"""Seeds up to which a table lists every number; of more it has the middle and both ends."""
 
 
-def interval(values: Sequence[float], *, in_logarithms: bool = False) -> Interval:
-    """Average over seeds; without a width for one seed, not a number if a value is missing."""
+def average(values: Sequence[float], *, in_logarithms: bool = False) -> float:
+    """Average over seeds, as factors if asked; not a number if a value is missing."""
     if not values or not all(math.isfinite(value) for value in values):
-        return (math.nan,) * 3
-    mean = statistics.fmean(values)
-    if len(values) == 1:
-        return mean, mean, mean
+        return math.nan
     if in_logarithms and min(values) > 0:
-        low, mean, high = map(math.exp, sorted(interval([math.log(value) for value in values])))
-        return mean, low, high
-    freedom = len(values) - 1
-    t = _T_975[freedom - 1] if freedom <= len(_T_975) else 1.96
-    half = t * statistics.stdev(values) / math.sqrt(len(values))
-    return mean, mean - half, mean + half
+        return statistics.geometric_mean(values)
+    return statistics.fmean(values)
 
 
-def write(values: Sequence[float], form: str = "") -> str:
-    """Write a mean, with half of its interval if that has a width; a dash if it is missing."""
-    mean, _, high = interval(values)
-    if mean != mean:
-        return "–"
-    if form and len(values) > 1:
-        return f"{mean:{form}} ± {high - mean:{form}}".replace("-", "−")
-    half = f" ± {high - mean:.2g}" if high > mean else ""
-    return f"{mean:.3g}{half}".replace("-", "−")
+def write(values: Sequence[float], form: str = ".3g") -> str:
+    """Write a number for each seed, or the middle and the ends of many; a dash if none is there."""
+    known = [value for value in values if value == value]
+    if len(known) > _LISTED:
+        known = [statistics.median(known), min(known), max(known)]
+    found = [f"{value:{form}}".replace("-", "−") for value in known]
+    if len(values) > _LISTED:
+        return f"{found[0]} ({found[1]} to {found[2]})"
+    return " · ".join(found) or "–"
+
+
+def write_small(value: float) -> str:
+    """Write a small number as a power of ten: ``4 · 10⁻⁹``; two decimals from a hundredth on."""
+    if value >= 0.0095:
+        return f"{value:.2f}"
+    digit, _, power = f"{value:.0e}".partition("e")
+    return f"{digit} · 10{str(int(power)).translate(str.maketrans('-0123456789', '⁻⁰¹²³⁴⁵⁶⁷⁸⁹'))}"
 
 
 @dataclass(frozen=True)
@@ -53,9 +52,9 @@ class Column:
     """One column of a table: its heading, the number, a format, and which cells have it.
 
     Attributes:
-        over_seeds: how several seeds are written: a format for their mean ± half of its interval,
-            three digits unless given; ``mean`` or ``first`` is one number in the column's format;
-            ``count`` is how many of the seeds have the number, also for one.
+        over_seeds: how several seeds are written: a format for each number, three digits unless
+            given; ``mean`` or ``first`` is one number in the column's format; ``count`` is how many
+            of the seeds have the number, also for one.
     """
 
     head: str
@@ -82,7 +81,7 @@ class Cells:
 
     def mean(self, name: str, **chosen: Any) -> float:
         """Average over seeds."""
-        return interval(self.all(name, **chosen))[0]
+        return average(self.all(name, **chosen))
 
     def values(self, axis: str) -> list[Any]:
         """List the values of what was varied, in their order."""
@@ -109,12 +108,12 @@ class Cells:
             if one.over_seeds == "count":
                 return f"{len(found)} of {len(here.rows)}"
             if has_seeds and one.over_seeds not in ("first", "mean"):
-                return write(found, one.over_seeds)
+                return write(found, one.over_seeds or ".3g")
             if not found:
                 return None
             first: Cell = found[0]
             is_one = one.over_seeds == "first" or len(found) == 1
-            return first if is_one else interval(found)[0]
+            return first if is_one else average(found)
 
         places = dict.fromkeys(tuple(row[one] for one in axes) for row in self.rows)
         rows = [
@@ -130,17 +129,16 @@ class Cells:
 
     def line(
         self, name: str, axis: str | Sequence[float], what: str, role: Any = "plain", *,
-        scale: float = 1, is_log: bool = False, ends: tuple[float, float] | None = None,
-        **chosen: Any,
+        scale: float = 1, is_log: bool = False, **chosen: Any,
     ) -> Series:  # fmt: skip
-        """Make a line along an axis, or of a course whose places are given, with its band."""
+        """Make a line along an axis, or of a course whose places are given, and its seeds."""
         here = self.where(**chosen)
         if isinstance(axis, str):
             places = here.values(axis)
             numbers = [here.all(what, **{axis: place}) for place in places]
         else:
             places, numbers = list(axis), [list(one) for one in zip(*here.all(what), strict=True)]
-        return _series(name, places, numbers, role, scale, is_log, ends)
+        return _series(name, places, numbers, role, scale, is_log)
 
     def course(
         self, name: str, what: str, every: int, role: Any = "plain", *, is_log: bool = False,
@@ -158,19 +156,17 @@ class Cells:
         """Make a bar for each value of an axis, none where the chosen rows have no number."""
         here, places = self.where(**chosen), self.values(axis)
         numbers = [here.all(what, **{axis: place}) for place in places]
-        return _series(name, range(len(places)), numbers, role, scale, False, None)
+        return _series(name, range(len(places)), numbers, role, scale, False)
 
 
 def _series(
     name: str, places: Sequence[float], numbers: Sequence[Sequence[float]], role: Any,
-    scale: float, is_log: bool, ends: tuple[float, float] | None,
+    scale: float, is_log: bool,
 ) -> Series:  # fmt: skip
-    found = [interval([scale * n for n in one], in_logarithms=is_log) for one in numbers]
-    means, lows, highs = zip(*found, strict=True)
-    if ends:
-        lows, highs = (tuple(min(max(n, ends[0]), ends[1]) for n in side) for side in (lows, highs))
-    bands = (lows, highs) if any(len(one) > 1 for one in numbers) else ((), ())
-    return Series(name, tuple(map(float, places)), means, role, *bands)
+    seeds = tuple(tuple(scale * number for number in one) for one in numbers)
+    means = tuple(average(one, in_logarithms=is_log) for one in seeds)
+    dots = seeds if any(len(one) > 1 for one in seeds) else ()
+    return Series(name, tuple(map(float, places)), means, role, dots)
 
 
 def join(parts: Iterable[Cells]) -> Cells:
@@ -180,7 +176,7 @@ def join(parts: Iterable[Cells]) -> Cells:
 
 def measure_cells(
     setting: Setting, key: str, make: Callable[..., Any], *, is_timed: bool = False,
-    read: Callable[[Any], Any] = lambda found: found, **axes: Iterable[Any],
+    is_quick: bool = False, read: Callable[[Any], Any] = lambda found: found, **axes: Iterable[Any],
 ) -> Cells:  # fmt: skip
     """Measure every combination with every seed, or take it from the kept ones.
 
@@ -189,13 +185,14 @@ def measure_cells(
         key: names a cell, with the axes in braces; the seed follows unless it has a place.
         make: computes the numbers of one cell.
         is_timed: True if the numbers have times: those of other machines are not taken.
+        is_quick: True if a cell takes seconds, so that the long form has five seeds.
         read: makes the row of a cell, or several rows, from what `make` computed.
         axes: what is varied.
     """
     rows: list[Row] = []
     key += "" if "{seed}" in key else ", seed {seed}"
     for combination in itertools.product(*axes.values()):
-        for seed in setting.seeds:
+        for seed in setting.seeds_of(5 if is_quick else 3):
             chosen = {**dict(zip(axes, combination, strict=True)), "seed": seed}
             found = read(
                 setting.cell(key.format(**chosen), partial(make, **chosen), is_timed=is_timed)
@@ -209,3 +206,31 @@ def decide(rule: str, numbers: str, *, fails: bool, unless: Mapping[str, bool]) 
     conditions = [] if fails else [condition for condition, is_so in unless.items() if is_so]
     outcome: Outcome = "fails" if fails else "holds only if" if conditions else "holds"
     return Verdict(outcome, " and ".join(conditions), rule, numbers)
+
+
+def judge_seeds(judge: Callable[..., Verdict], *cells: Cells) -> Verdict:
+    """Judge all seeds together; open if one of them, or all but one, would be judged otherwise.
+
+    So a verdict is open whenever a limit lies within what the seeds span, and no verdict changes
+    when any one seed is left out.
+
+    Args:
+        judge: a rule for cells.
+        cells: what it is applied to, all with the same seeds.
+    """
+    whole, seeds = judge(*cells), cells[0].values("seed")
+    if len(seeds) < 2:
+        return whole
+
+    def judged(keep: Callable[[Any], bool]) -> str:
+        return judge(
+            *(Cells(tuple(row for row in one.rows if keep(row["seed"]))) for one in cells)
+        ).sentence
+
+    alone = [judged(lambda seed, one=one: seed == one) for one in seeds]  # type: ignore[misc]
+    without = [judged(lambda seed, one=one: seed != one) for one in seeds]  # type: ignore[misc]
+    if {whole.sentence, *alone, *without} == {whole.sentence}:
+        return whole
+    found = Counter(alone if len({*alone}) > 1 else [whole.sentence, *without])
+    said = " and ".join(f"{count} “{sentence}”" for sentence, count in found.most_common())
+    return replace(whole, outcome="open", condition=f"by themselves, the seeds say {said}")

@@ -59,9 +59,9 @@ class Found:
     """What the module of a claim found.
 
     Attributes:
-        number: the most telling number, in a sentence.
+        number: completes the answer: what was found, with the most telling numbers.
         method: what was measured, and how.
-        verdicts: the judgment of each statement, by its short name.
+        verdicts: the judgment of each statement, by its short name; the first answers the question.
         tables: the numbers.
         panels: of the picture.
         notes: what else a reader should know.
@@ -115,6 +115,7 @@ def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
 
         machine = describe_machine()
     return Measurement(
-        name, claim.question, found.number, found.method, tuple(findings), found.tables,
+        name, claim.question, f"{findings[0].verdict.answer}: {found.number}", found.method,
+        tuple(findings), found.tables,
         Plot(found.panels), found.notes, claim.to_try, setting.seed, setting.size, machine,
     )  # fmt: skip

@@ -25,6 +25,8 @@ _FAINT = "#b5b5b5"
 _MARKS = ("s", "^", "D")
 _PANEL, _HEIGHT, _LEFT, _GAP = 3.5, 2.35, 0.68, 0.85
 _LINE = 0.145
+_MOST_DOTTED = 12
+"""Places of a line up to which its seeds are drawn: a course has hundreds."""
 
 
 def draw_measurement(measurement: Measurement, path: str | Path) -> None:
@@ -146,7 +148,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         order = 3 if series.role == "accent" else 2
         x, y = np.array(series.x), np.array(series.y)
         is_shown = np.isfinite(y) & ((y > 0) if panel.y_log else True)
-        marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= 12 else {}
+        marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= _MOST_DOTTED else {}
         if series.role == "faint":
             marks = {}
         axes.plot(
@@ -159,11 +161,8 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
             zorder=order,
             **marks,
         )
-        if series.low:
-            low, high = np.array(series.low)[is_shown], np.array(series.high)[is_shown]
-            axes.fill_between(
-                x[is_shown], low, high, color=look["color"], alpha=0.15, linewidth=0, zorder=1
-            )
+        if len(x) <= _MOST_DOTTED:
+            _draw_dots(axes, x, series, look["color"], order)
     if panel.x_log:
         axes.set_xscale("log", base=2)
         places = sorted({place for series in panel.series for place in series.x if place > 0})
@@ -189,16 +188,18 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
         places_P, heights_P = np.array(series.x)[is_shown_P], np.array(series.y)[is_shown_P]
         style = {"color": look["color"], "label": series.name, "zorder": 2}
         axes.bar(places_P + shift_P[is_shown_P], heights_P, width * 0.94, **style)
-        if series.low:
-            ends_2P = np.array([series.low, series.high])[:, is_shown_P]
-            axes.vlines(
-                places_P + shift_P[is_shown_P], *ends_2P, color=INK, linewidth=0.8, zorder=3
-            )
+        _draw_dots(axes, np.array(series.x) + shift_P, series, INK, 3)
     for series, _ in looks:
         if series.role == "faint":
             style = {"linewidth": 1, "linestyle": "--", "label": series.name, "zorder": 1}
             axes.axhline(series.y[0], color=_FAINT, **style)
     axes.set_xticks(range(len(panel.names)), labels=_broken_names(panel))
+
+
+def _draw_dots(axes: Any, x: Any, series: Series, color: str, order: int) -> None:
+    """Draw one dot a seed."""
+    for place, heights in zip(x, series.dots, strict=False):
+        axes.plot([place] * len(heights), heights, ".", color=color, markersize=3, zorder=order)
 
 
 def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:

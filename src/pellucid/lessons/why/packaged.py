@@ -20,6 +20,11 @@ def load_packaged() -> Bundle:
     return bundle
 
 
+def packaged_name() -> str:
+    """Name the packaged model, so that what was kept of another one is not taken for its own."""
+    return f"packaged model {load_packaged().model_hash[:8]}"
+
+
 def write_examples_of(count: int, *, seed: int) -> list[Example]:
     """Draw new sentences of the built-in corpus, with links and antecedents."""
     return make_split("test", seed=seed, count=count)

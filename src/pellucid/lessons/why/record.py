@@ -12,9 +12,8 @@ from pellucid.lessons.why.result import Measurement
 def to_record(measurement: Measurement) -> dict[str, Any]:
     """Turn a measurement into lists and dictionaries; a number that is not finite becomes null."""
     record = _plain(asdict(measurement))
-    for finding in record["findings"]:
-        verdict = finding["verdict"]
-        verdict["sentence"] = f"{verdict['outcome']} {verdict['condition']}".strip()
+    for finding, found in zip(record["findings"], measurement.findings, strict=True):
+        finding["verdict"]["sentence"] = found.verdict.sentence
     return dict(record)
 
 

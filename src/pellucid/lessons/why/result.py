@@ -14,7 +14,7 @@ NOTES = 'notes "Transformers"'
 OBJECTIVES = '"Self-attention mechanism: objectives"'
 STUDY_NOTES = 'notes "Self-Attention for Transformer Neural Networks"'
 
-Outcome = Literal["holds", "holds only if", "fails"]
+Outcome = Literal["holds", "holds only if", "fails", "open"]
 Cell = str | int | float | None
 
 
@@ -38,8 +38,8 @@ class Verdict:
     """The judgment of a claim, which follows from numbers by a rule.
 
     Attributes:
-        outcome: the judgment.
-        condition: completes "holds only if"; empty otherwise.
+        outcome: the judgment; ``open`` if the seeds disagree.
+        condition: completes "holds only if"; of an open one what the seeds say; empty otherwise.
         rule: the rule, with its limits.
         numbers: the numbers that the rule was applied to.
     """
@@ -52,7 +52,15 @@ class Verdict:
     @property
     def sentence(self) -> str:
         """The outcome with its condition."""
-        return f"{self.outcome} {self.condition}".strip()
+        return f"{self.outcome}{':' if self.outcome == 'open' else ''} {self.condition}".strip()
+
+    @property
+    def answer(self) -> str:
+        """The outcome as the beginning of an answer."""
+        only_if = f"Only if {self.condition}"
+        return {"holds": "Yes", "fails": "No", "open": "Open, since the runs disagree"}.get(
+            self.outcome, only_if
+        )
 
 
 @dataclass(frozen=True)
@@ -92,16 +100,14 @@ class Series:
         y: the heights.
         role: ``accent`` is the one to look at, ``plain`` what it is compared with, ``faint`` a
             reference such as chance.
-        low: the lower ends of the heights' intervals; empty without intervals.
-        high: the upper ends.
+        dots: the heights of the single seeds at each place; empty with one seed.
     """
 
     name: str
     x: tuple[float, ...]
     y: tuple[float, ...]
     role: Literal["accent", "plain", "faint"] = "plain"
-    low: tuple[float, ...] = ()
-    high: tuple[float, ...] = ()
+    dots: tuple[tuple[float, ...], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -145,7 +151,7 @@ class Measurement:
     Attributes:
         claim: its name, as in `pellucid.lessons.why.CLAIMS`.
         question: the question that it answers.
-        number: the most telling number, in a sentence.
+        number: the answer in one sentence, with the most telling numbers.
         method: what was measured, and how.
         findings: a verdict for each statement.
         tables: the numbers.

@@ -11,8 +11,6 @@ from pellucid.lessons.why.kept import KeptCells
 Size = Literal["quick", "toy", "full"]
 T = TypeVar("T")
 
-_FULL_SEEDS = 3
-
 
 def say_nothing(doing: str) -> None:
     """Take the place of a line of progress."""
@@ -24,8 +22,8 @@ class Setting:
 
     Attributes:
         size: ``quick`` takes less than a minute on two cores; ``full`` takes up to 25 minutes, with
-            more sizes and three seeds; ``toy`` takes a second or two, and its numbers prove
-            nothing.
+            more sizes and three seeds, or five where each takes seconds; ``toy`` takes a second or
+            two, and its numbers prove nothing.
         seed: of everything drawn; with ``full`` the first of three.
         say: receives what is being computed, for a line of progress.
         kept: holds the finished cells of a full measurement; None keeps nothing.
@@ -39,7 +37,11 @@ class Setting:
     @property
     def seeds(self) -> tuple[int, ...]:
         """The seeds to measure with: three in a row for ``full``, otherwise one."""
-        return tuple(range(self.seed, self.seed + (_FULL_SEEDS if self.size == "full" else 1)))
+        return self.seeds_of(3)
+
+    def seeds_of(self, count: int) -> tuple[int, ...]:
+        """List as many seeds in a row for ``full``, otherwise one."""
+        return tuple(range(self.seed, self.seed + (count if self.size == "full" else 1)))
 
     @property
     def is_long(self) -> bool:

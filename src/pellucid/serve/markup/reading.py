@@ -36,13 +36,17 @@ _FEW_TOKENS = 8
 _MOST_BOXES = 16
 """Boxes and parts that are not translated, inside each other; deeper ones are treated plainly."""
 
-_LABELS = frozenset(("alt", "title", "placeholder", "aria-label"))
+_LABEL_NAMES = (
+    "alt title placeholder aria-label aria-description aria-placeholder aria-roledescription "
+    "aria-valuetext"
+)
+_LABELS = frozenset(_LABEL_NAMES.split())
 _DESCRIPTION_NAMES = (
     "description og:title og:description og:image:alt twitter:title twitter:description"
 )
 _DESCRIPTIONS = frozenset(_DESCRIPTION_NAMES.split())
 _BUTTON_TYPES = frozenset(("submit", "reset", "button"))
-_HAS_LABEL = re.compile(r"alt|title|placeholder|aria-label|value|content|lang", re.IGNORECASE)
+_HAS_LABEL = re.compile(r"alt|title|placeholder|aria-|label|value|content|lang", re.IGNORECASE)
 _BREAKS = frozenset(".:;!?)]…»”")
 _SPACES = re.compile(r"[ \t\n\r\f]+")
 
@@ -57,7 +61,7 @@ def read_segments(document: str, languages: tuple[str, str] = ("", "")) -> list[
 
     Args:
         document: a fragment or a whole document.
-        languages: codes of the source and the target, for the attribute ``lang`` of ``html``.
+        languages: codes of the source and the target, for ``lang`` of what is translated.
     """
     return _Reader(list(read_tokens(document)), languages).read()
 
@@ -103,6 +107,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     shown = set(_LABELS)
     if token.name == "input" and values.get("type") in _BUTTON_TYPES:
         shown.add("value")
+    if token.name in ("option", "optgroup", "track"):
+        shown.add("label")
     if token.name == "meta" and not _DESCRIPTIONS.isdisjoint(map(values.get, ("name", "property"))):
         shown.add("content")
     pieces: list[Piece] = []
@@ -111,7 +117,7 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
         raw = match[2] or ""
         quote = raw[0] if raw[:1] in ("'", '"') and raw[-1:] == raw[0] and len(raw) > 1 else ""
         start, end = match.start(2) + len(quote), match.end(2) - len(quote)
-        if token.name == "html" and name in ("lang", "xml:lang"):
+        if name in ("lang", "xml:lang"):
             if all(languages) and short_code(_value(match)) == short_code(languages[0]):
                 pieces += [token.raw[place:start], short_code(languages[1])]
                 place = end
@@ -284,7 +290,8 @@ class _Reader:
         return is_raised and bool(text) and not any(map(str.isalpha, text))
 
     def _enter(self, role: Role, place: int) -> None:
-        pieces = _read_tag(self._tokens[place], self._languages)
+        languages = self._languages if role == "box" else ("", "")  # a copy keeps its language
+        pieces = _read_tag(self._tokens[place], languages)
         self._frames.append(_Frame(self._pairs[place], role, place, pieces))
 
     def _leave(self, token: Token) -> None:

@@ -92,7 +92,6 @@ def _can_carry(bundle: Bundle) -> bool:
 
 def _describe(model: ServedModel) -> dict[str, Any]:
     from pellucid.bundle import shipped_name
-    from pellucid.inside.show.page import taught_head
 
     bundle = model.translator.own_bundle
     config = bundle.config.model
@@ -102,7 +101,7 @@ def _describe(model: ServedModel) -> dict[str, Any]:
         "command": shipped_name(bundle.folder),
         "languages": {"source": model.source, "target": model.target},
         "model_hash": bundle.model_hash,
-        "taught_head": taught_head(bundle),
+        "taught_head": bundle.taught_head,
         "about": f"{layers}, {config.num_heads} heads, computed by this server",
         "unit": "words" if bundle.config.tokenizer.kind == "words" else "pieces",
         "vocabulary_size": config.target_vocabulary_size,

@@ -6,16 +6,19 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import repeat, zip_longest
+from functools import lru_cache
+from itertools import zip_longest
 from pathlib import Path
 from typing import Literal, get_args
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
+from pellucid.text.reading.held_out import HeldOut, hold_out
 from pellucid.text.reading.joining import joiner
-from pellucid.text.reading.lines import CutLine, decode_line, name_unpacked, read_lines
-from pellucid.text.reading.rows import Fault, RowReader, json_reader, kind_of_document, table_reader
+from pellucid.text.reading.lines import name_unpacked, read_lines
+from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
+from pellucid.text.reading.tables import find_damage, kind_of_table, read_rows
 
 Split = Literal["train", "validation", "test"]
 
@@ -102,6 +105,9 @@ class BadLines:
         advice = f"Correct or remove them, or {skip}."
         if all(kind.endswith(" columns") for kind in self.kinds):
             advice = f"Name the columns of source and target in data.columns, or {skip}."
+        if all(kind == "not UTF-8" for kind in self.kinds):
+            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8, or "
+            advice += f"{skip}."
         return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}"
 
 
@@ -177,19 +183,47 @@ def read_pairs(
             message says which.
         InputFileNotFoundError: a file is missing.
     """
+    pairs = _read_files(data, split, base, BadLines() if bad is None else bad)
+    if not data.split:
+        return pairs
+    whole = data.whole
+    held_out = _hold_out(whole.model_dump_json(), base, tuple(_states(whole, base)))
+    return (pair for pair in pairs if held_out.split_of(pair.source, pair.target) == split)
+
+
+def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
+    """Yield the size and the time of each file of training text."""
     folder = resolve_folder(data.folder, base)
-    bad = BadLines() if bad is None else bad
-    names = zip(getattr(data, f"{split}_source"), getattr(data, f"{split}_target"), strict=True)
+    parallel, tables = data.names("train")
+    for name in (*(name for pair in parallel for name in pair), *tables):
+        _check_file(folder / name, "train")
+        state = (folder / name).stat()
+        yield state.st_size, state.st_mtime_ns
+
+
+def _read_files(data: DataConfig, split: Split, base: Path, bad: BadLines) -> Iterator[Pair]:
+    """Read the files of a split one after another, whatever is set aside."""
+    folder = resolve_folder(data.folder, base)
     join = joiner(data.cut_by)
-    for source, target in names:
-        _check_file(folder / source, f"{split}_source")
-        _check_file(folder / target, f"{split}_target")
+    parallel, tables = data.names(split)
+    key = "train" if data.split else split
+    for source, target in parallel:
+        _check_file(folder / source, f"{key}_source")
+        _check_file(folder / target, f"{key}_target")
         rows = _read_parallel(folder / source, folder / target)
         yield from _usable(rows, data, bad, join)
-    for name in getattr(data, split):
-        kind = _kind_of(name, split)
-        _check_file(folder / name, split)
+    for name in tables:
+        kind = _kind_of(name, key)
+        _check_file(folder / name, key)
         yield from _usable(_read_rows(folder / name, kind, data), data, bad, join)
+
+
+@lru_cache(maxsize=4)
+def _hold_out(data: str, base: Path, _states: tuple[tuple[int, int], ...]) -> HeldOut:
+    """Choose once, as long as the files stay as they are, what to set aside."""
+    settings = DataConfig.model_validate_json(data)
+    pairs = _read_files(settings, "train", base, BadLines())
+    return hold_out(((pair.source, pair.target) for pair in pairs), settings.split)
 
 
 def _usable(
@@ -213,24 +247,22 @@ def _usable(
 
 
 def _kind_of(name: str, key: str) -> str:
-    """Tell the kind of a file with both sides by its name: ``.tsv`` or ``.jsonl``."""
-    stem = name_unpacked(name)
-    for kind in (".tsv", ".jsonl"):
-        if stem.endswith(kind):
-            return kind
+    """Tell the kind of a file with both sides by its name."""
+    if kind := kind_of_table(name):
+        return kind
     advice = f"Rename it, or name parallel files in {key}_source and {key}_target."
-    if stem.endswith(".json"):
+    if name_unpacked(name).endswith(".json"):
         advice = (
             "If each line is an object, rename it; if the file is one list, write its entries as "
             "lines with jq -c '.[]'."
         )
-    elif document := kind_of_document(stem):
+    elif document := kind_of_document(name):
         advice = (
             f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
-        "A file with both sides must end in .tsv or .jsonl (and .gz, .xz, .bz2 or .zst), but is "
-        f"{name!r} (data.{key}). {advice}"
+        "A file with both sides must end in .tsv, .csv, .jsonl (and .gz, .xz, .bz2 or .zst), "
+        f".parquet or .arrow, but is {name!r} (data.{key}). {advice}"
     )
 
 
@@ -260,30 +292,31 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair | BadL
                 f"{source_path} has {num_sources} and {target_path} has {num_targets}. "
                 "Line i of one must translate line i of the other: check which lines are missing."
             )
-        damage = _damage(source, source_path, number) or _damage(target, target_path, number)
-        yield damage or Pair(source, target, f"{source_path}:{number}", number)
+        for line, path in ((source, source_path), (target, target_path)):
+            if (fault := find_damage(line, path, number)) is not None:
+                yield BadLine(f"{path}:{number}", number, fault)
+                break
+        else:
+            yield Pair(source, target, f"{source_path}:{number}", number)
 
 
 def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLine]:
-    """Read a file with both sides in each line."""
-    lines = read_lines(path, keeps_damaged=True)
-    reader: RowReader | None = json_reader(data, str(path)) if kind == ".jsonl" else None
-    for number, line in enumerate(_without_blank_end(lines), start=1):
-        if (damage := _damage(line, path, number)) is not None:
-            yield damage
-            continue
-        if reader is None:
-            reader = table_reader(line, data, str(path))
+    """Read a file with both sides in each row."""
+    reader: RowReader | None = None
+    for number, line, row in read_rows(path, kind):
+        where = f"{path}:{line}"
+        if reader is None and not isinstance(row, Fault):
+            reader = row_reader(row, data, str(path))
             if reader.has_header and number == 1:
                 continue
-        where = f"{path}:{number}"
-        row = reader.read(line, where)
-        if isinstance(row, Fault):
-            yield BadLine(where, number, row)
+        sides = row if isinstance(row, Fault) or reader is None else reader.read(row, where)
+        if isinstance(sides, Fault):
+            yield BadLine(where, line, sides)
         else:
-            source, target = map(_in_one_line, row)
-            has_breaks = (source, target) != row
-            yield Pair(source, target, where, number - reader.has_header, has_breaks)
+            source, target = map(_in_one_line, sides)
+            has_breaks = (source, target) != sides
+            first = 0 if reader is None else reader.has_header
+            yield Pair(source, target, where, number - first, has_breaks)
 
 
 def _in_one_line(text: str) -> str:
@@ -291,34 +324,6 @@ def _in_one_line(text: str) -> str:
     if "\n" not in text:
         return text
     return " ".join(filter(None, map(str.strip, text.split("\n"))))
-
-
-def _without_blank_end(lines: Iterator[str]) -> Iterator[str]:
-    """Leave out empty lines at the end of a file; others keep their places."""
-    num_empty = 0
-    for line in lines:
-        if line:
-            yield from repeat("", num_empty)
-            num_empty = 0
-            yield line
-        else:
-            num_empty += 1
-
-
-def _damage(line: str, path: Path, number: int) -> BadLine | None:
-    """Describe a line that is too long, or not UTF-8."""
-    if isinstance(line, CutLine):
-        sentence = f"{line.fault()} ({path}:{number}). Break it into shorter ones."
-        return BadLine(f"{path}:{number}", number, Fault("too long", sentence))
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        raw = line.encode("utf-8", "surrogateescape")
-        try:
-            decode_line(raw, path, number)
-        except DataError as error:
-            return BadLine(f"{path}:{number}", number, Fault("not UTF-8", str(error)))
-    return None
 
 
 DropReason = Literal[

@@ -27,7 +27,13 @@ LONGEST_LINE = 1 << 24
 """Maximum length of a line in bytes; a line is held in memory as a whole."""
 
 _BOM = b"\xef\xbb\xbf"
-_UTF16 = (b"\xff\xfe", b"\xfe\xff")
+_WIDE = re.compile(
+    rb"(?P<UTF_32>\xff\xfe\0\0|\0\0\xfe\xff)|(?P<UTF_16>\xff\xfe|\xfe\xff)|(?P<UTF_32LE>[^\0]\0\0\0)"
+    rb"|(?P<UTF_32BE>\0\0\0[^\0])|(?P<UTF_16LE>[^\0]\0[^\0]\0)|(?P<UTF_16BE>\0[^\0]\0[^\0])",
+    re.DOTALL,
+)
+"""The first bytes of text in UTF-16 and UTF-32, with and without a byte-order mark."""
+
 _NUM_SHOWN = 80
 _CHUNK = 1 << 20
 
@@ -109,10 +115,14 @@ def open_binary(path: Path | str) -> BinaryIO:
         return sys.stdin.buffer
     with reading(path):
         # Opened only once: a named pipe can be read a single time.
-        stream = Path(path).open("rb")  # noqa: SIM115
-        kind = _packed_kind(stream.peek(10))
-        make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
-        return stream if make is None else io.BufferedReader(_Unpacked(stream, make))
+        return unpack_stream(Path(path).open("rb"), path)
+
+
+def unpack_stream(stream: io.BufferedReader, path: Path | str) -> BinaryIO:
+    """Unpack a stream if it is packed; arguments and errors are those of `open_binary`."""
+    kind = _packed_kind(stream.peek(10))
+    make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
+    return stream if make is None else io.BufferedReader(Joined(stream, _unpack(stream, make)))
 
 
 def _zstandard(path: Path | str) -> Callable[[], Any]:
@@ -144,21 +154,29 @@ def _unpack(packed: BinaryIO, make: Callable[[], Any]) -> Iterator[bytes]:
 
 
 @final
-class _Unpacked(io.RawIOBase):
-    """The content of a packed file, as a stream."""
+class Joined(io.RawIOBase):
+    """The pieces that are made of a file, such as its unpacked content, as one stream.
 
-    def __init__(self, packed: BinaryIO, make: Callable[[], Any]) -> None:
-        self._packed, self._pieces = packed, _unpack(packed, make)
+    Args:
+        file: is closed with the stream.
+        pieces: its content.
+    """
+
+    def __init__(self, file: BinaryIO, pieces: Iterator[bytes]) -> None:
+        self._file, self._pieces = file, pieces
         self._waiting = memoryview(b"")
 
     def readable(self) -> bool:
+        """Return True."""
         return True
 
     def close(self) -> None:
-        self._packed.close()
+        """Close the file too."""
+        self._file.close()
         super().close()
 
     def readinto(self, buffer: Any) -> int:
+        """Fill a buffer; return the number of bytes, 0 at the end."""
         try:
             while not self._waiting:
                 self._waiting = memoryview(next(self._pieces))
@@ -191,12 +209,30 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
         InputFileNotFoundError: the file does not exist.
     """
     stream = open_binary(path)
-    number = 0
+    try:
+        yield from split_lines(stream, path, keeps_damaged=keeps_damaged)
+    finally:
+        if str(path) != "-":
+            stream.close()
+
+
+def split_lines(
+    stream: BinaryIO, path: Path | str, *, keeps_damaged: bool = False, first: int = 1
+) -> Iterator[str]:
+    """Read the lines of an unpacked stream as `read_lines` does.
+
+    Args:
+        stream: the text.
+        path: its file, for messages.
+        keeps_damaged: as for `read_lines`.
+        first: the number of the stream's first line in its file.
+    """
+    number = first - 1
     # A file that is not text may be one endless line, so reading stops at the limit.
     lines = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
     with reading(path):
         try:
-            for number, raw in enumerate(lines, start=1):
+            for number, raw in enumerate(lines, start=first):
                 if number == 1 and (kind := _packed_kind(raw)):
                     raise DataError(
                         "Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but "
@@ -217,9 +253,6 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
                 f"A packed file must be whole, but {path} is damaged after line {number}: {error}. "
                 "Copy or compress it again."
             ) from error
-        finally:
-            if str(path) != "-":
-                stream.close()
 
 
 def _skip_rest(stream: BinaryIO, raw: bytes) -> int:
@@ -244,7 +277,7 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
         raw: the bytes, with or without the line end.
         path: the file, for the message.
         number: the line's number, from 1.
-        keeps_damaged: as for `read_lines`; UTF-16 is refused in any case.
+        keeps_damaged: as for `read_lines`; UTF-16 and UTF-32 are refused in any case.
 
     Raises:
         DataError: the bytes are not UTF-8.
@@ -253,16 +286,19 @@ def decode_line(raw: bytes, path: Path | str, number: int, *, keeps_damaged: boo
         raw = raw.removeprefix(_BOM)
     if raw.endswith(b"\n"):
         raw = raw[:-1].removesuffix(b"\r")
-    is_utf16 = number == 1 and raw.startswith(_UTF16)
-    try:
-        return raw.decode(
-            "utf-8", "surrogateescape" if keeps_damaged and not is_utf16 else "strict"
+    if number == 1 and (wide := _WIDE.match(raw)):
+        encoding = str(wide.lastgroup).replace("_", "-")
+        raise DataError(
+            f"Text must be UTF-8, but {path} begins as {encoding} does. Convert it, for instance "
+            f"with iconv -f {encoding} -t UTF-8."
         )
+    try:
+        return raw.decode("utf-8", "surrogateescape" if keeps_damaged else "strict")
     except UnicodeDecodeError as error:
         raise DataError(
             f"Text must be UTF-8, but byte {error.start + 1} of the line is "
             f"0x{raw[error.start]:02x} ({path}:{number}). Convert the file, for instance with "
-            f"iconv -f {'UTF-16' if is_utf16 else 'WINDOWS-1252'} -t UTF-8."
+            "iconv -f WINDOWS-1252 -t UTF-8."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""Lines of files of pairs: columns of a table, or objects of JSON Lines."""
+"""Sides of a pair in the rows of a file: columns of a table, or keys of an object."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 from pellucid.terminal.text import count_of
+from pellucid.text.languages import NAMES, short_code
 from pellucid.text.reading.lines import name_unpacked
 
 SOURCE_NAMES = ("source", "src")
@@ -36,41 +37,48 @@ class Fault:
     sentence: str
 
 
+Row = list[str] | dict[str, Any]
+"""The cells of a table's row, or an object."""
+
+
 class RowReader(Protocol):
-    """Finds both sides in the lines of one file.
+    """Finds both sides in the rows of one file.
 
     Attributes:
-        has_header: True if the first line names the columns instead of holding a pair.
+        has_header: True if the first row names the columns instead of holding a pair.
     """
 
     has_header: bool
 
-    def read(self, line: str, where: str) -> tuple[str, str] | Fault:
-        """Read one line.
+    def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
+        """Find both sides of one row.
 
         Args:
-            line: the line.
-            where: its file and number, for the message.
+            row: as `row_reader` got the first.
+            where: its file and line, for the message.
         """
 
 
-def table_reader(first: str, data: DataConfig, path: str) -> RowReader:
-    """Find the columns of a tab-separated file.
+def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
+    """Find where the rows of a file have their sides.
 
-    Without ``data.columns`` a line is source, tab, target, unless the first line has more columns
-    and names them.
+    Without ``data.columns`` a table's row is source and target, unless the first row has more
+    columns and names them.
 
     Args:
-        first: the first line.
+        first: the first row.
         data: the recipe's data section.
         path: the file, for messages.
 
     Raises:
-        ConfigurationError: the first line lacks a column of ``data.columns``.
+        ConfigurationError: the first row lacks a column of ``data.columns``, or objects have none
+            with a number.
     """
-    cells = [cell.strip() for cell in first.split("\t")]
+    if isinstance(first, dict):
+        return _object_reader(data, path)
+    cells = [cell.strip() for cell in first]
     if not data.columns:
-        named = _named_sides(cells, data)
+        named = named_sides(cells, data)
         return _TwoColumns() if len(cells) == 2 or named is None else _Table(cells, named, True)
     places = [column - 1 if isinstance(column, int) else -1 for column in data.columns]
     if any(isinstance(column, str) for column in data.columns):
@@ -84,24 +92,17 @@ def table_reader(first: str, data: DataConfig, path: str) -> RowReader:
             if isinstance(column, str):
                 places[number] = cells.index(column)
         return _Table(cells, (places[0], places[1]), True)
-    return _Table(cells, (places[0], places[1]), _named_sides(cells, data) is not None)
+    return _Table(cells, (places[0], places[1]), named_sides(cells, data) is not None)
 
 
-def json_reader(data: DataConfig, path: str) -> RowReader:
-    """Find the keys of JSON Lines.
-
-    Args:
-        data: the recipe's data section.
-        path: the file, for messages.
-
-    Raises:
-        ConfigurationError: ``data.columns`` has numbers.
-    """
+def _object_reader(data: DataConfig, path: str) -> RowReader:
+    """Find the keys of objects."""
     keys: list[str] = []
     for column in data.columns:
         if isinstance(column, int):
             raise ConfigurationError(
-                f"data.columns must be keys for JSON Lines, but has the number {column} ({path}). "
+                f"data.columns must be keys for JSON and data sets, but has the number {column} "
+                f"({path}). "
                 'Write names, such as ["en", "fr"].'
             )
         keys.append(column)
@@ -111,7 +112,7 @@ def json_reader(data: DataConfig, path: str) -> RowReader:
 def names_of_header(line: str, data: DataConfig) -> bool:
     """Tell whether a line names the two sides instead of being a pair."""
     return len(line) < LONGEST_HEADER and (
-        _named_sides([cell.strip() for cell in line.split("\t")], data) is not None
+        named_sides([cell.strip() for cell in line.split("\t")], data) is not None
     )
 
 
@@ -120,7 +121,7 @@ def is_source_name(cell: str, data: DataConfig) -> bool:
     return cell.strip().casefold() in (*SOURCE_NAMES, data.source_language.casefold())
 
 
-def _named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | None:
+def named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | None:
     """Find the columns that a header calls source and target; None if it names only one."""
     lowered = [cell.casefold() for cell in cells]
     places = []
@@ -128,7 +129,8 @@ def _named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | No
         (SOURCE_NAMES, data.source_language),
         (TARGET_NAMES, data.target_language),
     ):
-        known = [*names, language.casefold()] if language else names
+        name = NAMES.get(short_code(language), language)
+        known = [*names, *(word.casefold() for word in (language, name) if language)]
         found = [place for place, cell in enumerate(lowered) if cell in known]
         if len(found) != 1:
             return None
@@ -141,14 +143,13 @@ class _TwoColumns:
 
     has_header = False
 
-    def read(self, line: str, where: str) -> tuple[str, str] | Fault:
-        columns = line.split("\t")
-        if len(columns) == 2:
-            return columns[0], columns[1]
-        count = count_of(len(columns), "column")
-        more = " Name the two that count in data.columns." if len(columns) > 2 else ""
+    def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
+        if len(row) == 2:
+            return row[0], row[1]
+        count = count_of(len(row), "column")
+        more = " Name the two that count in data.columns." if len(row) > 2 else ""
         return Fault(
-            count if line else "empty",
+            count if any(row) else "empty",
             f"A line must be source, tab, target, but has {count} ({where}). Correct it or remove "
             f"it.{more}",
         )
@@ -162,13 +163,12 @@ class _Table:
         self._num_columns = max(len(cells), max(places) + 1)
         self._source, self._target = places
 
-    def read(self, line: str, where: str) -> tuple[str, str] | Fault:
-        columns = line.split("\t")
-        if len(columns) == self._num_columns:
-            return columns[self._source], columns[self._target]
-        count = count_of(len(columns), "column")
+    def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
+        if len(row) == self._num_columns:
+            return row[self._source], row[self._target]
+        count = count_of(len(row), "column")
         return Fault(
-            count if line else "empty",
+            count if any(row) else "empty",
             f"A line must have {self._num_columns} columns, as the first has, but has {count} "
             f"({where}). Correct it or remove it.",
         )
@@ -183,15 +183,12 @@ class _Objects:
         self._keys = keys
         self._languages = languages
 
-    def read(self, line: str, where: str) -> tuple[str, str] | Fault:
-        value = read_object(line, where, '{"source": "…", "target": "…"}')
-        if isinstance(value, Fault):
-            return value
+    def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
         sides = []
-        for key, holder in self._find(value):
+        for key, holder in self._find(row):
             text = text_of(holder, key, where)
             if isinstance(text, Fault):
-                return self._with_hint(text, value)
+                return self._with_hint(text, row)
             sides.append(text)
         return sides[0], sides[1]
 
@@ -293,7 +290,7 @@ _KINDS = {
     "subtitles": "srt vtt ass ssa sub sbv smi ttml dfxp",
     "a page with markup": "htm html xhtml mhtml xml svg",
     "text with markup": "md markdown mdx rst adoc asciidoc tex latex textile",
-    "a table": "csv tsv xls xlsx xlsm ods parquet",
+    "a table": "csv tsv xls xlsx xlsm ods parquet arrow",
     "a file of data": "json jsonl ndjson geojson yaml yml toml ini",
     "a document with a layout": "doc docx docm dotx odt ott rtf pdf epub mobi",
     "slides": "ppt pptx pptm odp",

@@ -188,6 +188,11 @@ def _describe_settings(recipe: Recipe, learner: Learner) -> list[str]:
     ]
     if training.r_drop:
         words.append(f"Every pair read twice, R-Drop {training.r_drop:g}.")
+    if training.score_penalty or training.score_penalty_decoder:
+        words.append(
+            f"Score penalty {training.score_penalty:g} (encoder), "
+            f"{training.score_penalty_decoder:g} (decoder)."
+        )
     if training.both_directions_steps:
         words.append(f"Both directions in the first {training.both_directions_steps:,} steps.")
     if training.averaging != "none":
@@ -260,6 +265,7 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
     optimizer = f"training.optimizer = {training.optimizer!r}"
     schedule = f"training.schedule = {training.schedule!r}"
     averaging = f"training.averaging = {training.averaging!r}"
+    recurrent = f"model.architecture = {recipe.model.architecture!r}"
     no_samples = not training.subword_samples
     rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
     no_dropout = not any(getattr(training, name) for name in rates)
@@ -272,6 +278,8 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "subword_alpha": no_samples and "training.subword_samples = 0",
         "subword_dropout": no_samples and "training.subword_samples = 0",
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
+        "score_penalty": recipe.model.is_recurrent and recurrent,
+        "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }

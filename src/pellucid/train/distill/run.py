@@ -16,7 +16,7 @@ from safetensors import safe_open
 
 from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
-from pellucid.errors import DataError
+from pellucid.errors import ConfigurationError, DataError
 from pellucid.evaluate.corpus import evaluate_corpus
 from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
@@ -95,7 +95,11 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     )  # fmt: skip
     # The student's recipe first: its faults should not wait for the teacher.
     values = student_recipe(
-        task.recipe, task.recipe_folder, text, task.size, with_original=task.with_original
+        _with_validation_named(task, data),
+        task.recipe_folder,
+        text,
+        task.size,
+        with_original=task.with_original,
     )
     teacher = load(task.teacher[0], ensemble=task.teacher[1:])
     pairs = list(_sources(data, task))
@@ -114,6 +118,25 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
+
+
+def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str, Any]:
+    """Write the validation text that a recipe sets aside into files, which the student reads."""
+    if not data.split:
+        return task.recipe
+    if task.with_original:
+        raise ConfigurationError(
+            "--with-original needs a recipe that names its validation text: with data.split the "
+            "student would learn from that too. Name data.validation, or leave the option out."
+        )
+    task.out.mkdir(parents=True, exist_ok=True)
+    pairs = list(read_pairs(data, "validation", task.recipe_folder))
+    named = {key: value for key, value in task.recipe["data"].items() if key != "split"}
+    for side in ("source", "target"):
+        path = (task.out / f"validation.{side}").resolve()
+        write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs))
+        named[f"validation_{side}"] = [str(path)]
+    return {**task.recipe, "data": named}
 
 
 def _sources(data: DataConfig, task: Distillation) -> Iterator[tuple[str, str | None]]:
@@ -160,7 +183,7 @@ def _compare(
     task: Distillation, data: DataConfig, teacher: Translator, student_folder: Path, *,
     say: Callable[[str], None],
 ) -> list[MeasuredModel]:  # fmt: skip
-    split: Split = "test" if data.test or data.test_source else "validation"
+    split: Split = "test" if any(data.names("test")) else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]

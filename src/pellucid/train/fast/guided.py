@@ -88,23 +88,33 @@ class GuidedRows:
     batch: Batch
     share: float
 
+    @property
+    def sites(self) -> frozenset[str]:
+        """The place of the head."""
+        return self.guided.sites
+
     def add_gradients(
-        self, config: ModelConfig, query_JX: Tensor, key_IX: Tensor, grads: tuple[Tensor, Tensor]
+        self,
+        config: ModelConfig,
+        site: str,
+        rows: tuple[Tensor, Tensor],
+        grads: tuple[Tensor, Tensor],
     ) -> None:
         """Add to the gradients of the queries and keys of all heads.
 
         Args:
             config: of the model.
-            query_JX: queries of all heads, one row for each target token.
-            key_IX: keys of all heads, one row for each source token.
+            site: the place of the head.
+            rows: queries of all heads, one row for each target token, and keys of all heads, one
+                row for each source token.
             grads: their gradients, which the head's part is added to.
         """
-        batch = self.batch
+        batch, (query_JX, key_IX) = self.batch, rows
         assert batch.guide_BTS is not None
         width = config.d_key
         columns = slice(self.guided.head * width, (self.guided.head + 1) * width)
-        query_BTK = _padded(query_JX[:, columns], batch.target_mask_BT)
-        key_BSK = _padded(key_IX[:, columns], batch.source_mask_BS)
+        query_BTK = pad_rows(query_JX[:, columns], batch.target_mask_BT)
+        key_BSK = pad_rows(key_IX[:, columns], batch.source_mask_BS)
         scale = width**-0.5 if config.scale_scores else 1.0
         scores_BTS = torch.bmm(query_BTK, key_BSK.transpose(1, 2)) * scale
         scores_BTS.masked_fill_(~batch.source_mask_BS[:, None, :], float("-inf"))
@@ -121,7 +131,7 @@ class GuidedRows:
             grad[:, columns] += added[mask].to(grad.dtype)
 
 
-def _padded(rows_JK: Tensor, mask_BL: Tensor) -> Tensor:
+def pad_rows(rows_JK: Tensor, mask_BL: Tensor) -> Tensor:
     """Put rows into a padded batch, in float32."""
     padded_BLK = torch.zeros(*mask_BL.shape, rows_JK.shape[1])
     padded_BLK[mask_BL] = rows_JK.float()

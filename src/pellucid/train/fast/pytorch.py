@@ -12,13 +12,13 @@ from torch import Tensor, nn
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, EncoderDecoder
+from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.fast.bfloat16 import (
     Float32Gradient,
     make_shapes_repeat,
     sum_lookups_in_float32,
 )
 from pellucid.train.fast.compiled import CompiledTransformer
-from pellucid.train.fast.guided import GuidedHead
 from pellucid.train.fast.loss import interleave, smoothed_cross_entropy
 from pellucid.train.update.pieces import to_device
 
@@ -33,7 +33,7 @@ class ModelOnPyTorch:
         model: its parameters get the gradients.
         training: the settings.
         precision: of the passes.
-        guided: the guided head, if there is one.
+        losses: those that are computed from attention.
     """
 
     def __init__(
@@ -41,11 +41,11 @@ class ModelOnPyTorch:
         model: EncoderDecoder,
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
-        guided: GuidedHead | None = None,
+        losses: AttentionLosses,
     ) -> None:
         self._model = self._working = model
         self._device = next(model.parameters()).device
-        self._guided = guided
+        self._losses = losses
         self._output_gradient: Float32Gradient | None = None
         if precision == "bfloat16":
             self._working = copy.deepcopy(model).to(torch.bfloat16)
@@ -60,7 +60,7 @@ class ModelOnPyTorch:
     @property
     def is_plain(self) -> bool:
         """True if these passes are those of `pellucid.train.plain`, R-Drop left aside."""
-        is_changed = self._compiled is not None or self._guided is not None
+        is_changed = self._compiled is not None or self._losses.sites
         return self._working is self._model and not is_changed
 
     def refresh_weights(self) -> None:
@@ -91,9 +91,7 @@ class ModelOnPyTorch:
             r_drop=r_drop,
             weight_gradient=self._output_gradient,
         )
-        if self._guided is not None and batch.guide_BTS is not None:
-            smoothed = smoothed + self._guided.loss(batch.guide_BTS, batch.num_target_tokens)
-        (smoothed * share).backward()  # type: ignore[no-untyped-call]
+        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
         if self._working is not self._model:
             self._gather()
         return loss
@@ -106,13 +104,14 @@ class ModelOnPyTorch:
         if self._compiled is not None:
             encode, decode = self._compiled.encode, self._compiled.decode
             dropping = self._compiled.with_masks_of(dropout)
-        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, dropout=dropping)
+        probe = self._losses if self._losses.sites else None
+        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropping)
         states_BTD: Tensor = decode(
             batch.target_in_BT,
             memory_BSD,
             batch.source_mask_BS,
             target_mask_BT=None if model.config.look_ahead_mask else batch.target_mask_BT,
-            probe=self._guided,
+            probe=probe,
             dropout=dropping,
         )
         return states_BTD

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
-from pellucid.config import Recipe, TokenizerConfig, validate
+from pellucid.config import Recipe, TokenizerConfig, parse_toml, validate
 from pellucid.config.parsing import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
 from pellucid.errors import BundleError, ConfigurationError, DataError, InputFileNotFoundError
@@ -25,7 +25,7 @@ from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.folder import RECIPE_FILE, RunFolder
 from pellucid.train.start.fit import check_lengths
 from pellucid.train.start.from_model import describe_extension
 from pellucid.train.start.kept import KeptText
@@ -35,7 +35,10 @@ from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
 TEXT_HASHES = "text.json"
-OWN_FILES = frozenset((TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, STATISTICS, MANIFEST))
+RECIPE_FOLDER = "recipe_folder.txt"
+"""Where the names of the run's recipe start; it stays out of everything that is reproducible."""
+
+OWN_FILES = frozenset((TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, STATISTICS, MANIFEST, RECIPE_FOLDER))
 """The files of the folder that are not the tokenizer's."""
 TRAIN = "train"
 VARIANTS = "segmentations"
@@ -217,6 +220,29 @@ def _prepare_into(
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
     write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
     _write_manifest(folder)
+    write_text(folder / RECIPE_FOLDER, str(base.resolve()))
+
+
+def read_test(run: Path) -> list[Pair]:
+    """Read the test text of a run's recipe.
+
+    Raises:
+        DataError: the folder is no run, its recipe has no test text, or it cannot be read.
+    """
+    recipe_file, base = run / RECIPE_FILE, run / "data" / RECIPE_FOLDER
+    if not recipe_file.is_file() or not base.is_file():
+        raise DataError(
+            f"{run} is not a run folder that knows its test text. Name it: --source FILE "
+            "--reference FILE."
+        )
+    values = parse_toml(read_bytes(recipe_file), str(recipe_file))
+    data = validate(Recipe, values, str(recipe_file)).data
+    if not any(data.names("test")):
+        raise DataError(
+            f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
+            "FILE."
+        )
+    return list(read_pairs(data, "test", Path(base.read_text("utf-8"))))
 
 
 def _describe_bad(bad: BadLines, text: str) -> str:

@@ -14,6 +14,7 @@ from pellucid.model import make_model
 from pellucid.native.kernels.kernels import BYTES_PER_CHUNK
 from pellucid.train.fast.bfloat16 import FEWEST_ROWS
 from pellucid.train.fast.loss import chunk_rows
+from pellucid.train.fast.score_penalty import ScorePenalty
 
 TRANSPOSED_PROJECTION = 8
 """Bytes for each weight of the output projection: the loss holds it and its gradient transposed,
@@ -95,8 +96,13 @@ class MemoryNeeds:
         model, training = self.model, self.training
         bytes_per_number, longest = self.bytes_per_number, self.longest
         positions = max(max_tokens_per_batch, longest) * (2 if training.r_drop else 1)
+        # The score penalty holds four float32 numbers for each score: of one layer at a time on
+        # kernels, of all of its layers on PyTorch.
+        penalized = len(penalty.sites) if (penalty := ScorePenalty.of(model, training)) else 0
+        penalty_bytes = 4 * 4 * model.num_heads * longest * positions
         if self.has_kernels:
             scores = 2 * 4 * longest**2 * torch.get_num_threads()
+            scores += min(1, penalized) * penalty_bytes
             return _memory_on_kernels(model, positions, bytes_per_number) + scores
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
@@ -115,7 +121,8 @@ class MemoryNeeds:
         if training.r_drop:  # Probabilities of both readings, and their differences, in float32.
             chunk *= 1 + 3 * 4 // bytes_per_number
         states = 4 * positions * model.d_model
-        return bytes_per_number * (passes + self.processes * chunk + states)
+        total = bytes_per_number * (passes + self.processes * chunk + states)
+        return total + penalized * penalty_bytes
 
     def fitting_budget(self, available: int) -> int:
         """Find the largest ``max_tokens_per_batch`` that fits, of those reached by halving.

@@ -11,7 +11,7 @@ from torch import Tensor
 from pellucid.config import TrainingConfig
 from pellucid.model import EncoderDecoder, Transformer
 from pellucid.train import plain
-from pellucid.train.fast.guided import GuidedHead
+from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
 from pellucid.train.fast.pytorch import ModelOnPyTorch
 from pellucid.train.update.pieces import Piece, repeat_batch
@@ -39,7 +39,7 @@ class Passes:
         self._model, self._training = model, training
         self.seconds_waited = 0.0
         self._device = next(model.parameters()).device
-        guided = GuidedHead.of(training)
+        losses = AttentionLosses(model.config, training)
         kernels, self.kernels = choose_kernels(
             model.config,
             training,
@@ -49,10 +49,10 @@ class Passes:
         )
         self.way: ModelOnKernels | ModelOnPyTorch
         if kernels is None:
-            self.way = ModelOnPyTorch(model, training, precision, guided)
+            self.way = ModelOnPyTorch(model, training, precision, losses)
         else:
             assert isinstance(model, Transformer)
-            self.way = ModelOnKernels(model, kernels, guided)
+            self.way = ModelOnKernels(model, kernels, losses)
 
     def start(self) -> None:
         """Do nothing: these passes run in one process."""

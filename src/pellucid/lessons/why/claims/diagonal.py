@@ -14,10 +14,16 @@ from torch import Tensor
 from pellucid.attention import attend_with_embeddings
 from pellucid.inside.measures.agreement import spearman
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, join, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.look import weights_of_heads
-from pellucid.lessons.why.packaged import load_packaged, pairs_of, untrained_twin, write_examples_of
+from pellucid.lessons.why.packaged import (
+    load_packaged,
+    packaged_name,
+    pairs_of,
+    untrained_twin,
+    write_examples_of,
+)
 from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import make_tiny
@@ -34,34 +40,35 @@ def measure(setting: Setting) -> Found:
     count = setting.choose(300, 11)
     parts = setting.choose(("encoder",), ("encoder",), ("encoder", "decoder"))
     heads = measure_cells(
-        setting, f"{{kind}}, {{part}}, {count} sentences",
-        lambda kind, part, seed: _look(kind, part, count, seed),
+        setting, f"{packaged_name()}: {{kind}}, {{part}}, {count} sentences",
+        lambda kind, part, seed: _look(kind, part, count, seed), is_quick=True,
         part=parts, kind=(TRAINED, UNTRAINED),
     )  # fmt: skip
     plain = measure_cells(
-        setting, f"{{kind}}, {count} sentences",
+        setting, f"{packaged_name()}: {{kind}}, {count} sentences",
         lambda kind, part, seed: [look_at_inputs(load_packaged().model, _sentences(count, seed))],
-        part=("encoder",), kind=(PLAIN,),
+        is_quick=True, part=("encoder",), kind=(PLAIN,),
     )  # fmt: skip
     cells = join((heads, plain))
     tiny = _look_at_tiny(setting) if setting.is_long else None
     highest = _by_head(cells, "highest")
-    best = max(highest, key=lambda place: highest[place])
     raw = fmean(_by_head(cells, "highest", kind=UNTRAINED).values())
-    of_seeds = f" for each of {len(setting.seeds)} seeds" if len(setting.seeds) > 1 else ""
-    usual = judge(cells)
+    of_seeds = " for each seed" if setting.is_long else ""
+    usual, decoder = judge_seeds(judge, cells), cells.where(kind=TRAINED, part="decoder")
     return Found(
-        f"In the packaged model {fmean(highest.values()):.0%} of all words attend most to "
-        f"themselves, averaged over the heads of the encoder; {highest[best]:.0%} in {best}. By "
-        f"chance it would be {cells.mean('chance', kind=PLAIN):.0%}.",
+        f"in the packaged model's encoder {fmean(highest.values()):.0%} of the words attend most "
+        f"to themselves, where chance is {cells.mean('chance', kind=PLAIN):.0%}; without the "
+        f"matrices for queries and keys {cells.mean('highest', kind=PLAIN):.0%} would"
+        + (f". In its decoder {decoder.mean('highest'):.0%} do, where chance is "
+           f"{decoder.mean('chance'):.0%}." if decoder.rows else "."),
         f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
         "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
         "weights on the other words with the cosines of the embeddings; first: the share of words "
         "that give the most similar other word the most. The untrained model has the same shape "
         "and random weights. Without projections, queries and keys are the embeddings with "
-        "positions themselves."
+        "positions themselves, in one head of the whole width."
         + (" Tiny models learn pronouns, with one text and first weights a seed." if tiny else ""),
-        {"usual": usual, "study": usual, "similar": judge_similar(cells)},
+        {"usual": usual, "study": usual, "similar": judge_seeds(judge_similar, cells)},
         (*(_table(part, cells.where(part=part)) for part in parts),
          *((_tiny_table(tiny),) if tiny else ())),
         (
@@ -95,9 +102,9 @@ def judge(cells: Cells) -> Verdict:
         )
     rule = (
         f"usually means more than {USUALLY:.0%} of the words; holds if the average over all heads "
-        "is above that, fails if no head is, nor attention without projections"
+        "is above that, only without projections if it is there, fails otherwise"
     )
-    return _decide(rule, numbers, heads, plain, _usual(decoder))
+    return _decide(rule, numbers, heads, plain)
 
 
 def judge_similar(cells: Cells) -> Verdict:
@@ -110,24 +117,17 @@ def judge_similar(cells: Cells) -> Verdict:
         f"{cells.mean('chance_first', kind=PLAIN):.0%}"
     ).replace("-", "−")
     rule = (
-        f"holds if the rank correlation, averaged over all heads, is above {USUALLY}; fails if "
-        "that of no head is, nor that of attention without projections"
+        f"holds if the rank correlation, averaged over all heads, is above {USUALLY}, only without "
+        "projections if it is there, fails otherwise"
     )
     return _decide(rule, numbers, heads, plain)
 
 
-def _decide(
-    rule: str, numbers: str, heads: Mapping[str, float], plain: float, decoder: Sequence[str] = ()
-) -> Verdict:
-    usual = _usual(heads)
-    bare = "queries and keys are the embeddings themselves, without projections"
-    if decoder:
-        bare += f", or it is about {', '.join(decoder)} of the decoder"
+def _decide(rule: str, numbers: str, heads: Mapping[str, float], plain: float) -> Verdict:
     is_mean = fmean(heads.values()) > USUALLY
     return decide(
-        rule, numbers, fails=not (is_mean or usual or plain > USUALLY),
-        unless={f"it is about {', '.join(usual)}": bool(usual) and not is_mean,
-                bare: not usual and not is_mean},
+        rule, numbers, fails=not is_mean and plain <= USUALLY,
+        unless={"queries and keys are the embeddings themselves": not is_mean},
     )  # fmt: skip
 
 

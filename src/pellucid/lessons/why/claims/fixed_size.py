@@ -10,7 +10,7 @@ import torch
 
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import Panel, Verdict
@@ -52,12 +52,11 @@ def measure(setting: Setting) -> Found:
         {way: mixed.mean(name, way=way) for way in mixed.values("way")}
         for name in ("sentences_per_second", "padding")
     )
+    best = max(speed, key=lambda way: speed[way])
     return Found(
-        f"With mixed lengths the fixed size of {middle} reads {speed['fixed size']:,.0f} "
-        f"sentences a second, of which {padding['fixed size']:.0%} of the positions are padding; "
-        + (f"buckets of length read {speed['buckets']:,.0f} with {padding['buckets']:.0%}."
-           if setting.is_long else
-           f"padding to the longest of each batch reads {speed['longest of batch']:,.0f}."),
+        f"with texts of mixed lengths {padding['fixed size']:.0%} of the places of a fixed size of "
+        f"{middle} are padding, and it reads {speed['fixed size']:,.0f} sentences a second, where "
+        f"“{best}” reads {speed[best]:,.0f}.",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. "
@@ -65,7 +64,7 @@ def measure(setting: Setting) -> Found:
            "a sentence goes into the shortest that holds it, so that only a few shapes occur. The "
            f"verdict is about the size {middle}." if setting.is_long else
            "The same weights read every length: none of them depends on it."),
-        {"efficient": judge(judged)},
+        {"efficient": judge_seeds(judge, judged)},
         tuple(
             cells.where(size=size, kind=kind).table(
                 f"Fixed size {size}, {name}", "way",

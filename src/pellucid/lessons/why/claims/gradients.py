@@ -10,7 +10,15 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pellucid.lessons.why.cells import Cells, decide, interval, join, measure_cells
+from pellucid.lessons.why.cells import (
+    Cells,
+    average,
+    decide,
+    join,
+    judge_seeds,
+    measure_cells,
+    write_small,
+)
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
@@ -38,12 +46,13 @@ def measure(setting: Setting) -> Found:
     )  # fmt: skip
     cells = join((cells, _without_gates(setting, length)))
     vector, transformer = (
-        left(cells, "untrained", form, length - 1) for form in (forms[0], "Transformer")
+        [write_small(left(cells, stage, form, length - 1)) for stage in STAGES]
+        for form in (forms[0], "Transformer")
     )
     return Found(
-        f"Over {length - 1} letters the gradient of an untrained recurrent encoder falls to "
-        f"{_write(vector)} of what it is next to the last letter, in a Transformer to "
-        f"{transformer:.2f}.",
+        f"{length - 1} letters back, {vector[0]} of the gradient is left in a recurrent network "
+        f"before training and {vector[1]} after it, since its gates learn to let it through; in a "
+        f"Transformer {transformer[0]} and {transformer[1]} (1 means that nothing is lost).",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "
@@ -51,7 +60,7 @@ def measure(setting: Setting) -> Found:
         f"is the one from left to right. Then each form learns to copy, in {updates} updates of 16 "
         f"sequences, and is measured again. “{NO_GATES}” is a cell of the same weights whose new "
         "state is the candidate only: tanh(Wx + Uh). Means over seeds are geometric.",
-        {"vanish": judge(cells)},
+        {"vanish": judge_seeds(judge, cells)},
         tuple(_table(cells, stage) for stage in STAGES),
         tuple(_panel(cells, stage) for stage in STAGES),
         (
@@ -67,7 +76,7 @@ def measure(setting: Setting) -> Found:
 
 def left(cells: Cells, stage: str, form: str, distance: int) -> float:
     """Average the gradient at a distance over seeds, as factors."""
-    return interval(cells.all(stage, form=form, distance=distance), in_logarithms=True)[0]
+    return average(cells.all(stage, form=form, distance=distance), in_logarithms=True)
 
 
 def judge(cells: Cells) -> Verdict:
@@ -78,7 +87,8 @@ def judge(cells: Cells) -> Verdict:
         for stage in STAGES
     }
     numbers = "; ".join(
-        f"{stage} {_write(vector)} with a fixed vector and {_write(transformer)} in the Transformer"
+        f"{stage} {write_small(vector)} with a fixed vector and {write_small(transformer)} in the "
+        "Transformer"
         for stage, (vector, transformer) in found.items()
     )
     holds = [
@@ -92,9 +102,8 @@ def judge(cells: Cells) -> Verdict:
         numbers,
         fails=not holds,
         unless={
-            "the model is untrained: its gates learn to pass the gradient on":
-            holds == ["untrained"],
-            "it is about models after training": holds == ["trained"],
+            "the network is not trained yet": holds == ["untrained"],
+            "the network is trained": holds == ["trained"],
         },
     )  # fmt: skip
 
@@ -198,12 +207,6 @@ def _by_distance(found: dict[str, list[float]]) -> list[dict[str, Any]]:
     ]
 
 
-def _write(share: float) -> str:
-    if share >= 0.0095:
-        return f"{share:.2f}"
-    return f"{share:.0e}".replace("e-0", "e-").replace("e-", "e−")
-
-
 def _forms(cells: Cells, stage: str) -> list[str]:
     return [form for form in cells.values("form") if cells.all(stage, form=form)]
 
@@ -214,8 +217,7 @@ def _table(cells: Cells, stage: str) -> Table:
 
     def write_at(form: str, distance: int) -> str:
         found = cells.all(stage, form=form, distance=distance)
-        mean, low, high = map(_write, interval(found, in_logarithms=True))
-        return mean if len(found) == 1 else f"{mean} ({low} to {high})"
+        return " · ".join(map(write_small, found))
 
     return Table(
         f"Gradient by distance from the last letter, {stage} (1 at distance 1)",

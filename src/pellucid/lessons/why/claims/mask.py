@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
@@ -23,9 +23,9 @@ from pellucid.lessons.why.tiny.learn import (
 from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
 from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
 
-CHEATS, LOST, COMPLETELY = 0.25, 0.25, 0.5
+CHEATS, LOST = 0.25, 0.25
 """It cheats if its loss is below this share of what no fair model can undercut; it cannot translate
-if fewer sentences are right than this share; above this weight it attends completely to a token."""
+if fewer sentences are right than this share."""
 
 MASKED, OPEN = "with the mask", "without the mask"
 
@@ -46,15 +46,16 @@ def measure(setting: Setting) -> Found:
     floor = cells.mean("floor")
     cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
     return Found(
-        f"Without the mask the training loss falls to {cheat['training_loss']:.4f} nats a word, "
-        f"where no fair model gets below {floor:.4f}; of {'the' if is_long else num_tests} new "
-        f"sentences it translates {cheat['exact']:.0%}, with the mask {fair['exact']:.0%}.",
+        f"without the mask the model reads the answer, so its training loss falls to "
+        f"{cheat['training_loss']:.4f}, where no honest model gets below {floor:.4f}; then it "
+        f"translates {cheat['exact']:.0%} of new sentences correctly, with the mask "
+        f"{fair['exact']:.0%}.",
         ("Equal models of one and of two layers" if is_long else "Two equal models of one layer")
         + f" learn {count:,} sentences of a tiny English and French in {steps} updates. Each verb "
         "has two French words, and a coin decides which one a sentence has: it cannot be foreseen, "
         "and a fair model pays log 2 nats for it. Decoding is greedy."
         + (" The verdict takes the depth that is harder on the claim." if is_long else ""),
-        {"cheat": judge(cells)},
+        {"cheat": judge_seeds(judge, cells)},
         (_table(cells, floor, is_long=is_long),),
         _panels(cells, floor, every),
         (
@@ -115,8 +116,8 @@ def judge(cells: Cells) -> Verdict:
     rule = (
         f"it cheats if its loss is below {CHEATS:.0%} of the least that is possible without seeing "
         f"the answer, and the masked model's is not; it cannot translate if less than {LOST:.0%} "
-        "of its sentences are right, and at least twice as many of the masked model's; completely "
-        f"means a weight above {COMPLETELY:.0%} on the next token in some head"
+        "of its sentences are right, and at least twice as many of the masked model's; holds if "
+        "both are so"
     )
     numbers = (
         f"loss {cheat['training_loss']:.4f} without and {fair['training_loss']:.4f} with the mask, "
@@ -125,11 +126,7 @@ def judge(cells: Cells) -> Verdict:
     )
     cheats = cheat["training_loss"] < CHEATS * floor <= fair["training_loss"]
     is_lost = cheat["exact"] < LOST and fair["exact"] >= 2 * cheat["exact"] and fair["exact"] > 0
-    partly = cheat["weight_on_next"] <= COMPLETELY
-    return decide(
-        rule, numbers, fails=not (cheats and is_lost),
-        unless={"part of the attention is enough to cheat": partly},
-    )  # fmt: skip
+    return decide(rule, numbers, fails=not (cheats and is_lost), unless={})
 
 
 def least_when_fair(pairs: list[Pair]) -> float:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.corpora import SplitName, make_split
 from pellucid.evaluate.corpus import corpus_bleu_score
-from pellucid.lessons.why.cells import Cells, Column, decide, join, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Panel, Series, Table, Verdict
@@ -20,6 +20,8 @@ from pellucid.lessons.why.tiny.letters import CHANCE, LETTERS, Check, Course, Ta
 from pellucid.lessons.why.tiny.words import Pair
 
 KEPT, LOST = 0.9, 0.5
+JUDGED = 20
+"""Letters at which the claim is judged: those of a sentence of four words."""
 ROWS = 16
 UPDATES, TIME = "equal updates", "the time of the Transformer"
 _WORD = re.compile(r"\w+|[^\w\s]")
@@ -64,21 +66,23 @@ def measure(setting: Setting) -> Found:
                   updates)  # fmt: skip
     corpus = translate_corpus(setting) if setting.is_long else None
     recall = cells.where(task="recall", reading=UPDATES)
-    farthest = _judged_length(recall)
-    vector, transformer = (
-        recall.mean("share", form=form, length=farthest) for form in ("fixed vector", "Transformer")
-    )
+    judged, farthest = _judged_length(recall), recall.values("length")[-1]
+    last = recall.where(form="Transformer", length=farthest).rows
+    kept = sum(row["share"] >= KEPT for row in last)
+    shares = [recall.mean("share", form=form, length=judged) for form in forms]
+    attending = f"with attention {min(shares[1:-1]):.0%}, " if shares[1:-1] else ""
     return Found(
-        f"After {updates} updates on {farthest} letters, a recurrent model that hands over "
-        f"one vector names the first letter in {vector:.0%} of the cases (chance is "
-        f"{CHANCE:.0%}), the Transformer in {transformer:.0%}.",
+        f"a recurrent network without attention then names the first of {judged} letters in "
+        f"{shares[0]:.0%} of the cases, hardly more than by guessing ({CHANCE:.0%}); {attending}a "
+        f"Transformer {shares[-1]:.0%}, and over {farthest} letters {kept} of {len(last)} "
+        "Transformers learned it.",
         f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
         f"Each length has its own model, which gets {updates} updates with {ROWS} new sequences "
         "each, or fewer if it has learned; 64 others test it. The same training is also read when "
         "it has used as much processor time, on one thread, as the Transformer takes for all "
         "updates." + (_ABOUT_CORPUS if corpus else ""),
-        {"lost": judge(recall)},
+        {"lost": judge_seeds(judge, recall)},
         (*(
             cells.where(task=task, reading=reading).table(
                 f"{title} right, %, {reading}", "length",
@@ -110,7 +114,7 @@ _ABOUT_CORPUS = (
 
 
 def judge(recall: Cells) -> Verdict:
-    """Judge by the first letters that are right at the longest length that can be learned."""
+    """Judge by the first letters that are right at a length chosen before measuring."""
     forms, lengths, judged = recall.values("form"), recall.values("length"), _judged_length(recall)
     last = {form: recall.mean("share", form=form, length=judged) for form in forms}
     attending = [last[form] for form in forms if form not in ("fixed vector", "Transformer")]
@@ -120,32 +124,25 @@ def judge(recall: Cells) -> Verdict:
                     for form in forms)
         for length in sorted({judged, lengths[-1]})
     )  # fmt: skip
-    kept = [n for n in lengths if recall.mean("share", form="fixed vector", length=n) >= KEPT]
-    where = f"up to {kept[-1]}" if kept else "at no length"
     rule = (
-        "the length is the longest at which the Transformer keeps the first letters, or the "
-        f"longest of all if it never does; lost means that at most {LOST:.0%} of them are right, "
-        f"kept that {KEPT:.0%} are; holds if every recurrent form loses them and the Transformer "
-        "keeps them, only for a fixed vector if recurrent models with attention keep them too, "
-        "fails otherwise"
+        f"judged at {judged} letters; lost means that at most {LOST:.0%} of the first ones are "
+        f"right, kept that {KEPT:.0%} are; holds if every recurrent form loses them and the "
+        "Transformer keeps them, only for one vector if recurrent models with attention keep "
+        "them too, fails otherwise"
     )
     all_lose = all(share <= LOST for share in attending)
     all_keep = all(share >= KEPT for share in attending)
     return decide(
-        rule, f"{numbers}; the fixed vector keeps them {where}",
+        rule, numbers,
         fails=last["Transformer"] < KEPT or last["fixed vector"] > LOST
         or not (all_lose or all_keep),
-        unless={
-            "the encoder hands over one vector of fixed length: attention keeps it": not all_lose
-        },
+        unless={"the whole sentence must fit into one vector": not all_lose},
     )  # fmt: skip
 
 
 def _judged_length(recall: Cells) -> int:
-    """Find the longest length at which the Transformer keeps the first letters."""
     lengths: list[int] = recall.values("length")
-    kept = [n for n in lengths if recall.mean("share", form="Transformer", length=n) >= KEPT]
-    return kept[-1] if kept else lengths[-1]
+    return JUDGED if JUDGED in lengths else lengths[-1]
 
 
 def _study(
@@ -275,14 +272,13 @@ def _panels(cells: Cells, corpus: Cells | None, forms: Sequence[Form]) -> Iterat
         here = cells.where(task=task)
         ends = float(here.values("length")[0]), float(here.values("length")[-1])
         lines = [
-            here.line(form, "length", "share", roles[form], scale=100, ends=(0, 100), form=form)
-            for form in forms
+            here.line(form, "length", "share", roles[form], scale=100, form=form) for form in forms
         ]
         chance = Series("chance", ends, (100 * CHANCE,) * 2, "faint")
         yield Panel(title, "letters", "% right", (*lines, chance), x_log=True, y_range=(0, 105))
     if corpus:
         lines = [
-            corpus.line(form, range(len(SPANS)), "scores", roles[form], ends=(0, 100), form=form,
+            corpus.line(form, range(len(SPANS)), "scores", roles[form], form=form,
                         reading="equal updates")
             for form in forms
         ]  # fmt: skip

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.lessons.why.cells import Cells, Column, decide, interval, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.residual import (
     FAR_OFF,
@@ -47,7 +47,16 @@ def measure(setting: Setting) -> Found:
 
     deep = train(depths[-1], rates)
     flat = train(depths[0], rates if setting.is_long else rates[1:2])
-    verdicts = {"stable": judge_stable(deep, flat), "time": judge_time(deep, flat)}
+    verdicts = {
+        "stable": judge_seeds(judge_stable, deep, flat), "time": judge_seeds(judge_time, deep, flat)
+    }  # fmt: skip
+    learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
+    number = (
+        f"with {depths[-1]} layers {learned[POST]} trainings learned with the norm after each "
+        f"layer (post-norm, as in the notes), {learned[PRE]} with the norm before it (pre-norm) "
+        f"and {learned[NONE]} without norms; one layer needs none "
+        f"({_count_learned(flat)[NONE][1]})."
+    )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)
     note = (
@@ -55,12 +64,9 @@ def measure(setting: Setting) -> Found:
         "gradients. The notes say that it normalizes the gradients themselves."
     )
     if setting.is_long:
-        return _add_layers(setting, deep, steps, verdicts, tables, panels, note)
-    right = {norm: deep.mean("exact", norm=norm, rate=rates[1]) for norm in NORMS}
+        return _add_layers(setting, deep, steps, number, verdicts, tables, panels, note)
     return Found(
-        f"With {depths[-1]} layers at a learning rate of {rates[1]:g}, {right[POST]:.0%} of new "
-        f"sentences are right with post-norm, {right[PRE]:.0%} with pre-norm and "
-        f"{right[NONE]:.0%} without norms.",
+        number,
         f"A model of {depths[-1]} encoder and {(depths[-1] + 1) // 2} decoder layers, d = 32, "
         f"learns {count:,} sentences of a tiny language in {steps} updates with Adam, with "
         "the norm after each residual sum "
@@ -75,7 +81,7 @@ def measure(setting: Setting) -> Found:
 
 
 def _add_layers(
-    setting: Setting, deep: Cells, steps: int, verdicts: dict[str, Verdict],
+    setting: Setting, deep: Cells, steps: int, number: str, verdicts: dict[str, Verdict],
     tables: tuple[Table, ...], panels: tuple[Panel, ...], note: str,
 ) -> Found:  # fmt: skip
     """Add the gradient by layer."""
@@ -84,13 +90,8 @@ def _add_layers(
         setting, layers, {norm: {"norm": place} for norm, place in NORMS.items()}
     )
     (depth,), rates = deep.values("depth"), deep.values("rate")
-    right = {
-        norm: max(deep.mean("exact", norm=norm, rate=rate) for rate in rates) for norm in NORMS
-    }
     return Found(
-        f"With {depth} encoder layers and the best of {len(rates)} learning rates, "
-        f"{right[POST]:.0%} of new sentences are right with post-norm, {right[PRE]:.0%} with "
-        f"pre-norm and {right[NONE]:.0%} without norms.",
+        number,
         f"Models of 1 and {depth} encoder layers and half as many decoder layers, d = 32, learn a "
         f"tiny language in {steps} updates with Adam: with the norm after each residual sum "
         f"(post), before each sub-layer (pre) or nowhere, at {len(rates)} peak learning rates. "
@@ -101,29 +102,31 @@ def _add_layers(
         (*panels, layer_panel(by_layer, POST)),
         (
             note,
-            "A rate counts as learned if all seeds learned at it; updates are those of all seeds "
-            "on average.",
+            "Every training counts, at each rate and with each seed; updates are those of all "
+            "seeds on average.",
         ),
     )
 
 
 def judge_stable(deep: Cells, flat: Cells) -> Verdict:
-    """Judge by the number of learning rates at which each model learns.
+    """Judge by the number of trainings that learn, over all learning rates and seeds.
 
     Args:
         deep: trainings of a model of several layers.
         flat: trainings of a model of one layer.
     """
-    learned, without = _count_learned(deep), _count_learned(flat)[NONE]
-    total = len(deep.values("rate"))
-    better = [norm for norm in (POST, PRE) if learned[norm] > learned[NONE]]
+    learned, shallow = _count_learned(deep), _count_learned(flat)
+    better = [norm for norm in (POST, PRE) if learned[norm][0] > learned[NONE][0]]
     return decide(
-        "stable means learning at more of the learning rates than without norms; holds if "
-        "post-norm and pre-norm are, only for several layers if one layer learns without norms "
-        "too, fails if neither is",
-        ", ".join(f"{norm} {number} of {total} rates" for norm, number in learned.items())
-        + f"; one layer without norms {without} of {len(flat.values('rate'))}",
-        fails=not better, unless=_needs(better, is_only_deep=bool(without)),
+        "stable means that more of the trainings learn than without norms; holds if so with "
+        "post-norm and with pre-norm, only for several layers if with one layer no norm learns as "
+        "often, fails if with neither",
+        ", ".join(f"{norm} {said}" for norm, (_, said) in learned.items())
+        + f"; one layer without norms {shallow[NONE][1]}",
+        fails=not better,
+        unless=_needs(
+            better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]
+        ),
     )  # fmt: skip
 
 
@@ -159,21 +162,17 @@ def _write(updates: float) -> str:
     return "never" if updates == math.inf else f"{updates:.0f}"
 
 
-def _count_learned(cells: Cells) -> dict[str, int]:
-    """Count the rates at which all seeds learned."""
-    return {
-        norm: sum(
-            max(cells.all("test_loss", norm=norm, rate=rate)) < LEARNED
-            for rate in cells.values("rate")
-        )
-        for norm in NORMS
-    }
+def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
+    """Count the trainings that learned, at all rates and with all seeds; also of how many."""
+    losses = {norm: cells.all("test_loss", norm=norm) for norm in NORMS}
+    counts = {norm: sum(loss < LEARNED for loss in found) for norm, found in losses.items()}
+    return {norm: (count, f"{count} of {len(losses[norm])}") for norm, count in counts.items()}
 
 
 def average_updates(cells: Cells) -> float:
     """Average the updates until a model had learned; infinite if one seed never did."""
     updates = [row["updates"] for row in cells.rows]
-    return math.inf if None in updates else round(interval(updates)[0])
+    return math.inf if None in updates else round(average(updates))
 
 
 def _fewest(cells: Cells) -> dict[str, float]:

@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.decode.greedy import decode_greedily
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.inside.pair import Keeper
+from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.packaged import load_packaged, write_examples_of
-from pellucid.lessons.why.result import Panel, Verdict
+from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
+from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
+SHOWN, NUM_SHOWN = "The pizza is good.", 2
+"""The sentence whose weights are shown, and its padding tokens."""
 
 
 def measure(setting: Setting) -> Found:
@@ -25,11 +29,16 @@ def measure(setting: Setting) -> Found:
     amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8), (1, 2, 4, 8, 16, 32, 64, 128))
     sizes = drawn, most = setting.choose((600, 100), (40, 5))
     cells = measure_cells(
-        setting, f"padding of {', '.join(map(str, amounts))}, of {drawn} sentences {most}",
-        lambda seed: pad_more(amounts, sizes, seed=seed),
+        setting,
+        f"{packaged_name()}, padding of {', '.join(map(str, amounts))}, of {drawn} sentences "
+        f"{most}",
+        lambda seed: pad_more(amounts, sizes, seed=seed), is_quick=True,
     )  # fmt: skip
     masked, opened = (
         cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
+    )
+    tables, panel = _show_weights(
+        {"masked": look_at_padding(is_open=False), "not masked": look_at_padding(is_open=True)}
     )
     if setting.is_long:
         texts = f"up to {most} new sentences of one length for each seed"
@@ -37,13 +46,13 @@ def measure(setting: Setting) -> Found:
         count, length = equally_long(load_packaged(), sizes, setting.seed).shape
         texts = f"{count} new sentences of {length} tokens, </s> included"
     return Found(
-        f"With {amounts[-1]} padding tokens {masked:.0%} of the translations change if padding is "
-        f"masked, {opened:.0%} if it is not.",
+        f"{amounts[-1]} padding tokens change {masked:.0%} of the translations if words may not "
+        f"look at them, and {opened:.0%} if they may.",
         f"The packaged model translates {texts}: as they are, with padding that no token may "
         "attend to, and with padding that all may attend to. Differences are the largest in the "
         "encoder's output of any word, divided by the root mean square of the outputs."
         + (" The verdict is about all seeds." if setting.is_long else ""),
-        {"lengths": judge(cells)},
+        {"lengths": judge_seeds(judge, cells)},
         (
             cells.table(
                 "Difference of the encoder's output, and translations that change", "num_padding",
@@ -53,11 +62,13 @@ def measure(setting: Setting) -> Found:
                  Column("changed, %", "open_changed", ".0f", 100)),
                 head="padding",
             ),
+            *tables,
         ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
             _panel(cells, "Difference of the encoder's output", "share of its root mean square",
                    "difference", 1),
+            panel,
         ),
         ("The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
          "left is rounding, since longer sums are added in another order.",),
@@ -100,6 +111,44 @@ def pad_more(
             row[f"{name}_changed"] = changed / len(expected)
         found.append(row)
     return found
+
+
+@torch.inference_mode()
+def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
+    """Take the weights of the encoder's last layer, head 0, in a sentence with padding.
+
+    Returns:
+        The tokens, and a row of weights for each.
+    """
+    bundle = load_packaged()
+    ids = bundle.tokenizer.encode_source(SHOWN)
+    padded_1S = torch.tensor([[*ids, *[bundle.tokenizer.config.pad_id] * NUM_SHOWN]])
+    mask_1S = torch.ones_like(padded_1S, dtype=torch.bool)
+    mask_1S[:, len(ids) :] = is_open
+    site = f"encoder.{bundle.model.config.num_encoder_layers - 1}.self"
+    keeper = Keeper(("weights",), (site,))
+    bundle.model.encode(padded_1S, mask_1S, probe=keeper)
+    tokens = bundle.tokenizer.source_tokens(padded_1S[0].tolist())
+    rows: list[list[float]] = keeper.found[f"{site}.weights"][0, 0].tolist()
+    return tokens, rows
+
+
+def _show_weights(
+    maps: Mapping[str, tuple[list[str], list[list[float]]]],
+) -> tuple[tuple[Table, ...], Panel]:
+    """Show the maps, and draw the row of the second token, whose weights padding would share."""
+    tables, bars = [], []
+    for name, (tokens, rows) in maps.items():
+        cells: Any = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
+        title = f"Weights of the encoder's last layer, head 0, padding {name}"
+        tables.append(Table(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
+        role: Any = "plain" if name == "masked" else "accent"
+        bars.append(Series(name, tuple(map(float, range(len(tokens)))), tuple(rows[1]), role))
+    title = f"Weights of “{tokens[1]}”, last layer, head 0"
+    return tuple(tables), Panel(
+        title, "attended to", "share of the row", tuple(bars), kind="bars", names=tuple(tokens),
+        y_range=(0, 1),
+    )  # fmt: skip
 
 
 def judge(cells: Cells) -> Verdict:

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.distances import add_distances, movement_of_tiny
 from pellucid.lessons.why.result import Panel, Table, Verdict
@@ -37,19 +37,22 @@ def measure(setting: Setting) -> Found:
     steps = setting.choose(350, 4, 300)
     shuffled, order, lengths = _measure_models(setting, steps, trained_to, longest)
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
-    right = {
-        size: lengths.mean("right", kind="sinusoidal", size=size) for size in range(1, longest + 1)
+    right = _right_by_length(lengths)
+    verdicts = {
+        "order": judge_seeds(judge_order, shuffled, order),
+        "absolute": judge_seeds(
+            lambda one: judge_lengths(_right_by_length(one), trained_to), lengths
+        ),
     }
-    verdicts = {"order": judge_order(shuffled, order), "absolute": judge_lengths(right, trained_to)}
     tables = (
         _shuffling_table(shuffled, is_long=is_long), _order_table(order, is_long=is_long),
         _length_table(lengths, trained_to, is_long=is_long),
     )  # fmt: skip
-    kind = "sinusoids" if is_long else "positions"
     number = (
-        f"Without positions {same['none']:.0%} of the sentences are translated alike when the two "
-        f"animals change places, with {kind} {same['sinusoidal']:.0%}. Lists one longer than in "
-        f"training: {right[trained_to + 1]:.0%} right"
+        f"without positions a trained model translates {same['none']:.0%} of the sentences alike "
+        f"when the two animals change places, with positions {same['sinusoidal']:.0%}; but "
+        f"positions do not carry beyond training: {right[trained_to]:.0%} of the lists of "
+        f"{trained_to} animals are right, and {right[trained_to + 1]:.0%} of those of one more"
     )
     note = (
         "The look-ahead mask shows a decoder how many words stand before each row. Its first "
@@ -68,10 +71,10 @@ def measure(setting: Setting) -> Found:
             f"{steps} updates: statements, half of them with “then” in front, and lists of 1 to "
             f"{trained_to} animals."
         )
-        return add_distances(setting, order, number, method, verdicts, tables, panel, note)
+        return add_distances(setting, order, f"{number}.", method, verdicts, tables, panel, note)
     example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     return Found(
-        f"{number}, as long as in training {right[trained_to]:.0%}.",
+        f"{number}.",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last a model with "
@@ -165,6 +168,11 @@ def judge_order(shuffled: Cells, order: Cells) -> Verdict:
             max(first, deep) >= ROUNDING
         },
     )  # fmt: skip
+
+
+def _right_by_length(lengths: Cells) -> dict[int, float]:
+    here = lengths.where(kind="sinusoidal")
+    return {size: here.mean("right", size=size) for size in here.values("size")}
 
 
 def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import torch
 
-from pellucid.lessons.why.cells import Cells, Column, decide, measure_cells
+from pellucid.lessons.why.cells import (
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+    write_small,
+)
 from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
 from pellucid.lessons.why.result import Panel, Table, Verdict
 from pellucid.lessons.why.setting import Setting
 from pellucid.lessons.why.tiny.learn import (
@@ -25,7 +34,7 @@ from pellucid.train.plain import compute_loss
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
 """Layers of the paper's encoder, for which the likeness of words is judged."""
-LOST, KEPT = 0.1, 0.5
+LOST = 0.1
 LEARNED = 0.5
 """A model has learned when its training loss stays below this, in nats a word."""
 FAR_OFF = 99.0
@@ -66,13 +75,15 @@ def measure(setting: Setting) -> Found:
     ).add(last=lambda row: row["losses"][-1])  # fmt: skip
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
-        f"With {depths[-1]} layers the first layer's gradient is {share[BOTH]:.2g} of that with "
-        f"one layer{',' if is_long else ';'} {share[NORM]:.2g} without residual connections and "
-        f"{share[NEITHER]:.2g} without norms too."
+        f"through {depths[-1]} layers {share[BOTH]:.2g} of the gradient arrives with residual "
+        f"connections and norms (1 is that of one layer), {share[NORM]:.2g} with norms only and "
+        f"{write_small(share[NEITHER])} without both; but with norms only all words become one "
+        "vector"
     )
     verdicts = {
-        "gradient": judge_gradient(untrained), "knowledge": judge_knowledge(untrained, cells),
-    }  # fmt: skip
+        "gradient": judge_seeds(judge_gradient, untrained),
+        "knowledge": judge_seeds(judge_knowledge, untrained, cells),
+    }
     tables = (
         _depth_table(untrained, is_long=is_long),
         *(_training_table(cells.where(depth=depth), is_long=is_long) for depth in trained),
@@ -80,7 +91,7 @@ def measure(setting: Setting) -> Found:
     if is_long:
         return _add_long(setting, number, verdicts, tables, cells, (steps, rate, every))
     return Found(
-        number,
+        f"{number}.",
         "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
         "that of the translation's loss in the first layer's matrices, before training. Then "
         f"models with {trained[0]} encoder layers are trained in {steps} updates. Norms are "
@@ -109,14 +120,11 @@ def _add_long(
     layers = setting.choose(12, 3)
     by_layer = measure_layers(setting, layers, KINDS)
     trained = cells.values("depth")
-    deepest = {kind: deepest_learned(cells.where(kind=kind)) for kind in KINDS}
-    reached = ", ".join(f"{kind} {depth or 'none'}" for kind, depth in deepest.items())
     deep = tuple(
         cells.line(kind, "depth", "exact", _role(kind), scale=100, kind=kind) for kind in KINDS
     )
     return Found(
-        f"Most encoder layers with which every training learned, of {trained[-1]}: {reached}. "
-        f"{number}",
+        f"{number}, and nothing is learned.",
         "Untrained encoders of growing depth read sentences of a tiny language: the gradient of "
         "the translation's loss in the first layer's matrices, and in every layer of an encoder of "
         f"{layers}. Then models (d = 32, one decoder layer of the same kind) with {trained[0]} to "
@@ -143,13 +151,17 @@ def judge_gradient(untrained: Cells) -> Verdict:
     """Judge by the gradient that reaches the first layer of the deepest encoder."""
     deepest = untrained.where(depth=untrained.values("depth")[-1])
     kept = {kind: deepest.mean("share", kind=kind) for kind in deepest.values("kind")}
-    lost = [kind for kind in (NORM, NEITHER) if kept[kind] <= LOST]
+    lost = [kind for kind in (NORM, NEITHER) if kept[kind] < VANISHED]
     return decide(
-        f"kept is {KEPT} or more of the gradient with one layer, lost is {LOST} or less; holds if "
-        "it is kept with residual connections and lost without, with norms or not; fails if it is "
-        "not kept with them, or lost in no other model",
-        ", ".join(f"{kind} {share:.2g}" for kind, share in kept.items()),
-        fails=kept[BOTH] < KEPT or not lost, unless=_needs(lost),
+        f"as in gradients, alive is {ALIVE} or more of the gradient with one layer, vanished less "
+        f"than {VANISHED}; holds if it is alive with residual connections and norms, and vanished "
+        "without the former, with norms or not; fails if it is not alive with them, or vanished in "
+        "no other model",
+        ", ".join(
+            f"{kind} {'beyond float32' if share != share or share == math.inf else f'{share:.2g}'}"
+            for kind, share in kept.items()
+        ),
+        fails=kept[BOTH] < ALIVE or not lost, unless=_needs(lost),
     )  # fmt: skip
 
 

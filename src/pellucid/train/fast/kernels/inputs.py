@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,6 +11,7 @@ from torch import Tensor
 
 from pellucid.native.kernels.calls import DropoutBytes
 from pellucid.train.fast.guided import GuidedRows
+from pellucid.train.fast.score_penalty import PenaltyOnRows
 
 Tape = list[Any]
 """What the forward pass saves. Each backward step removes what its forward step added last."""
@@ -49,7 +51,7 @@ class StackPass:
         memory_ID: the encoder's output, for cross-attention.
         memory_sentences: those of its rows.
         tape: what the forward pass saves for backward.
-        guide: the loss of the guided head, if there is one.
+        losses: those that are computed from attention.
     """
 
     sentences: PackedSentences
@@ -57,7 +59,7 @@ class StackPass:
     memory_ID: Tensor | None = None
     memory_sentences: PackedSentences | None = None
     tape: Tape = field(default_factory=list)
-    guide: GuidedRows | None = None
+    losses: Sequence[GuidedRows | PenaltyOnRows] = ()
 
 
 def require_ids(ids_J: Tensor, vocabulary: int) -> None:

@@ -261,10 +261,10 @@ class AttentionOnRows:
             part.data_ptr() for part in self._split(grads)
         )
         self._kernels.attend(call)
-        if run.guide is not None and run.guide.guided.site == self._site:
-            query, key, _ = self._split(projected)
-            grad_query, grad_key, _ = self._split(grads)
-            run.guide.add_gradients(self._config, query, key, (grad_query, grad_key))
+        for loss in run.losses:
+            if self._site in loss.sites:
+                (query, key, _), (grad_query, grad_key, _) = map(self._split, (projected, grads))
+                loss.add_gradients(self._config, self._site, (query, key), (grad_query, grad_key))
         self._first.add_gradients(entering_JD, grads[0])
         if self._memory is not None:
             assert run.memory_ID is not None

@@ -22,7 +22,7 @@ from pellucid.model import Dropout, Stack, Transformer
 from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, address_of, mask_of
 from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
 from pellucid.native.weights import find_wrong_shape
-from pellucid.train.fast.guided import GuidedHead, GuidedRows
+from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.layers import (
     AttentionOnRows,
@@ -117,21 +117,21 @@ class ModelOnKernels:
     Args:
         model: holds the weights, and gets the gradients.
         kernels: of this machine.
-        guided: the guided head, if there is one.
+        losses: those that are computed from attention, if there are any.
     """
 
     def __init__(
         self,
         model: Transformer,
         kernels: Kernels,
-        guided: GuidedHead | None = None,
+        losses: AttentionLosses | None = None,
     ) -> None:
         if (name := find_wrong_shape(model.config, model.state_dict())) is not None:
             raise ConfigurationError(
                 f"The package's own kernels do not know the weight {name} of this model. Use "
                 "training.kernels = 'pytorch'."
             )
-        self._model, self._kernels, self._guided = model, kernels, guided
+        self._model, self._kernels, self._losses = model, kernels, losses
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
         self._gradients: list[Tensor] = []
         self._encoder = _StackOnRows(model, model.encoder, kernels)
@@ -178,13 +178,11 @@ class ModelOnKernels:
         source = PackedSentences.of(batch.source_BS, batch.source_mask_BS)
         target = PackedSentences.of(batch.target_in_BT, batch.target_mask_BT)
         # What passes save is in local variables only: if memory runs out, it is freed at once.
-        encoding = StackPass(source, self._encoder.draw(source, dropout))
+        losses = [] if self._losses is None else self._losses.on_rows(batch, share)
+        encoding = StackPass(source, self._encoder.draw(source, dropout), losses=losses)
         memory_ID = self._encoder.forward(encoding, dropout)
-        guide = None
-        if self._guided is not None and batch.guide_BTS is not None:
-            guide = GuidedRows(self._guided, batch, share)
         drawn = self._decoder.draw(target, dropout)
-        decoding = StackPass(target, drawn, memory_ID, source, guide=guide)
+        decoding = StackPass(target, drawn, memory_ID, source, losses=losses)
         states_PD = self._decoder.forward(decoding, dropout)
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]

@@ -1,0 +1,257 @@
+"""The work of one command on a job: pieces are cut into windows, which its workers answer.
+
+A worker that ends loses its window only. The window goes to another worker; one that ends two is
+halved, down to the line, which then fails. A command that ends loses the pieces that it had begun.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
+from pellucid.bulk.manifest import Piece
+from pellucid.errors import InputError
+
+WINDOW_LINES = 2000
+WINDOW_BYTES = 200_000
+
+_IN_FLIGHT = 2
+"""Windows that a worker has: one to work on, and the next one."""
+
+_SECONDS_BETWEEN_LOOKS = 1.0
+_SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
+_MOST_DEATHS = 50
+"""Workers that may end in a row, for each worker, before the command gives up."""
+
+MOST_BAD_STARTS = 10
+"""Workers that may end in a row before they are ready."""
+
+
+@dataclass(frozen=True)
+class Window:
+    """Lines that a worker answers together.
+
+    Attributes:
+        piece: their piece.
+        row: the number of the first one in it, from 0.
+        lines: the number of lines.
+        raw: their bytes.
+        deaths: the number of workers that they ended.
+        is_half: True if they are part of a window that ended two workers.
+        error: the reason that they fail without being translated; empty to translate them.
+    """
+
+    piece: Piece
+    row: int
+    lines: int
+    raw: bytes
+    deaths: int = 0
+    is_half: bool = False
+    error: str = ""
+
+    def place(self) -> list[Any]:
+        """Say where the lines stand: among all, in which file, and at which line of it."""
+        piece = self.piece
+        return [
+            piece.first + self.row, piece.shard.path, piece.row + self.row,
+            list(piece.shard.columns), self.error,
+        ]  # fmt: skip
+
+
+class Worker(Protocol):
+    """A process or an actor that answers windows in the order in which it got them."""
+
+    def send_window(self, window: Window) -> None:
+        """Send a window; its answer comes later."""
+
+
+class Crew(Protocol):
+    """Workers of one kind.
+
+    A worker's first reply is its identity, with warnings; each further one answers a window with
+    the text to write and the lines of it that failed.
+    """
+
+    size: int
+
+    def start(self) -> None:
+        """Start one more worker."""
+
+    def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
+        """Wait so long for replies; an exception is the end of a worker."""
+
+    def close(self) -> None:
+        """End all workers."""
+
+
+@dataclass
+class _Begun:
+    """A piece that is being translated: its answers by the number of their first line."""
+
+    piece: Piece
+    missing: int
+    bodies: dict[int, str] = field(default_factory=dict)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+
+
+class Driver:
+    """The command's part of a job.
+
+    Args:
+        board: the job.
+        crew: the workers.
+        read: reads a piece.
+        check: looks at the identity of a new worker, and raises if it does not belong.
+        first: a worker that has been checked already.
+        say: takes a sentence about the progress now and then.
+    """
+
+    def __init__(
+        self,
+        board: Board,
+        crew: Crew,
+        *,
+        read: Callable[[Piece], bytes],
+        check: Callable[[Mapping[str, Any]], None],
+        say: Callable[[str], None],
+        first: Worker | None = None,
+    ) -> None:
+        self._board, self._crew = board, crew
+        self._read, self._check, self._say = read, check, say
+        self._todo: deque[Window] = deque()
+        self._begun: dict[int, _Begun] = {}
+        self._at_work: dict[Worker, deque[Window]] = {} if first is None else {first: deque()}
+        self._num_starting = self._num_deaths = self._num_bad_starts = 0
+        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_TO_WORDS
+
+    def run(self) -> None:
+        """Work until no piece of the job is left.
+
+        Raises:
+            PellucidError: a worker does not start, does not belong, or the disk is full.
+        """
+        try:
+            while not (self._board.is_finished and not self._begun):
+                self._share_out()
+                self._wait()
+                self._board.beat.workers = self._num_hired()
+                self._board.send_beat()
+                if time.monotonic() > self._next_words:
+                    self._next_words = time.monotonic() + _SECONDS_BETWEEN_WORDS
+                    self._say(self._board.describe())
+        finally:
+            self._crew.close()
+            self._board.leave()
+
+    def _share_out(self) -> None:
+        """Give windows to workers; start workers once there is something to do."""
+        while True:
+            worker = min(self._at_work, key=lambda one: len(self._at_work[one]), default=None)
+            is_full = (
+                self._num_hired() if worker is None else len(self._at_work[worker]) == _IN_FLIGHT
+            )
+            if is_full or not (self._todo or self._begin_piece()):
+                return
+            while self._num_hired() < self._crew.size:
+                self._crew.start()
+                self._num_starting += 1
+            if worker is not None:
+                self._at_work[worker].append(self._todo.popleft())
+                worker.send_window(self._at_work[worker][-1])
+
+    def _num_hired(self) -> int:
+        return len(self._at_work) + self._num_starting
+
+    def _begin_piece(self) -> bool:
+        """Take a piece and cut it into windows; False if none is free."""
+        if time.monotonic() < self._next_look:
+            return False
+        piece = self._board.take()
+        if piece is None:
+            self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS  # Others work on the rest.
+            return False
+        raw = self._read(piece)
+        self._begun[piece.number] = _Begun(piece, piece.lines)
+        self._todo.extend(cut_windows(piece, raw))
+        return True
+
+    def _wait(self) -> None:
+        """Take what workers send."""
+        for worker, reply in self._crew.receive(_SECONDS_BETWEEN_LOOKS):
+            if isinstance(reply, Exception):
+                self._lose(worker, reply)
+            elif worker not in self._at_work:
+                self._check(dict(reply[0]))
+                self._at_work[worker] = deque()
+                self._num_starting -= 1
+                self._num_bad_starts = 0
+            else:
+                self._answer(self._at_work[worker].popleft(), *reply)
+
+    def _answer(self, window: Window, body: str, failures: list[tuple[int, str]]) -> None:
+        begun = self._begun[window.piece.number]
+        begun.bodies[window.row] = body
+        begun.failures += [(window.row + row, sentence) for row, sentence in failures]
+        begun.missing -= window.lines
+        beat = self._board.beat
+        beat.lines, beat.partial = beat.lines + window.lines, beat.partial + window.lines
+        self._num_deaths = 0
+        if not begun.missing:
+            text = "".join(begun.bodies[row] for row in sorted(begun.bodies))
+            self._board.finish(begun.piece, text, sorted(begun.failures))
+            beat.partial -= begun.piece.lines
+            del self._begun[window.piece.number]
+            self._next_look = 0.0  # Perhaps it was the last one.
+
+    def _lose(self, worker: Worker, error: Exception) -> None:
+        """Hand the windows of a worker that ended to others."""
+        windows = self._at_work.pop(worker, None)
+        self._num_deaths += 1
+        if windows is None:
+            self._num_starting -= 1
+            self._num_bad_starts += 1
+        is_hopeless = self._num_deaths > _MOST_DEATHS * self._crew.size
+        if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == MOST_BAD_STARTS:
+            raise error
+        self._board.beat.retries += 1
+        if windows:  # It was working on the first.
+            blamed = windows.popleft()
+            self._todo.extendleft(reversed(windows))
+            self._todo.extendleft(reversed(_retry(blamed, error)))
+
+
+def cut_windows(piece: Piece, raw: bytes) -> list[Window]:
+    """Cut the lines of a piece into windows."""
+    found, row, start = [], 0, 0
+    while start < len(raw):
+        end, lines = start, 0
+        while end < len(raw) and lines < WINDOW_LINES and end - start < WINDOW_BYTES:
+            end = raw.find(b"\n", end) + 1 or len(raw)
+            lines += 1
+        found.append(Window(piece, row, lines, raw[start:end]))
+        row, start = row + lines, end
+    return found
+
+
+def _retry(window: Window, error: Exception) -> list[Window]:
+    """Decide what to do with a window that ended a worker: again, in halves, or not at all."""
+    deaths = window.deaths + 1
+    if deaths < (1 if window.is_half and window.lines > 1 else 2):
+        return [replace(window, deaths=deaths)]
+    if window.lines == 1:
+        if window.error:
+            raise error
+        return [replace(window, deaths=0, error=f"It ended {deaths} workers: {error}")]
+    middle, place = window.lines // 2, 0
+    for _ in range(middle):
+        place = window.raw.index(b"\n", place) + 1
+    first = replace(window, lines=middle, raw=window.raw[:place], deaths=0, is_half=True)
+    rest = window.lines - middle
+    return [
+        first,
+        replace(first, row=window.row + middle, lines=rest, raw=window.raw[place:]),
+    ]

@@ -1,0 +1,65 @@
+"""Workers as processes of this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import suppress
+from multiprocessing.connection import wait
+from typing import Any
+
+from pellucid.bulk.driver import Window, Worker
+from pellucid.errors import PellucidError
+from pellucid.machine.processes import Child, end_all, to_bytes
+
+ADVICE = "Use fewer workers (--workers), since each has the model in its own memory."
+
+
+class LocalWorker(Child):
+    """A process that answers windows."""
+
+    def send_window(self, window: Window) -> None:
+        """Send a window; its answer comes later."""
+        with suppress(PellucidError):  # If it has ended, its connection says so next.
+            self.send(to_bytes(window.place()), window.raw)
+
+
+class LocalCrew:
+    """Processes, each with the model in its own memory.
+
+    Args:
+        run: the function that a process runs, as ``module:function``; see `Child`.
+        task: its task.
+        size: the number of processes.
+        threads: the threads of each.
+    """
+
+    def __init__(self, run: str, task: Mapping[str, Any], *, size: int, threads: int) -> None:
+        self.size = size
+        self._run, self._arguments = run, {"task": dict(task), "threads": threads}
+        self._workers: list[LocalWorker] = []
+
+    def start(self) -> None:
+        """Start one more worker."""
+        self._workers.append(LocalWorker(self._run, self._arguments, advice=ADVICE))
+
+    def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
+        """Wait so long for replies; an exception is the end of a worker."""
+        replies: list[tuple[Worker, Any]] = []
+        ready = wait([worker.connection for worker in self._workers], seconds)
+        for worker in [one for one in self._workers if one.connection in ready]:
+            try:
+                reply = worker.receive()
+                if reply != "ready":
+                    replies.append((worker, reply))
+                else:
+                    worker.send(b"null")
+            except Exception as error:
+                self._workers.remove(worker)
+                end_all([worker])
+                replies.append((worker, error))
+        return replies
+
+    def close(self) -> None:
+        """End all workers."""
+        end_all(list(self._workers))
+        self._workers.clear()

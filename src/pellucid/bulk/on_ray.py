@@ -1,0 +1,176 @@
+"""Workers as actors of a Ray cluster: bytes go in and come out, so that no disk is shared."""
+
+from __future__ import annotations
+
+import logging
+import socket
+import tempfile
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from pellucid.bulk.driver import Window, Worker
+from pellucid.bundle import resolve_model
+from pellucid.errors import InputError, PellucidError
+from pellucid.files import read_bytes
+
+SECONDS_TO_JOIN = 90.0
+SECONDS_TO_START = 180.0
+"""Time in which a cluster must start its first worker."""
+
+
+class Actor:
+    """A worker on some machine of the cluster; it loads the model when it introduces itself.
+
+    Args:
+        make: the class of the work, as ``module:class``.
+        task: its task, with numbers for the names of files.
+        files: their content.
+    """
+
+    def __init__(self, make: str, task: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
+        self._make, self._task, self._files = make, task, files
+        self._work: Any = None
+
+    def introduce(self) -> Any:
+        """Load the model, and return what the worker does."""
+        self._folder = tempfile.TemporaryDirectory()
+        for name, data in self._files.items():
+            path = Path(self._folder.name, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(data)
+        module, _, name = self._make.partition(":")
+        task = _rename(self._task, lambda number: str(Path(self._folder.name, number)))
+        self._work = getattr(import_module(module), name)(task, 1)
+        return self._work.introduce()
+
+    def answer(self, place: list[Any], raw: bytes) -> Any:
+        """Answer a window."""
+        return self._work.answer(place, raw)
+
+
+class RayWorker:
+    """An actor, with the answers that it owes."""
+
+    def __init__(self, actor: Any) -> None:
+        self.actor = actor
+        self.owed: deque[Any] = deque([actor.introduce.remote()])
+
+    def send_window(self, window: Window) -> None:
+        """Send a window; its answer comes later."""
+        self.owed.append(self.actor.answer.remote(window.place(), window.raw))
+
+
+class RayCrew:
+    """Actors, with one processor each.
+
+    Args:
+        address: of the cluster; ``auto`` finds one, ``local`` starts one on this machine.
+        make: the class of the work, as ``module:class``.
+        task: its task.
+        size: the number of actors; None for one a processor.
+
+    Raises:
+        InputError: Ray is not installed.
+        PellucidError: the cluster cannot be joined.
+    """
+
+    def __init__(
+        self, address: str, make: str, task: Mapping[str, Any], *, size: int | None
+    ) -> None:
+        try:
+            self._ray = import_module("ray")
+        except ImportError as error:
+            raise InputError(
+                "--ray needs the package ray, which is not installed. Install it with pip install "
+                "'pellucid[ray]', or leave --ray out."
+            ) from error
+        self._address, self._begun = address, time.monotonic()
+        self._workers: list[RayWorker] = []
+        self._is_up = False
+        logging.getLogger("ray").setLevel(logging.CRITICAL)
+        host, _, port = address.rpartition("/")[2].rpartition(":")
+        with self._speaking():
+            if port.isdecimal():  # Ray would wait for minutes.
+                socket.create_connection((host, int(port)), SECONDS_TO_JOIN).close()
+            # In a thread it leaves SIGTERM to us, and need not be waited for.
+            ThreadPoolExecutor(1).submit(
+                self._ray.init, address, log_to_driver=False, logging_level="CRITICAL"
+            ).result(SECONDS_TO_JOIN)
+            self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
+            files: dict[str, bytes] = {}
+            packed = _rename(task, lambda name: _pack(name, files))
+            self._arguments = make, packed, self._ray.put(files)
+
+    def start(self) -> None:
+        """Start one more worker."""
+        with self._speaking():
+            actor = self._ray.remote(num_cpus=1)(Actor).remote(*self._arguments)
+            self._workers.append(RayWorker(actor))
+
+    def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
+        """Wait so long for replies; an exception is the end of a worker."""
+        if not self._is_up and time.monotonic() - self._begun > SECONDS_TO_START:
+            raise PellucidError(
+                f"The Ray cluster at {self._address} started no worker within "
+                f"{SECONDS_TO_START:.0f} s. Check with ray status that it has a free processor."
+            )
+        first = {worker.owed[0]: worker for worker in self._workers if worker.owed}
+        replies: list[tuple[Worker, Any]] = []
+        if not first:
+            time.sleep(seconds)
+            return replies
+        with self._speaking():
+            ready, _ = self._ray.wait(list(first), timeout=seconds)
+        for reference in ready:
+            worker = first[reference]
+            worker.owed.popleft()
+            try:
+                replies.append((worker, self._ray.get(reference)))
+                self._is_up = True
+            except Exception as error:
+                self._workers.remove(worker)
+                with suppress(Exception):
+                    self._ray.kill(worker.actor)
+                cause = getattr(error, "cause", None)
+                lost = PellucidError("its actor ended, as happens when memory runs out")
+                replies.append((worker, cause if isinstance(cause, Exception) else lost))
+        return replies
+
+    def close(self) -> None:
+        """End all workers, and leave the cluster."""
+        self._workers.clear()
+        with suppress(Exception):
+            self._ray.shutdown()
+
+    @contextmanager
+    def _speaking(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            reason = " ".join(str(error).split()) or type(error).__name__
+            raise PellucidError(
+                f"The Ray cluster at {self._address} cannot be used: {reason.rstrip('.')}. Check "
+                "the address, and that all machines have the same versions of Ray and Python."
+            ) from error
+
+
+def _rename(task: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, Any]:
+    """Give the files that a task names other names."""
+    return {**task, "files": {kind: [*map(name, old)] for kind, old in task["files"].items()}}
+
+
+def _pack(name: str, files: dict[str, bytes]) -> str:
+    """Read a file, or those of a model, and return the number that names it."""
+    path, number = Path(name), f"{len(files)}"
+    if path.is_file():
+        files[number] = read_bytes(path)
+        return number
+    parts = [part for part in resolve_model(name).iterdir() if part.is_file()]
+    files |= {f"{number}/{part.name}": read_bytes(part) for part in parts}
+    return number

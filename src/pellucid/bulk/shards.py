@@ -1,0 +1,229 @@
+"""Shards as streams of lines, plain, packed, or columns of a Parquet file; and their rows."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from typing import Any, BinaryIO, cast
+
+from pellucid.bulk.manifest import Manifest, Piece, Shard
+from pellucid.bulk.store import open_file, reaching
+from pellucid.errors import ConfigurationError, DataError, InputError
+from pellucid.text.reading.lines import (
+    LONGEST_LINE,
+    Joined,
+    not_a_line,
+    split_lines,
+    unpack_stream,
+)
+from pellucid.text.reading.rows import (
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    Fault,
+    find_key,
+    read_object,
+    text_of,
+)
+
+_CHUNK = 1 << 20
+_USUAL_NAMES = (("text", *SOURCE_NAMES), TARGET_NAMES)
+_BREAKS = re.compile(r"[\n\r\t]+")
+
+
+def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
+    """Read a shard through, and cut it at line ends.
+
+    Args:
+        path: a file or an address.
+        task: the job's task, with the kind of its shards and the columns that were named.
+        piece_bytes: bytes of a piece, after which it ends with its line.
+
+    Raises:
+        ConfigurationError: it lacks a column.
+        DataError: it is damaged or an archive, or the first of its objects cannot be read.
+        InputFileNotFoundError: it does not exist.
+    """
+    kind, start = task["kind"], 0
+    usual = ("source", "target") if task["score"] else ("text",)
+    wanted = [task["column"], task["into"]][: len(usual)]
+    columns: list[Any] = (
+        []
+        if kind in ("lines", "tsv")
+        else [name or other for name, other in zip(wanted, usual, strict=True)]
+    )
+    pieces: list[tuple[int, int, str]] = []
+    stream, size = _open(path, kind, columns)
+    with _reading(path), stream:
+        rest = stream.readline(LONGEST_LINE + 1)
+        # Archives and UTF-16 are refused here, before a worker meets them.
+        line = next(split_lines(io.BytesIO(rest), path, keeps_damaged=True), "")
+        if kind == "tsv" and line:
+            columns, has_names = _find_columns(wanted, line.split("\t"), path)
+            if has_names:
+                rest, start = b"", len(rest)
+        row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
+        if isinstance(row, Fault) and row.kind.startswith("no "):
+            raise DataError(f"{row.sentence} Or name another key with --column.")
+        while data := rest + stream.read(max(0, piece_bytes - len(rest))):
+            data += b"" if data.endswith(b"\n") else stream.readline()
+            lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            pieces.append((len(data), lines, hashlib.sha256(data).hexdigest()))
+            rest = b""
+    return Shard(path, size, columns, start, pieces)
+
+
+class ShardReader:
+    """Reads pieces. A packed shard is unpacked once, because pieces are asked for in order.
+
+    Args:
+        manifest: names the shards and their pieces.
+    """
+
+    def __init__(self, manifest: Manifest) -> None:
+        self._kind = manifest.task["kind"]
+        self._shard: Shard | None = None
+        self._stream: BinaryIO = io.BytesIO()
+        self._place = 0
+
+    def read(self, piece: Piece) -> bytes:
+        """Read a piece.
+
+        Raises:
+            DataError: the shard is no longer what the manifest describes.
+            InputFileNotFoundError: it does not exist.
+        """
+        shard, data = piece.shard, b""
+        if shard is not self._shard or piece.start < self._place:
+            self._stream.close()
+            self._stream, size = _open(shard.path, self._kind, shard.columns)
+            self._shard, self._place = shard, 0
+            if size != shard.size:
+                self._refuse(shard, f"had {shard.size:,} bytes then and has {size:,} now")
+        with _reading(shard.path):
+            if self._stream.seekable():
+                self._place = self._stream.seek(piece.start)
+            while self._place < piece.start + piece.num_bytes:
+                most = piece.start - self._place
+                data = self._stream.read(min(_CHUNK, most) if most > 0 else piece.num_bytes)
+                self._place += len(data)
+                if not data:
+                    break
+        if hashlib.sha256(data).hexdigest() != piece.sha256:
+            self._refuse(shard, f"differs from line {piece.row} on")
+        return data
+
+    def close(self) -> None:
+        """Close the shard that was read last."""
+        self._stream.close()
+
+    def _refuse(self, shard: Shard, how: str) -> None:
+        self._shard = None
+        raise DataError(
+            f"A shard must stay as it was when the job began, but {shard.path} {how}. Put the old "
+            "file back, or begin another job in another folder."
+        )
+
+
+def read_row(kind: str, line: str, columns: Sequence[Any], where: str) -> Sequence[str] | Fault:
+    """Take the texts that a job reads out of a line.
+
+    Args:
+        kind: what the shard holds.
+        line: the line.
+        columns: those of its shard.
+        where: its file and number, for the message.
+    """
+    if sentence := not_a_line(line):
+        return Fault("not a line", sentence)
+    if not columns or not line.strip():
+        return [line] * max(1, len(columns))
+    if kind == "jsonl":
+        value = read_object(line, where, '{"text": "…"}')
+        if isinstance(value, Fault):
+            return value
+        texts = []
+        for path in columns:
+            key, holder = find_key(value, path)
+            text = text_of(holder, key, where)
+            if isinstance(text, Fault):
+                return text
+            texts.append(_in_one_line(text))
+        return texts
+    cells = line.split("\t")
+    numbers = range(len(columns)) if kind == "parquet" else columns
+    if len(cells) > max(numbers):
+        return [cells[number] for number in numbers]
+    return Fault(
+        "too few columns",
+        f"A line must have at least {max(numbers) + 1} columns, but has {len(cells)} ({where}). "
+        "Correct it or remove it.",
+    )
+
+
+def _find_columns(
+    wanted: Sequence[str | None], cells: Sequence[str], path: str
+) -> tuple[list[int], bool]:
+    """Find columns by the first line of a table; tell whether that holds names."""
+    columns, has_names = [], False
+    for number, (name, usual) in enumerate(zip(wanted, _USUAL_NAMES, strict=False)):
+        found = [cells.index(one) for one in ([name] if name else usual) if one in cells]
+        has_names = has_names or bool(found)
+        if not found and name is not None and not name.isdecimal():
+            raise ConfigurationError(
+                f"A table must have the column {name!r}, but the first line of {path} is "
+                f"{', '.join(map(repr, cells))}. Name one of these, or give its number."
+            )
+        columns.append(found[0] if found else int(name or number + 1) - 1)
+    return columns, has_names
+
+
+@contextmanager
+def _reading(path: str) -> Iterator[None]:
+    try:
+        with reaching(path, is_read=True):
+            yield
+    except EOFError as error:
+        raise DataError(
+            f"A packed file must be whole, but {path} is damaged: {error}. Copy or compress it "
+            "again."
+        ) from error
+
+
+def _open(path: str, kind: str, columns: Sequence[Any]) -> tuple[BinaryIO, int]:
+    file, size = open_file(path)
+    with _reading(path):
+        if kind == "parquet":
+            rows = _parquet_rows(_open_parquet(file, path), columns)
+            return io.BufferedReader(Joined(file, rows)), size
+        return unpack_stream(io.BufferedReader(cast(Any, file)), path), size
+
+
+def _open_parquet(file: BinaryIO, path: str) -> Any:
+    try:
+        return import_module("pyarrow.parquet").ParquetFile(file)
+    except ImportError as error:
+        raise InputError(
+            f"{path} needs the package pyarrow, which is not installed. Install it with pip "
+            "install 'pellucid[tables]', or write the texts as lines."
+        ) from error
+    except ValueError as error:  # pyarrow's errors are ValueErrors
+        raise DataError(f"{path} must be a Parquet file, but cannot be read: {error}.") from error
+
+
+def _parquet_rows(table: Any, columns: Sequence[str]) -> Iterator[bytes]:
+    """Yield the rows of a Parquet file as lines, their columns between tabs."""
+    from_batches = import_module("pyarrow").Table.from_batches
+    for batch in table.iter_batches(columns=columns):
+        texts = from_batches([batch]).flatten()
+        cells = [map(_in_one_line, texts.column(name).to_pylist()) for name in columns]
+        rows = ("\t".join(row) + "\n" for row in zip(*cells, strict=True))
+        yield "".join(rows).encode("utf-8", "surrogatepass")
+
+
+def _in_one_line(value: Any) -> str:
+    """Put spaces in the place of line breaks and tabs."""
+    return _BREAKS.sub(" ", "" if value is None else str(value))

@@ -1,0 +1,1 @@
+"""Behind `pellucid bulk`: workers and jobs."""

@@ -1,0 +1,190 @@
+"""``pellucid study``: every head of a model over a corpus."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.streams import (
+    STANDARD,
+    check_target,
+    is_special,
+    open_output,
+    read_parallel,
+    to_json_line,
+)
+from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
+from pellucid.errors import InputError, suggestion
+from pellucid.terminal.progress import ProgressLine
+from pellucid.terminal.text import lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import TextIO
+
+    from pellucid.bundle import Bundle
+    from pellucid.evaluate.links import GoldLinks
+    from pellucid.inside.corpus.study import Study
+
+MEASURED = 10
+"""Lines that are measured by default if there are gold links."""
+
+
+@described(
+    source=("FILE", "Source lines; '-' is standard input."),
+    target=("FILE", "Their translations. [default: the model's own, greedy]"),
+    gold=("FILE", "The gold links of each pair: i-j sure, ipj possible; needs --target."),
+    head=("HEAD", "Study this head only: decoder.1.cross.0, or * for all; may be repeated."),
+    sort=("FIGURE", "The figure to sort heads by, the smallest first."),
+    measures=(
+        "N",
+        f"With --gold: compare all measures on N lines; 0 for none. [default: {MEASURED}]",
+    ),
+    csv_table=("", "Write the table of heads as CSV.", {"name": "--csv"}),
+    html=("FILE", "Write a page with the heads as a map."),
+)
+def study(
+    model: Model,
+    source: str,
+    target: str | None = None,
+    gold: str | None = None,
+    head: list[str] | None = None,
+    sort: str = "cut_log_probability",
+    measures: int | None = None,
+    json: Json = False,
+    csv_table: bool = False,
+    html: str | None = None,
+    output_file: OutputFile = STANDARD,
+    overwrite: Overwrite = False,
+    threads: Threads = None,
+) -> int:
+    """Study every head of a model over a corpus: weights, links, and the loss without it.
+
+    A table has the weight of each head on the previous, same, next, first and last position;
+    entropy, confidence, distance; with --gold the alignment error; and what changes when the head
+    is cut. Then the share of target tokens that are the likeliest after each decoder layer, and
+    with --gold all measures compared with gold links and with occlusion.
+
+    With -o FILE or --html FILE an interrupted command continues when it is given again.
+    """
+    forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
+    _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
+    places = [path for path in (output_file, html) if path is not None and not is_special(path)]
+    for path in places:
+        check_target(path, may_overwrite=overwrite)
+    named = {"--source": source, "--target": target, "--gold": gold}
+    files = {name: path for name, path in named.items() if path is not None}
+    columns = dict(
+        zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True)
+    )
+
+    from pellucid.bundle import load_bundle, resolve_model
+    from pellucid.files import write_text
+    from pellucid.inside.corpus.page import study_page
+    from pellucid.inside.corpus.study import study as study_heads
+    from pellucid.machine.hardware import set_threads
+
+    set_threads(threads)
+    bundle = load_bundle(resolve_model(model))
+    golds = None if gold is None else _read_gold(bundle, columns, gold)
+    if measures is None:
+        measures = 0 if gold is None else MEASURED
+    kept = Path(f"{places[0]}.study") if places else None
+
+    def show(what: str, done: int, total: int) -> None:
+        line.show(f"{done} of {total}: {what[:40]}")
+
+    with ProgressLine(bar="short") as line:
+        found = study_heads(
+            bundle,
+            columns["--source"],
+            columns.get("--target"),
+            golds=golds,
+            heads=head,
+            num_measured=measures,
+            kept=kept,
+            on_step=show,
+        )
+    for sentence in (*found.left_out, *found.notes):
+        warn(sentence)
+    if html is not None:
+        write_text(Path(html), study_page(found, title=model, sort=sort))
+    form = "json" if json else "csv" if csv_table else "text"
+    if html is None or output_file != STANDARD or form != "text":
+        with open_output(output_file, may_overwrite=overwrite) as output:
+            _write(found, sort, form, output)
+    if kept is not None:
+        kept.unlink(missing_ok=True)
+    return 2 if found.left_out else 0
+
+
+def _check_options(
+    sort: str, measures: int | None, forms: list[str], *, has_target: bool, has_gold: bool
+) -> None:
+    """Refuse options that contradict each other, before anything is read."""
+    from pellucid.inside.corpus.study import FIGURES
+
+    for is_wrong, sentence in (
+        (len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out."),
+        (
+            measures and not has_gold,
+            "--measures needs --gold, to compare with. Add it.",
+        ),
+        (has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."),
+    ):
+        if is_wrong:
+            raise InputError(sentence)
+    known = [name for name in FIGURES if has_gold or not name.startswith("error")]
+    if sort not in known:
+        raise InputError(
+            f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
+        )
+
+
+def _read_gold(bundle: Bundle, columns: dict[str, list[str]], path: str) -> list[GoldLinks]:
+    """Parse gold links, checking that they join words of the lines."""
+    from pellucid.evaluate.links import parse_gold
+    from pellucid.inside.align.units import SIDES, find_units
+
+    lengths = []
+    for pair in zip(columns["--source"], columns["--target"], strict=True):
+        source, target = (
+            len(find_units(bundle.tokenizer, side, line, rule="auto").names)
+            for side, line in zip(SIDES, pair, strict=True)
+        )
+        lengths.append((source, target))
+    return parse_gold(columns["--gold"], lengths, path)
+
+
+def _write(study: Study, sort: str, form: str, output: TextIO) -> None:
+    """Write a study as JSON, as CSV, or as tables to read."""
+    if form == "json":
+        output.write(to_json_line(study.record()))
+        return
+    order = study.heads.column(sort).argsort(kind="stable")
+    records = study.heads.records()
+    rows = [records[index] for index in order]
+    if form == "csv":
+        for row in rows:
+            row["lines"] = " ".join(map(str, study.changed[row["head"]]))
+        writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+        return
+    output.write(f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n")
+    for table in (rows, study.lens.records(), study.measures.records()):
+        if table:
+            output.write("\n" + "".join(f"{line}\n" for line in _lay_out(table)))
+
+
+def _lay_out(rows: list[dict[str, object]]) -> Iterator[str]:
+    def write(value: object) -> str:
+        if isinstance(value, float):
+            return f"{value:.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.3f}"
+        return "–" if value is None else str(value)
+
+    names = list(rows[0])
+    cells = [names, *([write(row[name]) for name in names] for row in rows)]
+    return lay_out(cells, [False, *[True] * (len(names) - 1)])

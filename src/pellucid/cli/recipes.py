@@ -1,0 +1,117 @@
+"""The recipe that a command trains with: a file, a shipped one, or one made for text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+import tomli_w
+
+from pellucid.cli.ending import warn
+from pellucid.config import apply_overrides, parse_toml
+from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
+from pellucid.files import read_bytes, write_text
+
+
+def find_start(
+    names: Sequence[str],
+    languages: tuple[str | None, str | None],
+    out: Path | None,
+    changes: Sequence[str],
+    *,
+    is_checked: bool,
+) -> tuple[Path, Path, dict[str, Any], Path]:
+    """Find a recipe, or make one for text and keep it next to the run.
+
+    Args:
+        names: a recipe, or text.
+        languages: the codes of the text's languages, as far as they were named.
+        out: the run folder; None for that of the recipe's name.
+        changes: ``section.key=value``.
+        is_checked: True if nothing is to be written.
+
+    Returns:
+        Its file, the folder that its names start from, its values with all changes, and the run.
+    """
+    if not names:
+        raise ConfigurationError(
+            "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
+            "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
+        )
+    from pellucid.train.start.table import is_text, recipe_for, run_name
+
+    if not is_text(names):
+        if any(languages):
+            raise ConfigurationError(
+                "--source-language and --target-language are for text without a recipe. Set "
+                "data.source_language and data.target_language in the recipe."
+            )
+        path, folder = find_recipe(names[0])
+        return path, folder, recipe_values(path, changes), out or Path("runs") / path.stem
+    run = out or Path("runs") / run_name(names)
+    path = run.with_name(f"{run.name}.toml")
+    of_text = [change for change in changes if change.strip().startswith("data.")]
+    values = recipe_for(names, path.parent, languages, of_text)
+    if not is_checked:
+        values = _keep(path, values)
+    others = [change for change in changes if change not in of_text]
+    return path, path.parent, apply_overrides(values, others), run
+
+
+def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+    """Write a recipe, or read the one that an earlier start wrote for the same text.
+
+    Raises:
+        ConfigurationError: there is a recipe for other text.
+    """
+    if path.exists():
+        earlier = parse_toml(read_bytes(path), str(path))
+        if earlier.get("data") != values["data"]:
+            raise ConfigurationError(
+                f"{path} must be the recipe for this text, but names other text or languages. "
+                "Choose another --out, or delete it."
+            )
+        return earlier
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_text(path, tomli_w.dumps(values))
+    warn(f"The recipe is in {path}.")
+    return values
+
+
+def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
+    """Read a recipe and apply changes, ``section.key=value``."""
+    values = apply_overrides(parse_toml(read_bytes(path), str(path)), changes)
+    if any(change.partition("=")[0].strip() == "data.folder" for change in changes):
+        values = _with_folder_from_here(values)
+    return dict(values)
+
+
+def find_recipe(name: str) -> tuple[Path, Path]:
+    """Find the file of a recipe, and the folder that its relative names start from.
+
+    For a recipe that comes with the package, that is the current folder.
+    """
+    path = Path(name)
+    if path.is_file():
+        return path, path.parent
+    shipped = {
+        Path(entry.name).stem: Path(str(entry))
+        for entry in (files("pellucid") / "recipes").iterdir()
+        if entry.name.endswith(".toml")
+    }
+    if name in shipped:
+        return shipped[name], Path.cwd()
+    raise InputFileNotFoundError(
+        f"RECIPE must be a file or the name of a shipped recipe, but is {name!r}. "
+        + suggestion(name, shipped)
+    )
+
+
+def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Resolve a data folder from the command line against the current folder, not the recipe's."""
+    data = dict(values["data"])
+    if not str(data["folder"]).startswith(("$", "~/")):
+        data["folder"] = str(Path.cwd() / str(data["folder"]))
+    return {**values, "data": data}

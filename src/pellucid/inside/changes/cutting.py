@@ -1,0 +1,103 @@
+"""Cutting heads by their weights: a model that never heard of changes, and is as fast as before."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+
+from torch import nn
+
+from pellucid.attention.probe import Probe
+from pellucid.decode.decoder import Decoder, make_decoder
+from pellucid.errors import InputError
+from pellucid.inside.changes.change import Change, Changes, CutHead, parse_change
+from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.changes.replaying import ReplayDecoder
+from pellucid.inside.pair import attention_at, check_probe
+from pellucid.model import EncoderDecoder
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+
+GivenChanges = str | Change | Probe | Sequence[str | Change]
+"""A change or several, also as text that `parse_change` reads, or any probe."""
+
+
+def cut_model(model: EncoderDecoder, heads: Iterable[Place]) -> EncoderDecoder:
+    """Copy a Transformer without the effect of some heads.
+
+    The columns of $W^O$ that read a head's context are 0, so whatever the head computes, it adds
+    nothing: the same as `CutHead`, for the engine in C and for every search. All other weights are
+    shared with the model.
+
+    Args:
+        model: a Transformer; it stays as it is.
+        heads: whole heads; a layer or head that is None means all.
+    """
+    # Tensors that the memo names are shared instead of copied.
+    found = copy.deepcopy(model, {id(one): one for one in (*model.parameters(), *model.buffers())})
+    sites = {f"{one.part}.{one.layer}.{one.kind}" for one in all_heads(model.config)}
+    for head in heads:
+        for site in filter(head.is_at, sites):
+            attention = attention_at(found, site)
+            weight_DX = attention.output.weight.detach().clone()
+            blocks_DHE = weight_DX.view(len(weight_DX), attention.num_heads, -1)
+            blocks_DHE[:, slice(None) if head.head is None else head.head] = 0
+            attention.output.weight = nn.Parameter(weight_DX, requires_grad=False)
+    return found
+
+
+def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
+    """List the heads that a probe cuts; None if it does more, or the model is recurrent."""
+    if model.config.is_recurrent or not isinstance(probe, Changes):
+        return None
+    if not all(isinstance(change, CutHead) for change in probe.changes):
+        return None
+    return [change.place for change in probe.changes]
+
+
+def read_changes(given: GivenChanges, model: EncoderDecoder) -> Probe:
+    """Read changes for many sentences, and check them against a model.
+
+    A query or key that a sentence does not have changes nothing in it.
+
+    Raises:
+        InputError: a change cannot be read, names what the model does not have, or none was given.
+    """
+    if isinstance(given, str | Change):
+        given = [given]
+    if isinstance(given, Sequence):
+        changes = [parse_change(one) if isinstance(one, str) else one for one in given]
+        if wrong := [one for one in changes if not isinstance(one, Change)]:
+            raise InputError(
+                "A change must be a text such as 'cut decoder.1.cross.0' or a Change, but is a "
+                f"{type(wrong[0]).__name__}. Write it so."
+            )
+        given = Changes(*changes)
+    check_probe(given, model.config)
+    if isinstance(given, Changes):
+        longest = model.config.max_source_length, model.config.max_target_length
+        given.check(model.config, *longest)
+    return given
+
+
+def change_model(
+    model: EncoderDecoder, tokenizer: Tokenizer, given: GivenChanges
+) -> tuple[EncoderDecoder, Decoder | ReplayDecoder]:
+    """Change a model for translation.
+
+    Args:
+        model: it stays as it is.
+        tokenizer: the model's.
+        given: the changes.
+
+    Returns:
+        The model, whose heads are cut if nothing else is asked for; and what translates with it.
+
+    Raises:
+        InputError: a change cannot be read, or names what the model does not have.
+    """
+    probe = read_changes(given, model)
+    heads = heads_to_cut(probe, model)
+    if heads is None:
+        return model, ReplayDecoder(model, tokenizer, probe)
+    model = cut_model(model, heads)
+    return model, make_decoder([model], tokenizer)

@@ -1,0 +1,98 @@
+"""Greedy decoding by the replay, one line at a time, with a probe at every step."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from pellucid.attention.probe import Probe
+from pellucid.config import DecodingConfig, Precision
+from pellucid.config.decoding import OF_GREEDY
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
+from pellucid.errors import InputError
+from pellucid.inside.changes.what_if import decode_under
+from pellucid.inside.pair import Pair
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+
+if TYPE_CHECKING:
+    from pellucid.model import EncoderDecoder
+
+SLOWLY = "a change other than cuts of whole heads runs through the replay, which is slow and greedy"
+
+
+class ReplayDecoder:
+    """Answers requests one by one, with a probe at every step; otherwise as `Decoder`.
+
+    Args:
+        model: the model, in float32.
+        tokenizer: its tokenizer.
+        probe: changes results on the way.
+    """
+
+    is_slow = True
+
+    def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe) -> None:
+        self._model, self._tokenizer, self._probe = model, tokenizer, probe
+
+    def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
+        """Say why the engine in C does not answer requests."""
+        return SLOWLY
+
+    def find_obstacle(self, precision: Precision) -> str | None:
+        """Say why the engine in C computes no step."""
+        return SLOWLY
+
+    def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
+        """Describe what answers requests."""
+        return f"PyTorch, since {SLOWLY}"
+
+    def decode(
+        self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int = 0
+    ) -> list[tuple[Hypothesis, ...]]:
+        """Answer each request greedily.
+
+        Raises:
+            InputError: an option or a request needs more than a greedy search.
+        """
+        wrong = config.find_set((*OF_GREEDY, "strict"))
+        if wrong is None and any(
+            one.required or one.forbidden_texts or one.min_length for one in requests
+        ):
+            wrong = "constraints"
+        if wrong is not None:
+            raise InputError(
+                f"{wrong} cannot be combined with this change: {SLOWLY}. Leave one of them out."
+            )
+        return [(self._answer(request),) for request in requests]
+
+    def _answer(self, request: Request) -> Hypothesis:
+        found = decode_under(
+            self._pair(request.source_ids, ()),
+            self._probe,
+            prefix_ids=request.prefix_ids,
+            max_length=request.max_length,
+            never=[ids[0] for ids in request.forbidden if len(ids) == 1],
+        )
+        if not all(map(math.isfinite, found.log_probabilities)):
+            return OVERFLOWED
+        is_finished = found.ids[-1] == self._tokenizer.config.eos_id
+        return Hypothesis(found.ids, found.log_probabilities, is_finished, found.log_probability)
+
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+        """Yield the whole answer to one request."""
+        ((found,),) = self.decode([request], config)
+        yield found.ids
+
+    def score(
+        self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
+    ) -> list[tuple[float, ...]]:
+        """Compute the log-probability of each target token, as `Decoder.score`."""
+        return [
+            tuple(self._pair(*ids).log_probabilities(probe=self._probe).tolist())
+            for ids in zip(sources, targets, strict=True)
+        ]
+
+    def _pair(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> Pair:
+        return Pair(self._model, self._tokenizer, tuple(source_ids), tuple(target_ids))

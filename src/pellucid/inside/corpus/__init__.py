@@ -1,0 +1,1 @@
+"""Every head over a corpus: `study`, its table and its page."""

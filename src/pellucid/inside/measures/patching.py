@@ -1,0 +1,312 @@
+r"""Patching: put one vector of one sentence into another sentence, and see which answer comes.
+
+Two sentences A and B, with one beginning of the translation, are answered by different tokens
+$a$ and $b$. How much the model prefers A's answer is the difference of two logits,
+
+$$d(x) = \ell_a(x) - \ell_b(x),$$
+
+which is the difference of their log-probabilities. One array of A's run, at one position, replaces
+that of B's run, everything after it is computed again, and the number is the share of the
+difference between the two sentences that this restores:
+
+$$r = \frac{d(\text{B patched}) - d(\text{B})}{d(\text{A}) - d(\text{B})}$$
+
+It is 1 if B is answered as A is, 0 if nothing changes, and may be below 0 or above 1. Shares of
+several vectors need not add up.
+
+Source:
+    Vig et al. 2020, "Investigating Gender Bias in Language Models Using Causal Mediation Analysis",
+    section 3; Meng et al. 2022, "Locating and Editing Factual Associations in GPT", section 2.1.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import cached_property
+from typing import cast
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.ask import Part, arrays_of, check_number
+from pellucid.inside.measures.maps import Map
+from pellucid.inside.pair import Keeper, Pair, states_of
+
+NAME = "patching"
+SOURCE = "Vig et al. 2020, section 3; Meng et al. 2022, section 2.1"
+
+EVERYTHING = "(all)"
+"""The last column: all positions at once."""
+
+FEWEST_NATS = 1e-6
+"""Two sentences whose preferences differ by less have no difference to restore."""
+
+
+@dataclass(frozen=True, eq=False)
+class Patching:
+    """Two sentences to patch between, each with its translation.
+
+    Attributes:
+        a: the sentence whose vectors are taken.
+        b: the sentence that gets them.
+    """
+
+    a: Pair
+    b: Pair
+
+    @cached_property
+    def row(self) -> int:
+        """The decoder row that predicts the first token in which the translations differ.
+
+        Raises:
+            InputError: they do not differ.
+        """
+        pairs = zip(self.a.target_ids, self.b.target_ids, strict=False)
+        for row, (first, second) in enumerate(pairs):
+            if first != second:
+                return row
+        raise InputError(
+            "The two sentences must have different translations, so that there is a difference to "
+            "restore, but both are translated the same. Change a word that decides another one."
+        )
+
+    @property
+    def answers(self) -> tuple[str, str]:
+        """The token that A has at that row, and the one that B has."""
+        return self.a.predicted_tokens[self.row], self.b.predicted_tokens[self.row]
+
+    @cached_property
+    def sources(self) -> dict[int, int]:
+        """The position of B's source for which each position of A's stands, as far as they align.
+
+        Raises:
+            InputError: none does, except the end of the sentence.
+        """
+        found = dict(_align(self.a.source_tokens, self.b.source_tokens))
+        if len(found) < min(2, len(self.b.source_ids)):
+            raise InputError(
+                "The two sentences must share words, so that their positions can be aligned, but "
+                "share none. Change one word of the first."
+            )
+        return {second: first for first, second in found.items()}
+
+    @cached_property
+    def preferences(self) -> tuple[float, float]:
+        """How much A and B each prefer A's answer to B's, in nats.
+
+        Raises:
+            InputError: they are equal.
+        """
+        first, second = (self._preference(pair, Keeper(())) for pair in (self.a, self.b))
+        if abs(first - second) < FEWEST_NATS:
+            raise InputError(
+                "The two sentences must differ in what they prefer, but both prefer "
+                f"{self.answers[0]} to {self.answers[1]} equally."
+            )
+        return first, second
+
+    def share(self, vectors: Mapping[str, Tensor], places: Mapping[str, _Index]) -> float:
+        """Return the share that putting arrays of A into B restores.
+
+        Args:
+            vectors: arrays of A by name.
+            places: for each name, where in A's and in B's array.
+        """
+        first, second = self.preferences
+        changed = self._preference(self.b, _Put(vectors, places))
+        return (changed - second) / (first - second)
+
+    def positions(self, length: str) -> list[tuple[int, int]]:
+        """Pair the positions of A with those of B: of the source (S), or of decoder rows (T)."""
+        if length == "S":
+            return sorted((first, second) for second, first in self.sources.items())
+        return [(row, row) for row in range(self.row + 1)]
+
+    def _preference(self, pair: Pair, probe: object) -> float:
+        """Run a source with the beginning that both translations share."""
+        read = Pair(pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1])
+        logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
+        ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
+        return float(logits_V[ids[0]] - logits_V[ids[1]])
+
+
+_Index = tuple[tuple[object, ...], tuple[object, ...]]
+
+
+class _Put:
+    """A probe that replaces parts of arrays."""
+
+    def __init__(self, vectors: Mapping[str, Tensor], places: Mapping[str, _Index]) -> None:
+        self._vectors, self._places = vectors, places
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        name = f"{site}.{stage}"
+        if name not in self._places:
+            return None
+        source, target = self._places[name]
+        changed = tensor.clone()
+        changed[0][target] = self._vectors[name][source]  # type: ignore[index]
+        return changed
+
+
+@torch.inference_mode()
+def patch(
+    pair_a: Pair,
+    pair_b: Pair,
+    sites: Sequence[str] | None = None,
+    positions: Iterable[int] | None = None,
+    heads: Iterable[int] | None = None,
+) -> Map:
+    """Patch every vector of some arrays, one position at a time, and all positions together.
+
+    Args:
+        pair_a: a source with its translation, whose vectors are taken.
+        pair_b: another source with its translation, which gets them. The first token in which the
+            translations differ is the answer.
+        sites: names of arrays as in a trace, such as ``encoder.0.self.value``; ``encoder.0`` means
+            the result of that layer, ``encoder`` the results of all. By default ``encoder``.
+        positions: of B's source, or decoder rows; by default all that align with one of A's.
+        heads: one row of the map for each, for arrays that have heads; by default all at once.
+
+    Returns:
+        A map: a row for each array (and head), a column for each of these positions and one for
+        all of them together.
+
+    Raises:
+        InputError: an array, a position or a head does not exist, the sentences do not align, or
+            there is no difference to restore.
+    """
+    task = Patching(pair_a, pair_b)
+    if pair_a.model is not pair_b.model:
+        raise InputError("Both sentences must be read by one model, but there are two.")
+    task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
+    names = expand_sites(pair_b, sites or ("encoder",))
+    axes = {wanted.name: wanted.axes for wanted in arrays_of(pair_b.model.config)}
+    length = _length_of({axes[name].removeprefix("H")[0] for name in names})
+    tokens = pair_b.source_tokens if length == "S" else pair_b.read_tokens[: task.row + 1]
+    aligned = [second for _, second in task.positions(length)]
+    columns = aligned if positions is None else list(positions)
+    for column in columns:
+        check_number("position", column, len(tokens), "the second sentence")
+        if column not in aligned:
+            raise InputError(
+                f"Position {column} ({tokens[column]}) aligns with no position of the first "
+                "sentence, so nothing can take its place. Choose another."
+            )
+    vectors = _record(task, names)
+    rows, labels = [], []
+    for name in names:
+        for head in [None] if heads is None else heads:
+            rows.append(_patch_row(task, vectors, name, axes[name], head, columns, length))
+            labels.append(name if head is None else f"{name} head {head}")
+    part = cast(Part, names[0].split(".")[0])
+    return Map(
+        name=NAME,
+        source=SOURCE,
+        part=part,
+        kind="whole",
+        layer=None,
+        head=None,
+        matrix=np.array(rows),
+        row_tokens=tuple(labels),
+        predicted_tokens=None,
+        column_tokens=(*(tokens[column] for column in columns), EVERYTHING),
+        num_source_columns=len(columns) if length == "S" else 0,
+        is_signed=True,
+        note=f", {task.answers[0]} against {task.answers[1]}",
+    )
+
+
+def expand_sites(pair: Pair, sites: Sequence[str]) -> list[str]:
+    """Name the arrays that sites mean: ``encoder`` and ``encoder.0`` are results of layers.
+
+    Raises:
+        InputError: one does not exist.
+    """
+    known = [wanted.name for wanted in arrays_of(pair.model.config)]
+    parts: tuple[Part, Part] = ("encoder", "decoder")
+    states = {part: states_of(pair.model, part) for part in parts}
+    short = {part: list(names) for part, names in states.items()} | {
+        f"{part}.{layer}": [names[1 + layer]]
+        for part, names in states.items()
+        for layer in range(len(names) - 1)
+    }
+    found: list[str] = []
+    for site in sites:
+        if site not in short and site not in known:
+            raise InputError(
+                f"A site must be a layer such as encoder.0, or an array such as "
+                f"encoder.0.self.value, but is {site!r}. {suggestion(site, [*short, *known])}"
+            )
+        found += short.get(site, [site])
+    return found
+
+
+def _length_of(lengths: set[str]) -> str:
+    if len(lengths) > 1:
+        raise InputError(
+            "A map must be of source positions or of decoder rows, but the sites have both. Ask "
+            "for them one after the other."
+        )
+    return lengths.pop()
+
+
+def _record(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
+    """Run A with the common beginning of the translations, and keep arrays."""
+    a = task.a
+    pair = Pair(a.model, a.tokenizer, a.source_ids, a.target_ids[: task.row + 1])
+    places = [name.rpartition(".") for name in names]
+    return pair.see({stage for *_, stage in places}, sites={site for site, *_ in places})
+
+
+def _patch_row(
+    task: Patching,
+    vectors: Mapping[str, Tensor],
+    name: str,
+    axes: str,
+    head: int | None,
+    columns: Sequence[int],
+    length: str,
+) -> list[float]:
+    """Return the share of each position, and of all of these together."""
+    pairs = {second: first for first, second in task.positions(length)}
+    if head is not None:
+        if not axes.startswith("H"):
+            raise InputError(f"{name} has no heads, but head {head} was asked for. Leave it out.")
+        check_number("head", head, task.b.model.config.num_heads, "this model")
+    if len(axes) == 3 and axes[2] in "ST":
+        lengths = len(task.a.source_ids), len(task.b.source_ids)
+        if axes[2] == "S" and (lengths[0] != lengths[1] or len(task.sources) < lengths[1]):
+            raise InputError(
+                f"{name} has a column for each word, so it can be patched only between sentences "
+                f"whose words all align, but these have {lengths[0]} and {lengths[1]} tokens. "
+                "Patch query, key, value or context instead."
+            )
+
+    def index(places: Sequence[int]) -> tuple[object, ...]:
+        if not axes.startswith("H"):
+            return (list(places),)
+        return (slice(None) if head is None else head, list(places))
+
+    def share(places: Sequence[int]) -> float:
+        return task.share(vectors, {name: (index([pairs[p] for p in places]), index(places))})
+
+    return [*(share([column]) for column in columns), share(columns)]
+
+
+def _align(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[int, int]]:
+    """Pair equal tokens in order, and tokens that stand in the place of each other.
+
+    Where one stretch of tokens replaces another, tokens are paired from its end: the last pieces
+    of two words, or of two phrases, stand at the same place.
+    """
+    matcher = SequenceMatcher(None, first, second, autojunk=False)
+    for kind, start, end, other_start, other_end in matcher.get_opcodes():
+        if kind in ("equal", "replace"):
+            count = min(end - start, other_end - other_start)
+            ours, others = range(end - count, end), range(other_end - count, other_end)
+            yield from zip(ours, others, strict=True)

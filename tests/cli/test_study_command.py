@@ -1,0 +1,176 @@
+"""``pellucid study``, and ``--change`` of translate, score and evaluate."""
+
+from __future__ import annotations
+
+import csv
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pellucid.corpora import Example, make_split
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteLines = Callable[..., str]
+CUT = "cut decoder.1.self.1"
+
+
+@pytest.fixture(scope="module")
+def examples() -> list[Example]:
+    return make_split("test", count=4)
+
+
+@pytest.fixture
+def files(examples: list[Example], write_lines: WriteLines) -> tuple[str, ...]:
+    return (
+        *("--source", write_lines("source", *(e.source for e in examples))),
+        *("--target", write_lines("target", *(e.target for e in examples))),
+    )
+
+
+@pytest.fixture
+def gold(examples: list[Example], write_lines: WriteLines) -> tuple[str, str]:
+    lines = (" ".join(f"{i}-{j}" for i, j in e.alignment) for e in examples)
+    return "--gold", write_lines("gold", *lines)
+
+
+def test_study_writes_tables_json_csv_and_a_page(
+    run_here: Run, files: tuple[str, ...], gold: tuple[str, str], tmp_path: Path
+) -> None:
+    page, head = (
+        tmp_path / "page.html",
+        ("--head", "decoder.1.self.*", "--head", "decoder.1.cross.*"),
+    )
+    done = run_here("study", "demo", *files, *gold, *head, "--measures", "1", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    record = json.loads(done.stdout)
+    assert [one["head"] for one in record["heads"]][-1] == "decoder.1.cross.3"
+    assert record["heads"][0]["end"] is None
+    assert len(record["measures"]) == 9
+    done = run_here("study", "demo", *files, *head, "--csv", "--html", str(page))
+    rows = list(csv.DictReader(done.stdout.splitlines()))
+    lowest = min(record["heads"], key=lambda one: one["cut_log_probability"])
+    assert rows[0]["head"] == lowest["head"] == "decoder.1.self.1"
+    assert rows[0]["lines"] == " ".join(map(str, lowest["changed"]))
+    text = page.read_text(encoding="utf-8")
+    assert len(text) < 300_000
+    assert "http://" not in text
+    assert not list(tmp_path.glob("*.study"))
+    done = run_here("study", "demo", *files, *head, "--sort", "same")
+    heads = [line.split()[0] for line in done.stdout.splitlines()[3:11]]
+    order = sorted(record["heads"], key=lambda one: one["same"])
+    assert heads == [one["head"] for one in order]
+    assert "share_first" in done.stdout
+
+
+def test_study_command_continues_what_was_kept(
+    run_here: Run, files: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pellucid.inside.corpus.lines import CutLines
+
+    cut, done = CutLines.cut, list[str]()
+
+    def stop(self: CutLines, head: object) -> object:
+        if len(done) == 2:
+            raise KeyboardInterrupt
+        done.append(str(head))
+        return cut(self, head)  # type: ignore[arg-type]
+
+    output = tmp_path / "heads.csv"
+    command = ("study", "demo", *files, "--head", "decoder.1.cross.*", "--csv", "-o", str(output))
+    with monkeypatch.context() as patch:
+        patch.setattr(CutLines, "cut", stop)
+        assert run_here(*command).returncode == 130
+    assert done == ["decoder.1.cross.0", "decoder.1.cross.1"]
+    assert Path(f"{output}.study").is_file()
+    assert not output.exists()
+    done.clear()
+    monkeypatch.setattr(CutLines, "cut", stop)
+    assert run_here(*command).returncode == 0
+    assert done == ["decoder.1.cross.2", "decoder.1.cross.3"]
+    assert not Path(f"{output}.study").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        (("--measures", "3"), "--measures needs --gold"),
+        (("--sort", "error_reads"), "--sort must name a figure"),
+        (("--sort", "entrpy"), "Did you mean 'entropy'?"),
+        (("--head", "decoder.0.cross.7"), "head must be from 0 to 3"),
+        (("--json", "--csv"), "--json cannot be combined with --csv"),
+        (("--gold", "nowhere"), "does not exist"),
+    ],
+)
+def test_study_refuses_bad_options_in_one_sentence(
+    run_here: Run, files: tuple[str, ...], options: tuple[str, ...], sentence: str
+) -> None:
+    done = run_here("study", "demo", *files, *options)
+    assert done.returncode == 2
+    assert sentence in done.stderr
+    assert done.stderr.count("\n") == 1
+
+
+def test_study_refuses_gold_without_target_and_unequal_files(
+    run_here: Run, files: tuple[str, ...], gold: tuple[str, str], write_lines: WriteLines
+) -> None:
+    done = run_here("study", "demo", *files[:2], *gold)
+    assert (done.returncode, "--gold needs --target" in done.stderr) == (2, True)
+    done = run_here("study", "demo", *files[:2], "--target", write_lines("short", "La soupe."))
+    assert (done.returncode, "equally many lines" in done.stderr) == (2, True)
+
+
+def test_translate_and_score_under_a_cut_use_the_engine(
+    run_here: Run, files: tuple[str, ...]
+) -> None:
+    plain = run_here("translate", "demo", "-i", files[1])
+    cut = run_here("translate", "demo", "-i", files[1], "--change", CUT)
+    assert (cut.returncode, "greedily" in cut.stderr) == (0, False)
+    assert cut.stdout != plain.stdout
+    scores = run_here("score", "demo", *files), run_here("score", "demo", *files, "--change", CUT)
+    for before, after in zip(*(done.stdout.split() for done in scores), strict=True):
+        assert float(after) < float(before)
+
+
+def test_translate_under_another_change_says_that_it_is_slow(
+    run_here: Run, files: tuple[str, ...]
+) -> None:
+    change = ("--change", "average decoder.1.cross.0")
+    done = run_here("translate", "demo", "-i", files[1], *change)
+    assert done.returncode == 0
+    assert "decoded greedily in float32, one by one" in done.stderr
+    done = run_here("translate", "demo", "-i", files[1], *change, "--align")
+    assert (done.returncode, "--align cannot be combined" in done.stderr) == (2, True)
+    done = run_here("translate", "demo", "-i", files[1], *change, "--workers", "2")
+    assert (done.returncode, "one model in one process" in done.stderr) == (2, True)
+
+
+def test_evaluate_under_a_change_compares_with_the_unchanged_model(
+    run_here: Run, files: tuple[str, ...], write_lines: WriteLines
+) -> None:
+    given = ("--source", files[1], "--reference", files[3])
+    done = run_here("evaluate", "demo", *given, "--change", CUT, "--json")
+    record = json.loads(done.stdout)
+    plain = json.loads(run_here("evaluate", "demo", *given, "--json").stdout)
+    assert record["unchanged"]["bleu"]["score"] == pytest.approx(plain["bleu"]["score"])
+    assert record["bleu"]["score"] < plain["bleu"]["score"]
+    cut = run_here("translate", "demo", "-i", files[1], "--change", CUT).stdout.splitlines()
+    by_file = run_here(
+        *("evaluate", "--hypothesis", write_lines("cut", *cut), *given[2:], "--json"),
+        *("--baseline", write_lines("plain", *_translate(run_here, files[1]))),
+    )
+    other = json.loads(by_file.stdout)
+    assert other["baseline"]["bleu"]["p_value"] == record["unchanged"]["bleu"]["p_value"]
+    text = run_here("evaluate", "demo", *given, "--change", CUT).stdout
+    assert "against the unchanged model's" in text
+    done = run_here("evaluate", "demo", *given, "--change", CUT, "--baseline", files[3])
+    assert (done.returncode, "and no --baseline" in done.stderr) == (2, True)
+    done = run_here("evaluate", "--hypothesis", *files[3:4], *given[2:], "--change", CUT)
+    assert (done.returncode, "--change needs MODEL" in done.stderr) == (2, True)
+
+
+def _translate(run_here: Run, source: str) -> list[str]:
+    done = run_here("translate", "demo", "-i", source, "--precision", "float32")
+    return done.stdout.splitlines()

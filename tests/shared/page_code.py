@@ -1,0 +1,155 @@
+"""The blocks of code on the pages: read them, and run them in a folder that has what they name.
+
+A block that cannot run has a comment above it that says why: ``<!-- not run: needs a GPU -->``.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+RUNS = ("sh", "console", "python", "toml")
+"""Languages of blocks that run; all others show output or files of other programs."""
+
+SHOWS = ("", "text", "ini", "dockerfile", "nginx", "json")
+MADE = ("docs/lessons/", "docs/claims.md")
+"""Pages that a program writes, whose commands it runs, and `test_lesson_command` too."""
+
+_BLOCK = re.compile(
+    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$"
+    r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
+    re.MULTILINE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A block of code, with what the page says that it prints, if it does."""
+
+    page: str
+    line: int
+    language: str
+    text: str
+    reason: str
+    output: str | None
+
+    @property
+    def place(self) -> str:
+        return f"{self.page}:{self.line}"
+
+
+def find_pages() -> list[Path]:
+    """Find every page that people write, and those that programs write."""
+    own = [ROOT / name for name in ("README.md", "CONTRIBUTING.md")]
+    return [*own, *sorted((ROOT / "docs").rglob("*.md"))]
+
+
+def read_blocks(page: Path) -> list[Block]:
+    """Read the blocks of a page, in order."""
+    text = page.read_text(encoding="utf-8")
+    name = page.relative_to(ROOT).as_posix()
+    return [
+        Block(
+            name,
+            text.count("\n", 0, match.start()) + 1,
+            match["language"],
+            match["text"],
+            match["reason"] or "",
+            match["output"],
+        )
+        for match in _BLOCK.finditer(text)
+    ]
+
+
+def all_blocks() -> list[Block]:
+    """Read the blocks of all pages except those that a program writes."""
+    blocks = [block for page in find_pages() for block in read_blocks(page)]
+    return [block for block in blocks if not block.page.startswith(MADE)]
+
+
+def commands(text: str) -> list[list[str]]:
+    """Split what a shell block gives to pellucid into arguments, without redirections."""
+    text = re.sub(r"\\\n\s*", " ", text)
+    found = []
+    for line in text.splitlines():
+        for part in re.split(r"\s\|\s|\s&&\s", line.removeprefix("$ ")):
+            if part.startswith("pellucid "):
+                cut = re.split(r"\s[<>]\s?", part)[0]
+                found.append(shlex.split(cut.rstrip("|"), comments=True)[1:])
+    return found
+
+
+def run_shell(block: Block, folder: Path, env: dict[str, str]) -> str:
+    """Run a block of shell commands. Return a complaint, or nothing."""
+    text, wanted = block.text, block.output
+    if block.language == "console":
+        lines = block.text.splitlines(keepends=True)
+        text = "".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
+        wanted = "".join(line for line in lines if not line.startswith("$ "))
+        text = "exec 2>&1\n" + text
+    done = subprocess.run(
+        ["bash", "-euo", "pipefail", "-c", text],
+        cwd=folder,
+        env=os.environ | env,
+        input=b"The dog ate the bread.\n",
+        capture_output=True,
+    )
+    errors = done.stderr.decode(errors="replace").strip()[-400:]
+    if done.returncode:
+        return f"exit code {done.returncode}: {errors or done.stdout.decode()[-400:]}"
+    return compare(wanted, done.stdout.decode())
+
+
+def run_python(blocks: list[Block], folder: Path, env: dict[str, str]) -> str:
+    """Run all Python of a page, as one program. Return a complaint, or nothing."""
+    if any(block.text.startswith(">>> ") for block in blocks):
+        text = "\n".join(block.text for block in blocks)
+        test = doctest.DocTestParser().get_doctest(text, {}, blocks[0].page, None, 0)
+        failures: list[str] = []
+        doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
+        return "".join(failures)
+    mark = "\x1e"
+    code = f"\nprint({mark!r})\n".join(block.text for block in blocks)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, env=os.environ | env, capture_output=True
+    )
+    if done.returncode:
+        return done.stderr.decode()[-600:]
+    shown = done.stdout.decode().split(f"{mark}\n")
+    complaints = [compare(block.output, text) for block, text in zip(blocks, shown, strict=True)]
+    return "\n".join(filter(None, complaints))
+
+
+def check_toml(block: Block) -> str:
+    """Compare the keys of a recipe with those that exist. Return a complaint, or nothing."""
+    from pellucid.config import Recipe
+
+    values = tomllib.loads(block.text)
+    sections = {name: field.annotation for name, field in Recipe.model_fields.items()}
+    unknown = [
+        f"{name}.{key}"
+        for name, entries in values.items()
+        if name in sections
+        for key in entries
+        if key not in sections[name].model_fields  # type: ignore[union-attr]
+    ]
+    return f"unknown keys: {', '.join(unknown)}" if unknown else ""
+
+
+def compare(wanted: str | None, shown: str) -> str:
+    """Compare what a page says with what was printed; ``…`` stands for anything."""
+    if wanted is None:
+        return ""
+    pattern = ".*".join(re.escape(" ".join(part.split())) for part in wanted.split("…"))
+    shown = " ".join(shown.split())
+    is_same = re.fullmatch(pattern.replace(r".*\ ", ".*").replace(r"\ .*", ".*"), shown, re.DOTALL)
+    return "" if is_same else json.dumps({"page": wanted, "printed": shown}, ensure_ascii=False)
