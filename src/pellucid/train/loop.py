@@ -128,8 +128,7 @@ def train(
     filled = filled or FilledRecipe({}, [], {})
     run = RunFolder(out, recipe, filled.chosen)
     start = load_start(recipe.start, out)
-    ranks = ranks or Ranks()
-    with ranks, Interruption() as interruption, run.locked():
+    with ranks or Ranks() as ranks, Interruption() as interruption, run.locked():
         ranks.interruption = interruption
         with interruption.abandonable(), run.created():
             if not run.data.is_dir():

@@ -82,8 +82,8 @@ def train(
         changes.append(f"training.max_minutes={minutes:g}")
     with contextlib.ExitStack() as stack:
         ranks = None
-        place = None if check else find_place(os.environ, wait)
-        if place is not None:
+        place = find_place(os.environ, wait)
+        if place is not None and not check:
             # PyTorch's messages about lost connections have the traces of its own calls.
             os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
             from pellucid.train.update.hands import be_hand

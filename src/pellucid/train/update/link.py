@@ -135,7 +135,7 @@ def open_store(place: Place) -> Store:
 
 
 def _await_listener(address: str, port: int, wait: float) -> None:
-    """Wait until there is a listener; PyTorch itself would warn in each attempt."""
+    """Wait until a port is open; PyTorch itself would warn in each attempt."""
     deadline = time.monotonic() + wait
     while time.monotonic() < deadline:
         with suppress(OSError), socket.create_connection((address, port), timeout=1.0):

@@ -82,7 +82,7 @@ class Ranks:
                     self._link.send_order(hand, END)
             elif self._store is not None and self.place is not None:
                 self._store.set("go", "end")
-                # Hands that are about to come would find no one, and wait.
+                # Hands that come late would find an empty place, and wait.
                 ends = [f"end/{rank}" for rank in range(1, self.place.num_ranks)]
                 deadline = time.monotonic() + LINGER_SECONDS
                 while not self._store.check(ends) and time.monotonic() < deadline:
