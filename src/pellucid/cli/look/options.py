@@ -163,7 +163,7 @@ def check_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: b
         InputError: some do.
     """
     for name, needed in NEEDED.items():
-        is_given = options[name] not in (None, False, [])
+        is_given = options[name] is not None and options[name] is not False and options[name] != []
         if is_given and options[needed] is None:
             raise InputError(f"{flag(name)} needs {flag(needed)}. Add it, or leave both out.")
     for name in ("words", "random"):

@@ -17,6 +17,7 @@ from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Panel, Series, Table, Verdict
 from pellucid.lessons.why.setting import Setting
+from pellucid.text.tokenizers.words import JOINER
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
@@ -128,7 +129,8 @@ def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
     site = f"encoder.{bundle.model.config.num_encoder_layers - 1}.self"
     keeper = Keeper(("weights",), (site,))
     bundle.model.encode(padded_1S, mask_1S, probe=keeper)
-    tokens = bundle.tokenizer.source_tokens(padded_1S[0].tolist())
+    read = bundle.tokenizer.source_tokens(padded_1S[0].tolist())
+    tokens = [token.removeprefix(JOINER) for token in read]
     rows: list[list[float]] = keeper.found[f"{site}.weights"][0, 0].tolist()
     return tokens, rows
 
