@@ -14,6 +14,7 @@ from pellucid.errors import BundleError, ConfigurationError
 from pellucid.text.learned import LearnedText
 from pellucid.train.loop import train
 from pellucid.train.start import prepare as preparing
+from pellucid.train.start.prepare import RECIPE_FOLDER
 
 WITH_EVERYTHING: dict[str, Changes] = {
     "segmentations": {"training": {"subword_samples": 3}},
@@ -54,7 +55,7 @@ def test_what_is_damaged_is_named_and_making_it_again_gives_the_same_model(
     data = begin(tmp_path) / "data"
     names = {path.relative_to(data).as_posix() for path in data.rglob("*") if path.is_file()}
     assert names >= FILES
-    for name in sorted(names):
+    for name in sorted(names - {RECIPE_FOLDER}):
         before = (data / name).read_bytes()
         (data / name).write_bytes(before[:-1] + bytes([before[-1] ^ 1]))
         with pytest.raises(BundleError, match=f"{name} .*delete {data}: the same command"):

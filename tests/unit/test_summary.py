@@ -48,6 +48,7 @@ PLAN = TrainingPlan(
     precision="bfloat16",
     kernels=KernelChoice(None, "own kernels (avx2_bfloat16)"),
     processes=1,
+    ranks=1,
     threads=2,
     max_tokens_per_batch=2048,
     memory_bytes=730 << 20,

@@ -335,7 +335,7 @@ def test_live_view_of_a_lesson_is_the_one_that_its_data_names(browser: Browser, 
         assert not reader.texts(".live")
         reader.click_text("Show the answer")
         assert reader.run(f"Boolean(document.querySelector({json.dumps('.live ' + shown)}))")
-    reader = PageReader(browser, page, "#view=lessons&lesson=slides&screen=3")
+    reader = PageReader(browser, page, "#view=lessons&lesson=slides&screen=8")
     assert not reader.texts(".live")
     assert not reader.texts("#panel .remark")
     reader.click_text("Show the answer")

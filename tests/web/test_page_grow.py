@@ -175,7 +175,7 @@ def test_reader_sees_il_become_elle_and_takes_the_mask_away(
     reader.click_text("Grow a Transformer")
     assert reader.link == "#view=lessons&lesson=grow"
     reader.wait("document.querySelector('.pronoun')?.textContent === 'elle'")
-    reader.wait("document.querySelector('#panel').textContent.includes('for good')")
+    reader.wait("/is elle for good/.test(document.querySelector('#panel').textContent)")
     (moment,) = re.findall(r"From update (\d+) on it is elle for good", reader.texts("#panel")[0])
     reader.click_text("Go there")
     slider = "document.querySelector('[aria-label=Update]')"

@@ -12,7 +12,7 @@ import tomli_w
 from pellucid.cli.ending import warn
 from pellucid.config import apply_overrides, parse_toml
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
-from pellucid.files import read_bytes, write_text
+from pellucid.files import expand_home, read_bytes, write_text
 
 
 def find_start(
@@ -42,6 +42,7 @@ def find_start(
         )
     from pellucid.train.start.table import is_text, recipe_for, run_name
 
+    names = [str(expand_home(name)) for name in names]
     if not is_text(names):
         if any(languages):
             raise ConfigurationError(
