@@ -94,7 +94,9 @@ def kill_and_compare(folder: Path, way: dict[str, Any], kills: int, updates: int
     step, slowest = 0, 0.0
     while True:
         number = rng.choice((1, 2, 4))
-        job = Job(folder, number, [*words, "many"], program={0: MAIN}, popen=Forked)
+        # A rank 0 that is killed before it listens leaves hands that wait for it.
+        more = ["--wait", "20"] if number > 1 else []
+        job = Job(folder, number, [*words, "many", *more], program={0: MAIN}, popen=Forked)
         is_last = hits.total() == kills
         if not is_last:
             ahead = max(1, round((updates - step) / (kills - hits.total() + 1)))
