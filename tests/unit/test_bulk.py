@@ -6,6 +6,7 @@ import bz2
 import gzip
 import json
 import lzma
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
@@ -131,6 +132,22 @@ def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
     assert "".join(collect_lines(board)) == TEXT.upper()
     assert crew.num_deaths > 3
     assert board.list_failures() == (0, [])
+
+
+def test_half_written_files_of_dead_commands_are_deleted_and_fresh_ones_stay(
+    tmp_path: Path,
+) -> None:
+    board = make_job(tmp_path, TEXT)
+    pieces = Path(board.store.place, "pieces")
+    pieces.mkdir(exist_ok=True)
+    old, fresh = pieces / ".000001.dead", pieces / ".000002.alive"
+    for part in (old, fresh):
+        part.write_text("HALF")
+    os.utime(old, (0, 0))
+    drive(board, TameCrew(1))
+    assert not old.exists()
+    assert fresh.exists()
+    assert "".join(collect_lines(board)) == TEXT.upper()
 
 
 @pytest.mark.parametrize("workers", [1, 3])

@@ -146,6 +146,8 @@ class Board:
             self.store.delete(f"{CLAIMS}/{name}")
         self._mine.clear()
         self.store.delete(f"{WORKERS}/{self._name}")
+        for folder in (PIECES, CLAIMS, FAILED, WORKERS):
+            self.store.tidy(folder, SECONDS_TO_DIE)
 
     def describe(self, most: int = 4) -> str:
         """Describe the state of the job: what is done, how fast, and by which commands."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -79,6 +80,14 @@ class Store:
         """Delete a file, if it exists."""
         with reaching(self.place), suppress(FileNotFoundError):
             self._files.rm_file(f"{self._root}/{name}")
+
+    def tidy(self, folder: str, seconds: float) -> None:
+        """Delete what killed commands have left half written; older files belong to none alive."""
+        hidden = [] if is_remote(self.place) else Path(self._root, folder).glob(".*")
+        for part in hidden:
+            with suppress(OSError):
+                if time.time() - part.stat().st_mtime > seconds:
+                    part.unlink()
 
     def _place(self, name: str, data: bytes, move: Callable[[Path, Path], None]) -> None:
         """Write a file under another name, and then give it its name."""
