@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import random
 import re
 from collections import Counter
+from importlib.resources import files
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 
@@ -16,6 +19,13 @@ from pellucid.corpora import (
     majority_gender,
     make_split,
 )
+from pellucid.corpora.example import Style, make_example
+from pellucid.corpora.free.constructions import FREE_CONSTRUCTIONS
+from pellucid.corpora.free.everyday import contract
+from pellucid.corpora.french import join_words
+from pellucid.corpora.lexicon import NOUNS
+from pellucid.corpora.seeds import is_near_seed
+from pellucid.corpora.sentence import Pick, Sentence
 
 NAMES: tuple[SplitName, ...] = ("train", "validation", "test", "compositional", "pronoun")
 COUNTS = {"train": 4000, "validation": 300, "test": 500, "compositional": 500, "pronoun": 500}
@@ -29,7 +39,9 @@ MASCULINE = frozenset(
         "camion taxi tracteur bus hôtel château musée hôpital violon piano violoncelle accordéon",
         "livre journal roman manteau pull costume four frigo placard sac lit fauteuil homme",
         "garçon roi ananas sandwich acteur enfant bébé toit marché centre système projet accord",
-        "argent verre pneu mur plafond frein son",
+        "argent verre pneu mur plafond frein son œuf jus vélo train tiroir bureau frère père ami",
+        "professeur médecin jardin village magasin ballon arbre téléphone chapeau jouet",
+        "champ sucre étudiant stylo",
     )
     for word in row.split()
 )
@@ -40,13 +52,15 @@ FEMININE = frozenset(
         "grenouille voiture camionnette moto maison église école gare guitare harpe mandoline",
         "lettre revue affiche robe chemise veste boîte glacière valise table chaise femme fille",
         "reine actrice porte fenêtre zone mission banque crise tasse bouteille manche poignée",
-        "faute pierre vie laine essence",
+        "faute pierre vie laine essence salade souris sœur mère cuisine chambre rue ville clé",
+        "fleur chaussure lampe photo",
     )
     for word in row.split()
 )
 PLURALS = {"gâteaux": "gâteau", "chevaux": "cheval", "oiseaux": "oiseau", "châteaux": "château",
-           "hôpitaux": "hôpital", "journaux": "journal", "manteaux": "manteau"}  # fmt: skip
-SAME_IN_PLURAL = {"bus", "ananas"}
+           "hôpitaux": "hôpital", "journaux": "journal", "manteaux": "manteau", "bureaux": "bureau",
+           "chapeaux": "chapeau"}  # fmt: skip
+SAME_IN_PLURAL = {"bus", "ananas", "souris"}
 NAMES_OF_PEOPLE = dict.fromkeys(("anna", "emma", "marie"), ("f", False)) | dict.fromkeys(
     ("paul", "tom", "louis"), ("m", False)
 )
@@ -75,12 +89,16 @@ FORMS = {  # masculine, feminine, masculine plural, feminine plural
         "pourri pourrie pourris pourries", "serré serrée serrés serrées",
         "cassé cassée cassés cassées", "plein pleine pleins pleines",
         "anglais anglaise anglais anglaises", "affamé affamée affamés affamées",
-        "assoiffé assoiffée assoiffés assoiffées",
+        "assoiffé assoiffée assoiffés assoiffées", "mauvais mauvaise mauvais mauvaises",
+        "fort forte forts fortes", "lent lente lents lentes", "court courte courts courtes",
+        "sucré sucrée sucrés sucrées", "fermé fermée fermés fermées",
     )
 }  # fmt: skip
 INVARIABLE_GENDER = {"rouge", "vide", "propre", "sale", "célèbre", "malade", "rapide", "jeune",
-                     "économique", "politique", "difficile"}  # fmt: skip
+                     "économique", "politique", "difficile", "pauvre", "riche", "triste",
+                     "facile", "jaune"}  # fmt: skip
 BEFORE = {"grand", "petit", "vieux", "nouveau", "beau", "bon", "jeune", "joli", "long", "haut"}
+BEFORE |= {"mauvais", "pauvre"}
 BEFORE_VOWEL = {"vieil": "vieux", "nouvel": "nouveau", "bel": "beau"}
 ASPIRATED = {"harpe", "harpes", "haut", "haute", "hauts", "hautes"}
 ASPIRATED |= {f"henni{ending}" for ending in ("", "s", "t", "ssons", "ssent")}
@@ -163,6 +181,11 @@ def article_genders(word: str) -> set[tuple[str, bool]] | None:
         "la": {("f", False)},
         "une": {("f", False)},
         "les": {("m", True), ("f", True)},
+        "ce": {("m", False)},
+        "cet": {("m", False)},
+        "cette": {("f", False)},
+        "ces": {("m", True), ("f", True)},
+        "chaque": {("m", False), ("f", False)},
         "des": {("m", True), ("f", True)},
         "aux": {("m", True), ("f", True)},
         "l'": {("m", False), ("f", False)},
@@ -217,7 +240,7 @@ def agreement_problems(text: str, source: str = "") -> list[str]:
 MADE_UP = re.compile(r"([bdfgklmnprstvz][aeiou]){4}s?").fullmatch
 OTHER_SUBJECTS = {"il", "elle", "ils", "elles", "je", "j'", "tu", "nous", "qui", "ce", "c'", "et"}
 OTHER_SUBJECTS |= {"anna", "emma", "marie", "paul", "tom", "louis", "que", "qu'", "où", "y"}
-OTHER_SUBJECTS |= {"paris", "berlin", "rome", "madrid"}
+OTHER_SUBJECTS |= {"paris", "berlin", "rome", "madrid", "moi", "toi", "lui"}
 
 
 def participle_problems(example: Example) -> list[str]:
@@ -229,6 +252,8 @@ def participle_problems(example: Example) -> list[str]:
         nouns = [noun for before in words[:i] if (noun := read_noun(before))]
         if len(nouns) != 1 or OTHER_SUBJECTS & set(words[:i]) or any(map(MADE_UP, words[:i])):
             return []
+        if "souris" in words[:i]:
+            return []  # singular or plural
         subject = nouns[0]
         after = words[i + 2] if words[i + 1] == "pas" else words[i + 1]
         stem = next((base for base in MOVED if after.startswith(base)), None)
@@ -321,7 +346,7 @@ def test_pronouns_have_the_gender_and_number_of_their_antecedent(examples: list[
         source, target = example.source.split(" "), words_by_piece(example.target)
         for pronoun in example.pronouns:
             num_pronouns += 1
-            english = source[pronoun.source].rstrip(".,!?")
+            english = source[pronoun.source].rstrip(".,!?").partition("'")[0]
             assert english in {"it", "they", "them", "he", "she"}
             assert pronoun.source_antecedent < pronoun.source
             gender = next(
@@ -453,7 +478,7 @@ def check_words_of_tests(count: int | None, *, at_least: int, share: float) -> N
 
 def test_words_of_every_test_are_known_from_training() -> None:
     """An eighth of the corpus; `benchmarks/full_counts.py` checks all of it."""
-    check_words_of_tests(15_000, at_least=3, share=0.97)
+    check_words_of_tests(15_000, at_least=3, share=0.96)
 
 
 def test_pronoun_test_is_made_of_minimal_pairs(splits: dict[str, list[Example]]) -> None:
@@ -474,3 +499,98 @@ def test_rules_of_thumb_on_the_pronoun_test_are_no_better_than_chance(
     scores = baseline_accuracies(splits["pronoun"], majority=majority)
     assert set(scores) == {"nearest noun", "first noun", "majority gender"}
     assert max(scores.values()) <= 0.6, scores
+
+
+NEW = ("relative", "two pronouns", "open suggestion", "state", "animal", "timed")
+
+
+def drawn(construction: str, count: int = 400) -> list[Example]:
+    """Draw sentences of one construction, without the rules of splits."""
+    pick = Pick(random.Random(7).random)
+    found = []
+    for _ in range(count):
+        sentence = FREE_CONSTRUCTIONS[construction][0](pick)
+        contract(sentence, pick)
+        found.append(make_example(sentence, join_words(sentence.french), Style(False, "")))
+    return found
+
+
+@pytest.mark.parametrize("construction", NEW)
+def test_new_constructions_are_right_french_and_linked_whole(construction: str) -> None:
+    for example in drawn(construction):
+        problems = [*elision_problems(example.target), *participle_problems(example)]
+        problems += agreement_problems(example.target, example.source)
+        assert not problems, (example, problems)
+        assert {i for i, _ in example.alignment} == set(range(example.source.count(" ") + 1))
+
+
+def test_participle_after_a_relative_pronoun_agrees_with_its_noun() -> None:
+    """*La pizza que le chien a mangée*: the noun before *que* decides."""
+    clause = r"(\w+) qu(?:e j'ai|e tu as|e nous avons|'(?:il|elle) a|'(?:ils|elles) ont) (\w+)"
+    checked = 0
+    for example in drawn("relative", 3000):
+        for found in re.finditer(clause, example.target):
+            word, participle = found.groups()
+            noun = read_noun(word)
+            if re.search(r"\b(de|du|des)\b|\bd'", example.target[: found.start()]):
+                continue  # *le chien de la femme que*: the noun is further away
+            if noun is None or word in SAME_IN_PLURAL or len(participle) < 3:
+                continue
+            if participle in {"pas", "jamais", "mis", "pris"}:
+                continue
+            checked += 1
+            gender, is_plural = noun
+            assert participle.endswith("s") is is_plural, example
+            assert participle.removesuffix("s").endswith("e") is (gender == "f"), example
+    assert checked > 150
+
+
+def test_two_pronouns_stand_in_the_order_of_french() -> None:
+    """*Me le*, but *le lui*; after an order *donne-le-moi*."""
+    targets = [example.target for example in drawn("two pronouns", 800)]
+    text = "\n".join(targets)
+    assert not re.search(r"\b(lui|leur) (le|la|les) (?!\w+ (et|,))\w+(e|es|ons|ent|é)\b", text)
+    assert not re.search(r"\b(le|la|les) (me|te|nous) ", text)
+    for form in ("me l'a", "le lui ", "les leur", "donne-le-moi", "ne le lui ", "ne me le"):
+        assert form in text, form
+
+
+def test_contractions_keep_links_and_antecedents() -> None:
+    pick = Pick(lambda: 0.0)
+    sentence = Sentence("")
+    dog = sentence.noun_phrase("the", NOUNS["dog"])
+    sentence.say("barked because", "a:0 aboyé:0 parce:1 que:1")
+    sentence.pronoun("it", "il", dog)
+    sentence.say("is hungry today", "a:0 faim:1 aujourd'hui:2")
+    contract(sentence, pick)
+    assert sentence.english == ["the", "dog", "barked", "because", "it's", "hungry", "today"]
+    assert [word.links for word in sentence.french[-4:]] == [(4,), (4,), (5,), (6,)]
+    assert sentence.pronouns[0][:2] == (4, 1)
+
+
+def test_harder_sentences_and_their_patterns_are_in_no_split(examples: list[Example]) -> None:
+    """Written by hand to judge models: neither they nor one with another word is drawn."""
+    golden = Path(__file__).parents[1] / "golden" / "harder_sentences.txt"
+    lines = golden.read_text(encoding="utf-8").splitlines()
+    harder = [line.split(" = ")[0] for line in lines if not line.startswith("#")]
+    apart = files("pellucid.corpora").joinpath("apart.txt").read_text(encoding="utf-8")
+    assert apart.splitlines() == harder
+    assert len(set(harder)) == len(harder) >= 150
+    bare = [re.sub("[.,!?]", "", text.lower()).split() for text in harder]
+    sizes = {len(words) for words in bare}
+    training = [*examples, *make_split("train", count=12_000)]
+    for example in training:
+        words = re.sub("[.,!?]", "", example.source.lower()).split()
+        if len(words) not in sizes or example.construction == "seed":
+            continue
+        for other in bare:
+            if len(other) == len(words):
+                num_different = sum(a != b for a, b in zip(words, other, strict=True))
+                assert num_different >= (2 if len(words) > 3 else 1), (example.source, other)
+
+
+def test_guard_a_harder_sentence_with_another_word_is_found() -> None:
+    assert is_near_seed(["she", "gave", "them", "to", "him"])
+    assert is_near_seed(["the", "man", "who", "was", "bankrupt", "sold", "his", "car"])
+    assert not is_near_seed(["the", "king", "who", "was", "bankrupt", "sold", "his", "car"])
+    assert not is_near_seed(["let's", "not", "sing"])

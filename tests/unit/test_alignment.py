@@ -161,7 +161,7 @@ def test_maps_in_batches_equal_each_pair_computed_vector_by_vector(
             layer = -1 if view.layer is None else view.layer
             whole = expected[layer, view.map, view.head]
             rows = whole[1:] if view.convention == "reads" else whole[:-1]
-            np.testing.assert_allclose(maps.get(view), rows, atol=2e-5, err_msg=str(view))
+            np.testing.assert_allclose(maps.get(view), rows, atol=5e-5, err_msg=str(view))
     assert seen == {0, 1, 2}
 
 

@@ -286,7 +286,7 @@ def test_logistic_regression_is_where_its_gradient_is_zero() -> None:
 
 
 def test_probes_read_each_layer_and_the_embedding_gets_no_pair_right(bundle: Bundle) -> None:
-    cases = make_cases(bundle, make_split("pronoun", count=80), is_paired=True)
+    cases = make_cases(bundle, make_split("pronoun", count=160), is_paired=True)
     one_pronoun = [
         case
         for first, second in zip(cases[::2], cases[1::2], strict=True)

@@ -11,16 +11,19 @@ from of_subwords import SUBWORDS
 from torch import Tensor
 
 import pellucid
+from pellucid.cli.lines.notices import Notices
 from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.inside.align.maps import guided_view
 from pellucid.model import Transformer, initialize
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate import attention
-from pellucid.translate.attention import cross_attention, is_stuck, replace_unknown
-from pellucid.translate.judging import judge, repeats
+from pellucid.translate.attention import cross_attention, is_stuck, replace_unknown, unlinked_words
+from pellucid.translate.judging import judge, repeats, seems_short
+from pellucid.translate.results import Translation
 from pellucid.translate.splitting import split_line
 from pellucid.translate.translator import Translator
 
@@ -226,6 +229,48 @@ def test_known_sentences_have_no_notes() -> None:
     sources = [example.source for example in make_split("test", count=50)]
     for found in translator.translate(sources):
         assert found.notes.to_json() == {}, found.source
+
+
+HALF = "The dog barked and the cat meowed."
+
+
+def test_translation_that_leaves_a_clause_out_is_flagged_with_its_words() -> None:
+    demo = pellucid.load("demo")
+    (whole,) = demo.translate([HALF])
+    assert whole.notes.to_json() == {}
+    (half,) = demo.translate([HALF], max_length=4)
+    assert half.notes.flags == ("partial",)
+    assert {"cat", "meowed"} <= set(half.notes.unlinked_words) <= {"and", "the", "cat", "meowed"}
+    sentence = "\n".join(said_of(half))
+    assert "1 translation looks wrong" in sentence
+    assert 'without some words of the line: 1 (line 1), which nothing is linked to: "' in sentence
+
+
+def said_of(found: Translation) -> list[str]:
+    notices = Notices()
+    notices.add(0, found.notes)
+    return list(notices.sentences(1))
+
+
+def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
+    demo = pellucid.load("demo")
+    view = guided_view(demo.own_bundle)
+    assert view is not None
+    source = demo.tokenizer.encode_source(HALF)
+    targets = ["Le chien a aboyé et le chat a miaulé.", "Le chien a aboyé et le chat a miaulé"]
+    targets.append("Le chien a aboyé.")
+    pairs = [(HALF, source, demo.tokenizer.encode_target(target)) for target in targets]
+    whole, unmarked, first = unlinked_words(demo.model, demo.tokenizer, view, pairs)
+    assert whole == unmarked == ()
+    assert {"cat", "meowed"} <= set(first)
+
+
+def test_only_short_or_hesitant_translations_are_asked_for_their_links() -> None:
+    assert seems_short("Show me the money!", "Montre-moi l'argent !", hypothesis(4)) is None
+    assert seems_short("Let's go.", "Allons-y.", hypothesis(3)) is None
+    assert seems_short("Let's not go.", "Allons.", hypothesis(3)) == -3
+    assert seems_short("The cat or the dog ate.", "Le chat le chien.", hypothesis(5)) == -2
+    assert seems_short("Let's go.", "Allons-y.", hypothesis(3, -1.1)) == -1
 
 
 def test_retry_replaces_a_loop_only_by_something_better(translator: Translator) -> None:

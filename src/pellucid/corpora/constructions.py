@@ -13,16 +13,12 @@ from pellucid.corpora.lexicon import (
     AGENTS,
     INSTITUTION_PREDICATES,
     KINDS,
-    MEASURES,
     NATIONALITIES,
     NOUNS,
-    NUMBERS,
-    PLACES,
     PREDICATES,
     RELATIONAL,
     SOUNDS,
     VERBS,
-    Noun,
     NounKind,
     Verb,
     adjectives_of,
@@ -30,7 +26,6 @@ from pellucid.corpora.lexicon import (
     verbs_named,
 )
 from pellucid.corpora.pronouns import draw_found_near_person, draw_told
-from pellucid.corpora.requests import draw_first_person, draw_lets, draw_order, draw_question
 from pellucid.corpora.sentence import (
     Article,
     Entity,
@@ -54,35 +49,12 @@ _IN_GENERAL = tuple(
     noun for noun in KINDS["food"] if noun.is_mass or noun.english in ("pizza", "soup", "cake")
 )
 _GENERAL_ADJECTIVES = ("awesome", "expensive", "good")
-_TAKEN = verbs_named("buy", "find", "drink")
 _EATEN = verbs_named("buy", "find", "eat", "drink")
-_SUBJECTS: dict[str, tuple[Noun, ...]] = {
-    "in": nouns_of("food", "fruit", "text", "clothes"),
-    "on": nouns_of("text", "clothes", "fruit"),
-    "under": tuple(NOUNS[name] for name in ("dog", "cat", "hen", "bird", "frog", "child", "baby")),
-    "place": nouns_of("animal", "person"),
-}
-_SPOTS: dict[str, tuple[str, tuple[Noun, ...]]] = {
-    "in": ("dans:0", KINDS["container"]),
-    "on": ("sur:0", KINDS["furniture"]),
-    "under": ("sous:0", (*KINDS["furniture"], *KINDS["vehicle"])),
-}
-_MOVES = (
-    ("went to", "^est:0 @allé:0 à:1"),
-    ("arrived at", "^est:0 @arrivé:0 à:1"),
-    ("came out of", "^est:0 @sorti:0,1 de:2"),
-    ("came back from", "^est:0 @revenu:0,1 de:2"),
-    ("went into", "^est:0 @entré:0 dans:1"),
-)
 _OPPOSITES = (
     {"red", "black", "white", "green", "blue"},
     {"big", "small"},
     {"old", "new", "young"},
     {"clean", "dirty"},
-)
-_WITH_DOORS = (
-    *KINDS["building"],
-    *(NOUNS[name] for name in ("car", "truck", "taxi", "van", "bus")),
 )
 
 
@@ -224,91 +196,6 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
     return sentence
 
 
-def _draw_measure(pick: Pick) -> Sentence:
-    """Draw a sentence such as *the girl drank a glass of water*, in French *un verre d'eau*."""
-    sentence = Sentence("measure")
-    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.25))
-    verb = pick.one(_TAKEN)
-    name = pick.one(tuple(MEASURES))
-    noun = NOUNS[
-        pick.one([drink for drink in MEASURES[name] if drink != "oil" or verb.name != "drink"])
-    ]
-    sentence.say(verb.past, f"^a:0 {verb.participle}:0", agent)
-    if pick.chance(0.5):
-        sentence.noun_phrase("a", NOUNS[name])
-    else:
-        english, french = pick.one(NUMBERS)
-        sentence.say(
-            f"{english} {NOUNS[name].english_plural}", f"{french}:0 {NOUNS[name].french_plural}:1"
-        )
-    sentence.say(f"of {noun.english}", f"de:0 {noun.french}:1")
-    if verb.name == "drink":
-        sentence.combine("object", verb.name, noun)
-    return sentence
-
-
-def _draw_location(pick: Pick) -> Sentence:
-    """Draw a sentence such as *the black cat is under the table*, *the dog is behind the house*."""
-    sentence = Sentence("location")
-    place = pick.one((*_SPOTS, "place", "place"))
-    what = _SUBJECTS[place]
-    noun = pick.one(what)
-    is_plural = not noun.is_mass and pick.chance(0.25)
-    subject = say_subject(sentence, pick, noun, is_plural=is_plural)
-    sentence.say("are" if is_plural else "is", "^est:0", subject)
-    if place in _SPOTS:
-        french, wholes = _SPOTS[place]
-        sentence.say(place, french)
-    else:
-        english, french = pick.one(PLACES)
-        wholes = nouns_of("building", "vehicle")
-        sentence.say(english, french)
-        is_plural = False
-    say_subject(sentence, pick, pick.one(wholes), is_plural=is_plural)
-    return sentence
-
-
-def _draw_motion(pick: Pick) -> Sentence:
-    """Draw a motion, whose participle agrees in French: *the women came out of the church*."""
-    sentence = Sentence("motion")
-    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=pick.chance(0.35))
-    english, french = pick.one(_MOVES)
-    sentence.say(english, french, agent)
-    is_plural = english in ("went to", "came back from") and pick.chance(0.2)
-    say_subject(sentence, pick, pick.one(KINDS["building"]), is_plural=is_plural)
-    return sentence
-
-
-def _draw_genitive(pick: Pick) -> Sentence:
-    """Draw a sentence such as *the door of the house is red*, in French *la porte de la maison*."""
-    sentence = Sentence("genitive")
-    part = pick.one(KINDS["part"])
-    is_plural = part.english != "roof" and pick.chance(0.4)
-    subject = sentence.noun_phrase("the", part, is_plural=is_plural)
-    sentence.say("of", "de:0")
-    wholes = KINDS["building"] if part.english == "roof" else _WITH_DOORS
-    say_subject(sentence, pick, pick.one(wholes), is_plural=False)
-    sentence.say("are" if is_plural else "is", "^est:0", subject)
-    used = {combination.word for combination in sentence.combinations}
-    options = [adjective for adjective in adjectives_of("part") if adjective.english not in used]
-    adjective = pick.one(options)
-    say_adjective(sentence, subject, adjective.english, adjective.french)
-    return sentence
-
-
-def _draw_playing(pick: Pick) -> Sentence:
-    """Draw a sentence such as *the girl played the harp*, in French *a joué de la harpe*."""
-    sentence = Sentence("playing")
-    is_past = pick.chance(0.6)
-    agent = say_subject(sentence, pick, pick.one(AGENTS), is_plural=is_past and pick.chance(0.2))
-    if is_past:
-        sentence.say("played", "^a:0 joué:0 de:0", agent)
-    else:
-        sentence.say("plays", "joue:0 de:0")
-    sentence.noun_phrase("the", pick.one(KINDS["instrument"]))
-    return sentence
-
-
 CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "object pronoun, animal": (draw_found_near_person, 3),
     "told": (draw_told, 4),
@@ -316,15 +203,6 @@ CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
     "description": (_draw_description, 7),
     "transitive": (_draw_transitive, 10),
     "partitive": (_draw_partitive, 5),
-    "measure": (_draw_measure, 3),
-    "location": (_draw_location, 4),
-    "motion": (_draw_motion, 5),
-    "genitive": (_draw_genitive, 3),
     "institution": (_draw_institution, 8),
-    "order": (draw_order, 4),
-    "let's": (draw_lets, 5),
-    "first person": (draw_first_person, 3),
-    "question": (draw_question, 3),
-    "playing": (_draw_playing, 2),
 }
 """Every construction except the frames of `pronouns`, with its weight in drawing."""

@@ -47,6 +47,8 @@ _IRREGULAR = {
     "nouveau": ("nouveau", "nouvelle", "nouveaux", "nouvelles"),
     "vieux": ("vieux", "vieille", "vieux", "vieilles"),
     "blanc": ("blanc", "blanche", "blancs", "blanches"),
+    "ce": ("ce", "cette", "ces", "ces"),
+    "tout": ("tout", "toute", "tous", "toutes"),
     "bon": ("bon", "bonne", "bons", "bonnes"),
     "italien": ("italien", "italienne", "italiens", "italiennes"),
     "européen": ("européen", "européenne", "européens", "européennes"),
@@ -55,7 +57,7 @@ _IRREGULAR = {
     "long": ("long", "longue", "longs", "longues"),
     "épais": ("épais", "épaisse", "épais", "épaisses"),
 }
-_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil"}
+_BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil", "ce": "cet"}
 _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 
 

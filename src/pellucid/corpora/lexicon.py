@@ -23,6 +23,7 @@ from pellucid.corpora.french import Gender, make_plural
 NounKind = Literal[
     "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
     "container", "furniture", "person", "part", "institution", "money", "measure", "detail",
+    "place", "thing",
 ]  # fmt: skip
 
 
@@ -167,7 +168,6 @@ SOUNDS = {animal: Phrase(*pair) for animal, pair in WORDS["sounds"].items()}
 STATES = {phrase.english: phrase for phrase in _read_phrases(WORDS["states"])}
 """What a person can be, by the English words."""
 VERBS = tuple(_read_verb(name, *row) for name, row in WORDS["verbs"].items())
-MEASURES = {measure: tuple(names.split()) for measure, names in WORDS["measures"].items()}
 PLACES = (
     ("next to", "à:0 côté:0 de:1"),
     ("behind", "derrière:0"),

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
+from importlib.resources import files
+from operator import ne
 
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, join_words
@@ -22,27 +25,33 @@ def is_near_seed(words: Sequence[str]) -> bool:
     """Tell whether English words are an example sentence, or one with another word in one place.
 
     Such sentences are in no split, so that they show what a model makes of a sentence that it only
-    nearly knows.
+    nearly knows. The same holds for the sentences of ``apart.txt``, by which models are judged; of
+    those with fewer than four words only the sentence itself is left out.
     """
-    patterns = _patterns()
-    if len(words) not in patterns:
-        return False
-    lowered = [word.lower().rstrip(",") for word in words]
-    known = patterns[len(words)]
+    lowered = tuple(word.lower().rstrip(",") for word in words)
+    near = (other for half in _halves(lowered) for other in _near_halves().get(half, ()))
     return any(
-        (place, *lowered[:place], *lowered[place + 1 :]) in known for place in range(len(words))
+        sum(map(ne, lowered, other)) <= (len(other) > 3 or is_seed) for other, is_seed in near
     )
 
 
+def _halves(words: tuple[str, ...]) -> tuple[tuple[int, int, tuple[str, ...]], ...]:
+    """Return both halves of a sentence: with one other word it still has one of them."""
+    middle = len(words) // 2
+    return (len(words), 0, words[:middle]), (len(words), 1, words[middle:])
+
+
 @cache
-def _patterns() -> dict[int, set[tuple[int | str, ...]]]:
-    """List each example sentence without one word, by its number of words."""
-    patterns: dict[int, set[tuple[int | str, ...]]] = {}
-    for example in seed_examples():
-        words = example.source.lower().rstrip("!").split(" ")
-        known = patterns.setdefault(len(words), set())
-        known.update((place, *words[:place], *words[place + 1 :]) for place in range(len(words)))
-    return patterns
+def _near_halves() -> dict[tuple[int, int, tuple[str, ...]], list[tuple[tuple[str, ...], bool]]]:
+    """List the sentences by each of their halves, with whether they are example sentences."""
+    found: dict[tuple[int, int, tuple[str, ...]], list[tuple[tuple[str, ...], bool]]] = {}
+    seeds = [example.source for example in seed_examples()]
+    apart = files("pellucid.corpora").joinpath("apart.txt").read_text(encoding="utf-8").splitlines()
+    for text in (*seeds, *apart):
+        words = tuple(re.sub("[.,!?]", "", text.lower()).split(" "))
+        for half in _halves(words):
+            found.setdefault(half, []).append((words, text in seeds))
+    return found
 
 
 @cache

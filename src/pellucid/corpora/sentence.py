@@ -194,6 +194,11 @@ class Sentence:
         self.french.append(Word(french, (index,), (self.num_roles,)))
         self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
 
+    def pause(self) -> None:
+        """Add a comma in both languages."""
+        self.english[-1] += ","
+        self.french[-1] = self.french[-1]._replace(text=self.french[-1].text + ",")
+
     def combine(self, relation: Relation, word: str, noun: Noun) -> None:
         """Note that a word and a noun are combined, for the held-out pairs."""
         self.combinations.append(Combination(relation, word, noun.english))

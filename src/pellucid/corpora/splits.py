@@ -21,6 +21,7 @@ import numpy as np
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.free.constructions import FREE_CONSTRUCTIONS
+from pellucid.corpora.free.everyday import contract
 from pellucid.corpora.french import Word, begins_with_vowel, join_words
 from pellucid.corpora.lexicon import (
     ADJECTIVES,
@@ -51,10 +52,10 @@ DEFAULT_COUNTS: dict[SplitName, int] = {
 
 # Frames are drawn more often than anything else: pronouns are what the corpus is about.
 _FRAME_WEIGHTS = {
-    "subject pronoun, place": 36,
-    "subject pronoun, origin": 8,
-    "subject pronoun, sound": 6,
-    "object pronoun": 44,
+    "subject pronoun, place": 50,
+    "subject pronoun, origin": 11,
+    "subject pronoun, sound": 8,
+    "object pronoun": 58,
 }
 # What the example sentences need in training.
 _KEPT = frozenset(
@@ -174,6 +175,8 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
             sentence = _CONSTRUCTIONS[construction][0](pick)
+        if construction in FREE_CONSTRUCTIONS:
+            contract(sentence, pick)
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue

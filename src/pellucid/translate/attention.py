@@ -8,6 +8,7 @@ from itertools import groupby
 import torch
 from torch import Tensor
 
+from pellucid.inside.align.maps import View, map_pairs
 from pellucid.inside.pair import Pair
 from pellucid.model import EncoderDecoder
 from pellucid.text.token_words import source_pieces, words_of_tokens
@@ -17,6 +18,10 @@ from pellucid.text.tokenizers.words import without_joiner, word_cutter
 _FEWEST_TOKENS = 8
 _FEWEST_WORDS = 3
 _STUCK = 0.8
+
+_LEAST_LINK = 0.1
+"""The weight that the head of word links must put on a word in some row."""
+_MARKS = ".,;:!?\u202f"
 
 _LEAST_ON_UNKNOWN = 0.1
 """The attention that unknown source tokens must get together to stand for an unknown word."""
@@ -76,6 +81,45 @@ def is_stuck(
     owners = [one.start if one else -1 for one in words]
     attended = [owners[token] for token in weights_TS.argmax(dim=-1).tolist()]
     return max(map(attended.count, attended)) >= _STUCK * len(attended)
+
+
+@torch.inference_mode()
+def unlinked_words(
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    view: View,
+    pairs: Sequence[tuple[str, Sequence[int], Sequence[int]]],
+) -> list[tuple[str, ...]]:
+    """List the words of each source that no word of its translation is linked to.
+
+    Args:
+        model: the model.
+        tokenizer: its tokenizer.
+        view: the head that was taught word links.
+        pairs: a source, its tokens with ``</s>``, and those of its translation.
+    """
+    found: list[tuple[str, ...]] = [()] * len(pairs)
+    config = tokenizer.config
+    for maps in map_pairs(
+        model,
+        [(source_ids, target_ids) for _, source_ids, target_ids in pairs],
+        [view.layer] if view.layer is not None else model.config.attending_layers,
+        pad_id=config.pad_id,
+        start_id=config.target_start_id,
+        has_norms=False,
+    ):
+        source, source_ids, _ = pairs[maps.index]
+        most_S = maps.get(view).max(axis=0, initial=0.0)
+        tokens = tokenizer.source_tokens(source_ids)
+        most: dict[int, float] = {}
+        for token, words in enumerate(words_of_tokens(tokenizer, "source", source, source_ids)):
+            # A mark may be left out.
+            for word in words if any(map(str.isalnum, tokens[token])) else ():
+                most[word] = max(most.get(word, 0.0), float(most_S[token]))
+        pieces = source_pieces(tokenizer, source)
+        unlinked = [word for word, weight in most.items() if weight < _LEAST_LINK]
+        found[maps.index] = tuple(pieces[word].strip(_MARKS) for word in unlinked)
+    return found
 
 
 def replace_unknown(

@@ -18,6 +18,7 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Translation
 
 if TYPE_CHECKING:
+    from pellucid.inside.align.maps import View
     from pellucid.model import EncoderDecoder
 
 UNSURE = -1.2
@@ -31,6 +32,12 @@ _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck",
 
 _MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
+
+FEWER_WORDS, HESITANT = 2, -1.0
+"""Words less than in the source, and the log-probability of a token, from which links are read."""
+_PART = re.compile(r"[^\W_]+")
+_MOST_LINKED = 512
+"""Translations of one call whose links are read, the shortest ones."""
 
 _LONGEST_PERIOD = 24
 _MOST_ALIKE = 3
@@ -150,6 +157,57 @@ def add_stuck(
         ids = line.requests[place].source_ids, found[index][place][0].ids
         if "stuck" not in notes.flags and is_stuck(model, tokenizer, line.parts[place], *ids):
             notes = replace(notes, flags=(*notes.flags, "stuck"))
+            written[index] = replace(written[index], notes=notes)
+
+
+def seems_short(source: str, text: str, hypothesis: Hypothesis) -> int | None:
+    """Rate a translation that may leave something out: the smaller, the more it may.
+
+    That is one with fewer words than its source, or with a token that the model was unsure of.
+
+    Args:
+        source: the line, or the part of one.
+        text: its translation.
+        hypothesis: the tokens of that.
+    """
+    more = len(_PART.findall(text)) - len(_PART.findall(source))
+    is_sure = min(hypothesis.token_log_probabilities, default=0.0) > HESITANT
+    return None if is_sure and more > -FEWER_WORDS else more
+
+
+def add_partial(
+    short: Sequence[tuple[int, int, int]],
+    lines: Sequence[Ready],
+    found: Sequence[Sequence[tuple[Hypothesis, ...]]],
+    written: list[Translation],
+    model: EncoderDecoder,
+    tokenizer: Tokenizer,
+    view: View,
+) -> None:
+    """Look for source words that the head of word links never attends to, and flag their lines.
+
+    Args:
+        short: rating, line and part of each translation to look at; see `seems_short`.
+        lines: the lines.
+        found: the answers to their requests.
+        written: their translations, some of which get a flag.
+        model: the model that found them.
+        tokenizer: its tokenizer.
+        view: the head that was taught word links.
+    """
+    from pellucid.translate.attention import unlinked_words
+
+    places = [(index, place) for _, index, place in heapq.nsmallest(_MOST_LINKED, short)]
+    pairs = [
+        (lines[i].parts[k], lines[i].requests[k].source_ids, found[i][k][0].ids) for i, k in places
+    ]
+    for (index, _), words in zip(
+        places, unlinked_words(model, tokenizer, view, pairs), strict=True
+    ):
+        if words:
+            notes = written[index].notes
+            flags = tuple(dict.fromkeys((*notes.flags, "partial")))
+            notes = replace(notes, flags=flags, unlinked_words=(*notes.unlinked_words, *words))
             written[index] = replace(written[index], notes=notes)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 from pellucid.text.sentences import join_parts
 
-Flag = Literal["repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure"]
+Flag = Literal["repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure", "partial"]
 """A reason to read a translation: see `Notes.flags`."""
 
 
@@ -34,10 +34,12 @@ class Notes:
             line, or a part of it, has more tokens than any source of training.
         language_code: ``missing`` if the model has language codes and the line has none, or a code
             that the model does not know.
+        unlinked_words: the words that no word of the translation is linked to.
         flags: reasons to read the translation. It ``repeats`` itself; is ``long``, far longer than
             any target that training had for such a source; is ``unfinished`` at the maximum
             length; ``stuck``: attention never left one word; ``empty``; ``invented``: words for a
-            line without letters; ``unsure``: the model gave its own words a low probability.
+            line without letters; ``unsure``: the model gave its own words a low probability;
+            ``partial``: it may leave words out, see ``unlinked_words``.
         retried: True if a second search, against repetitions, gave this translation.
     """
 
@@ -53,6 +55,7 @@ class Notes:
     is_whole: bool = False
     exceeds_vector: bool = False
     language_code: str = ""
+    unlinked_words: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     retried: bool = False
 

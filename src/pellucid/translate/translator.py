@@ -207,7 +207,8 @@ class Translator:
         requests = [request for line in lines for request in line.requests]
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
-        writer = Writer(lambda: chosen.model, self.tokenizer, self._preparer.learned, unknown)
+        known = self._preparer.learned
+        writer = Writer(lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner

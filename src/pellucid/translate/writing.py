@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
+from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import Decoder
@@ -15,7 +16,7 @@ from pellucid.machine.turns import give_way
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.judging import DOUBTFUL, add_stuck, judge
+from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
@@ -39,12 +40,14 @@ class Writer:
         tokenizer: its tokenizer.
         learned: the text that it learned from, if known.
         unknown: what to write for a word outside the vocabulary.
+        bundle: the bundle of the model, which names a head that was taught word links.
     """
 
     load_model: Callable[[], EncoderDecoder]
     tokenizer: Tokenizer
     learned: LearnedText | None
     unknown: Unknown = "token"
+    bundle: Bundle | None = None
 
     def translations(
         self,
@@ -62,12 +65,19 @@ class Writer:
         answers = iter(found)
         each = [[next(answers) for _ in line.requests] for line in lines]
         doubtful: list[tuple[float, int, int]] = []
+        short: list[tuple[int, int, int]] = []
         written = [
-            self._translation(index, line, answer, config, doubtful)
+            self._translation(index, line, answer, config, (doubtful, short))
             for index, (line, answer) in enumerate(zip(lines, each, strict=True))
         ]
         if doubtful:
             add_stuck(doubtful, lines, each, written, self.load_model(), self.tokenizer)
+        if short and self.bundle is not None and self.bundle.guided_head is not None:
+            from pellucid.inside.align.maps import guided_view
+
+            if view := guided_view(self.bundle):
+                model = self.load_model()
+                add_partial(short, lines, each, written, model, self.tokenizer, view)
         return written
 
     def _translation(
@@ -76,9 +86,9 @@ class Writer:
         line: Ready,
         found: Sequence[tuple[Hypothesis, ...]],
         config: DecodingConfig,
-        doubtful: list[tuple[float, int, int]],
+        to_look_at: tuple[list[tuple[float, int, int]], list[tuple[int, int, int]]],
     ) -> Translation:
-        """Write the translation of one line, and note in ``doubtful`` the parts to look at."""
+        """Write the translation of one line, and note the parts to look at: doubtful, short."""
         error = line.error
         for request, hypotheses in zip(line.requests, found, strict=True):
             if not hypotheses or not hypotheses[0].ids:
@@ -111,7 +121,9 @@ class Writer:
                 )
             )
             if mean < DOUBTFUL and not config.sample:
-                doubtful.append((mean, index, place))
+                to_look_at[0].append((mean, index, place))
+            if (rating := seems_short(part, written[0].text, hypotheses[0])) is not None:
+                to_look_at[1].append((rating, index, place))
         joined = _join(parts, line.gaps, config)
         notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
         return Translation(line.source, tuple(joined), notes=notes)

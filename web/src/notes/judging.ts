@@ -2,7 +2,7 @@
 
 import { sum } from "../model/decode";
 import { largest, row } from "../model/tensor";
-import type { Trace } from "../trace/trace";
+import type { HeadPlace, Trace } from "../trace/trace";
 import type { Flag } from "./notes";
 
 /** Mean log-probabilities of a token: below, a translation is a guess, or its attention is looked at. */
@@ -10,6 +10,8 @@ const UNSURE = -1.2;
 const DOUBTFUL = -1;
 const LONGEST_PERIOD = 24;
 const RUN = 4;
+/** Words less than in the source, and the log-probability of a token, from which links are read; the least weight of a link. */
+const [FEWER_WORDS, HESITANT, LEAST_LINK] = [2, -1, 0.1];
 const [FEWEST_TOKENS, FEWEST_WORDS, STUCK] = [8, 3, 0.8];
 
 export interface Judged {
@@ -42,10 +44,8 @@ export function judge({ source, sourceIds, text, ids, logs, isFinished, isSample
 /** Tell whether a doubtful translation attends to one word of its source nearly all the time. */
 export function isStuck(trace: Trace, words: string[]): boolean {
   const { logProbabilities: logs } = trace.records;
-  let owner = -1;
-  // A token without a space before it belongs to the word before.
-  const owners = words.map((word) => (word.startsWith("\uffed") && owner >= 0 ? owner : ++owner));
-  if (sum(logs) / logs.length >= DOUBTFUL || logs.length < FEWEST_TOKENS || owner + 1 < FEWEST_WORDS) return false;
+  const owners = ownersOf(words);
+  if (sum(logs) / logs.length >= DOUBTFUL || logs.length < FEWEST_TOKENS || (owners.at(-1) ?? -1) + 1 < FEWEST_WORDS) return false;
   const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
   const counts = new Map<number, number>();
   logs.forEach((_, t) => {
@@ -54,6 +54,28 @@ export function isStuck(trace: Trace, words: string[]): boolean {
     counts.set(owners[most], (counts.get(owners[most]) ?? 0) + 1);
   });
   return Math.max(...counts.values()) >= STUCK * logs.length;
+}
+
+/** Find the word of each token: one without a space before it belongs to the word before. */
+function ownersOf(words: string[]): number[] {
+  let owner = -1;
+  return words.map((word) => (word.startsWith("\uffed") && owner >= 0 ? owner : ++owner));
+}
+
+/** Tell whether a short or hesitant translation has no word that the head of word links links to some word of its source. */
+export function isPartial(trace: Trace, taught: HeadPlace | null, source: string, words: string[], tokens: string[]): boolean {
+  const { logProbabilities: logs, text } = trace.records;
+  const count = (line: string) => line.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
+  if (!taught || (count(text) - count(source) > -FEWER_WORDS && Math.min(...logs) > HESITANT)) return false;
+  const weights = trace.matrix(`decoder.${taught.layer}.cross.weights`, taught.head);
+  if (!weights) return false;
+  const most = new Map<number, number>();
+  const rows = logs.slice(0, -1).map((_, t) => row(weights, t));
+  ownersOf(words).forEach((owner, m) => {
+    // A mark may be left out.
+    if (/[\p{L}\p{N}]/u.test(tokens[m])) most.set(owner, Math.max(most.get(owner) ?? 0, ...rows.map((line) => line[m])));
+  });
+  return [...most.values()].some((weight) => weight < LEAST_LINK);
 }
 
 /** Round a length up to the bound of its class: exact up to 8, then in steps of about a fifth. */

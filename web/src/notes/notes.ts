@@ -1,6 +1,6 @@
 /** What is unusual about a line and its translation, in the words of the command. */
 
-export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "invented" | "unsure";
+export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "invented" | "unsure" | "partial";
 
 export interface Notes {
   /** The words outside a vocabulary of whole words and what is close to each, in one phrase. */
@@ -24,6 +24,7 @@ const FLAGS: Record<Flag, string> = {
   empty: "it is empty",
   invented: "it has words for a line without letters",
   unsure: "it is improbable to the model itself",
+  partial: "it may leave words out, as nothing in it is linked to them",
 };
 const MOST_CHARACTERS = 5;
 

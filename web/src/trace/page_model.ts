@@ -9,7 +9,7 @@ import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
 import { characterName, Cleaner } from "../notes/cleaning";
 import { sayUnknownWords, unknownWords } from "../notes/close";
-import { isStuck, judge } from "../notes/judging";
+import { isPartial, isStuck, judge } from "../notes/judging";
 import type { Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { parseHead, Trace } from "./trace";
@@ -104,6 +104,7 @@ export class PageModel implements Source {
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
+      if (isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
     }
     return { text, trace, ...found, notes, milliseconds: performance.now() - started };
   }

@@ -33,6 +33,7 @@ _FLAGS = {
     "empty": "empty",
     "invented": "words for a line without letters",
     "unsure": "improbable to the model itself",
+    "partial": "perhaps without some words of the line",
 }
 
 
@@ -99,6 +100,7 @@ class Notices:
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
         self._outside = 0.0
         self._words: dict[str, None] = {}
+        self._unlinked: dict[str, None] = {}
 
     def add(self, number: int, notes: Notes) -> None:
         """Count one line.
@@ -112,6 +114,7 @@ class Notices:
         self._characters["unknown"].update(notes.unknown)
         self._outside += notes.unknown_tokens
         self._words.update(dict.fromkeys(notes.unknown_words))
+        self._unlinked.update(dict.fromkeys(notes.unlinked_words))
         self._codes.add(number, notes.language_code)
         for name, is_found in (
             ("changed", notes.replaced or notes.dropped),
@@ -209,6 +212,9 @@ class Notices:
             for name, words in _FLAGS.items()
             if self._counts[name]
         ]
+        if self._unlinked:
+            names = ", ".join(f'"{word}"' for word in [*self._unlinked][:_MOST_WORDS])
+            kinds[-1] += f", which nothing is linked to: {names}"
         can_help = self._counts["flagged"] > self._counts["retried"] and any(
             self._counts[name] for name in ("repeats", "long", "unfinished", "stuck", "empty")
         )

@@ -13,10 +13,12 @@ from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
+from pellucid.inside.align.maps import guided_view
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.text.outside import say_unknown_words, unknown_words
+from pellucid.translate.attention import unlinked_words
 from pellucid.translate.translator import Translator
 
 
@@ -69,7 +71,20 @@ def replay_line(
         warn(sentence)
     constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()
     (traces,) = translator.look_at_each([line.text], how, constraints=constraints, **given)
+    _warn_of_words_left_out(translator, line.text, traces[0])
     return traces
+
+
+def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> None:
+    """Name the words of a line that no word of its translation is linked to."""
+    view = guided_view(translator.own_bundle)
+    if view is None:
+        return
+    pair = (text, trace.source_ids, trace.predicted_ids)
+    (words,) = unlinked_words(translator.model, translator.tokenizer, view, [pair])
+    if words:
+        named = ", ".join(f'"{word}"' for word in words)
+        warn(f"The translation may leave words out: nothing in it is linked to {named}.")
 
 
 def report_problems(traces: Sequence[Trace]) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+from pellucid.corpora.free.everyday import draw_state, draw_timed, draw_two_pronouns
 from pellucid.corpora.free.orders import draw_free_order, draw_free_suggestion
 from pellucid.corpora.free.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
 from pellucid.corpora.free.predicates import (
@@ -12,10 +13,10 @@ from pellucid.corpora.free.predicates import (
     say_place,
     say_predicate,
     say_quality,
-    say_where,
     settle,
 )
 from pellucid.corpora.free.questions import draw_free_question
+from pellucid.corpora.free.relatives import draw_relative
 from pellucid.corpora.free.subjects import (
     PRONOUNS,
     Subject,
@@ -25,12 +26,14 @@ from pellucid.corpora.free.subjects import (
     subject_of,
 )
 from pellucid.corpora.free.two_clauses import (
+    draw_animal,
     draw_free_found,
     draw_free_told,
     draw_two_clauses,
     draw_with_pronoun,
 )
 from pellucid.corpora.free.verbs import Manner, draw_manner, say_be, say_state, say_verb
+from pellucid.corpora.free.where import say_where
 from pellucid.corpora.free.words import TRANSITIVES
 from pellucid.corpora.lexicon import KINDS, NATIONALITIES, PREDICATES, RELATIONAL, nouns_of
 from pellucid.corpora.sentence import Pick, Sentence
@@ -83,8 +86,10 @@ def _say_this(sentence: Sentence) -> None:
 
 
 def _draw_identity(pick: Pick) -> Sentence:
-    """Draw *she is an actress*, in French *c'est une actrice*."""
+    """Draw *she is an actress*, *this is my house*, in French *c'est une actrice, ma maison*."""
     sentence = Sentence("open identity")
+    if pick.chance(0.4):
+        return _draw_pointing(sentence, pick)
     pronoun = pick.one([one for one in PRONOUNS if one[0] in ("he", "she", "they", "it")])
     subject = say_pronoun(sentence, pronoun)
     _say_this(sentence)
@@ -101,28 +106,47 @@ def _draw_identity(pick: Pick) -> Sentence:
     return sentence
 
 
+def _draw_pointing(sentence: Sentence, pick: Pick) -> Sentence:
+    """Draw *this is my house*, *those were bad books*, *that is good*."""
+    is_plural = pick.chance(0.25)
+    english = pick.one(("these", "those") if is_plural else ("this", "that", "that"))
+    subject = say_pronoun(sentence, (english, "ce", 4 if is_plural else 2, "m"))
+    manner = replace(draw_manner(pick, subject, is_stative=True), tense=pick.of("present 3, past"))
+    if not is_plural and pick.chance(0.35):
+        say_quality(sentence, pick, replace(subject, kind=None), manner)
+        return sentence
+    say_be(sentence, subject, manner)
+    noun = draw_noun(pick, animate=0.4)
+    say_free_phrase(sentence, pick, noun, "place", is_plural=is_plural)
+    return sentence
+
+
 def _draw_there(pick: Pick) -> Sentence:
     """Draw *there is a cat in the house*, in French *il y a un chat dans la maison*."""
     sentence = Sentence("there is")
     is_past = pick.chance(0.4)
-    negation = pick.chance(0.15)
+    negation = pick.chance(0.25)
     noun = draw_noun(pick, animate=0.35)
     while noun.english == noun.english_plural:
         noun = draw_noun(pick, animate=0.35)
     is_plural = not noun.is_mass and pick.chance(0.4)
     be = ("were" if is_plural else "was") if is_past else "are" if is_plural else "is"
     verb = "avait" if is_past else "a"
-    if negation:
-        sentence.say(f"there {be} not", f"il:0 ne:2 y:0 {verb}:1 pas:2")
+    if negation and pick.chance(0.5):
+        sentence.say(f"there {be}", f"il:0 ne:2 y:0 {verb}:1 pas:2")
+        determiner = "no"
+    elif negation:
+        is_one = pick.chance(0.5)
+        be, place = (be + "n't", 1) if is_one else (be + " not", 2)
+        sentence.say(f"there {be}", f"il:0 ne:{place} y:0 {verb}:1 pas:{place}")
         determiner = "any" if noun.is_mass or is_plural else "not a"
     else:
         sentence.say(f"there {be}", f"il:0 y:0 {verb}:1")
         determiner = "some" if noun.is_mass else "a"
         if is_plural:
             determiner = pick.one(("bare", "some", "two", "three", "four"))
-    say_phrase(
-        sentence, noun, determiner, is_plural=is_plural, adjectives=draw_adjectives(pick, noun)
-    )
+    adjectives = () if determiner == "no" else draw_adjectives(pick, noun)
+    say_phrase(sentence, noun, determiner, is_plural=is_plural, adjectives=adjectives)
     if pick.chance(0.8):
         say_where(sentence, pick)
     return sentence
@@ -238,17 +262,22 @@ def _draw_measure(pick: Pick) -> Sentence:
 _OF_MEASURES = ("drink", "buy", "find", "see", "sell", "bring", "like")
 
 FREE_CONSTRUCTIONS: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
-    "open statement": (_draw_statement, 60),
-    "open identity": (_draw_identity, 4),
+    "open statement": (_draw_statement, 54),
+    "open identity": (_draw_identity, 7),
     "there is": (_draw_there, 6),
     "title": (_draw_title, 12),
     "institution name": (_draw_institution_title, 4),
     "of": (_draw_of, 5),
     "not": (_draw_exclamation, 4),
     "open measure": (_draw_measure, 3),
-    "open question": (draw_free_question, 16),
-    "open order": (draw_free_order, 26),
-    "open suggestion": (draw_free_suggestion, 10),
+    "relative": (draw_relative, 26),
+    "state": (draw_state, 8),
+    "two pronouns": (draw_two_pronouns, 12),
+    "timed": (draw_timed, 10),
+    "animal": (draw_animal, 10),
+    "open question": (draw_free_question, 20),
+    "open order": (draw_free_order, 34),
+    "open suggestion": (draw_free_suggestion, 16),
     "two clauses": (draw_two_clauses, 14),
     "open told": (draw_free_told, 6),
     "open found": (draw_free_found, 5),

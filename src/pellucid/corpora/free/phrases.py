@@ -10,7 +10,8 @@ from pellucid.corpora.lexicon import KINDS, NUMBERS, Adjective, Noun
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _FRENCH_NUMBERS = dict(NUMBERS)
-_OWNING = (*PEOPLE, *KINDS["person"])
+_OWNING = (*PEOPLE, *KINDS["person"], *KINDS["person"], *KINDS["animal"])
+POINTING = {"this": "these", "that": "those"}
 _DIVISIBLE = frozenset({"pizza", "cake", "tart", "omelette", "melon", "pineapple", "life"})
 _WITH_A = frozenset({"European"})
 """Words that begin with a vowel letter, but not with a vowel."""
@@ -55,9 +56,10 @@ def say_phrase(
     Args:
         sentence: the sentence to add to.
         noun: the noun.
-        determiner: ``the``; ``a``, ``some``; ``any`` and ``not a`` after a negation, *de* in
-            French; a possessive; a number; ``general`` and ``bare`` without an English word, *le*
-            and *des* in French; ``title`` without a word in either.
+        determiner: ``the``, ``this``, ``that``; ``a``, ``some``; ``any``, ``no`` and ``not a`` in
+            a negation, *de* in French; a possessive; a number or an amount; ``general`` and
+            ``bare`` without an English word, *le* and *des* in French; ``title`` without a word
+            in either.
         is_plural: True for the plural.
         adjectives: in the order of English.
     """
@@ -65,7 +67,7 @@ def say_phrase(
     start = len(sentence.english)
     name = noun.english_plural if is_plural else noun.english
     english = [*(adjective.english for adjective in adjectives), name]
-    shown = _english_determiner(determiner, english[0])
+    shown = _english_determiner(determiner, english[0], is_plural=is_plural)
     sentence.english += [*shown, *english]
     index = start + len(shown) + len(adjectives)
     for adjective in adjectives:
@@ -73,11 +75,15 @@ def say_phrase(
     sentence.num_roles += 1
     french = _french_noun(noun, adjectives, start + len(shown), sentence.num_roles, is_plural)
     has_before = bool(adjectives) and french[0].text != _form(noun, is_plural)
-    links = (start,) if shown else (index,)
-    for text in _french_determiner(
+    said = _french_determiner(
         determiner, noun, french[0].text, is_plural=is_plural, has_before=has_before
-    ):
-        sentence.french.append(Word(text, links))
+    )
+    links: tuple[int, ...] = (start,) if shown else (index,)
+    if len(shown) > 1:  # *All the, a lot of*: the last words belong together
+        links = tuple(range(start, index - len(adjectives) - 1))
+    sentence.french += [Word(text, links) for text in said[:-1]]
+    last = (start + len(shown) - 1,) if len(shown) > 1 else links
+    sentence.french += [Word(text, last) for text in said[-1:]]
     sentence.french += french
     return Entity(noun, is_plural, sentence.num_roles, index)
 
@@ -104,10 +110,12 @@ def _french_noun(
     return words
 
 
-def _english_determiner(determiner: str, first: str) -> list[str]:
+def _english_determiner(determiner: str, first: str, *, is_plural: bool) -> list[str]:
     if determiner in ("a", "not a"):
         return ["an" if first[0] in "aeiouAEIOU" and first not in _WITH_A else "a"]
-    return [] if determiner in ("general", "bare", "not bare", "title") else [determiner]
+    if determiner in ("general", "bare", "not bare", "title"):
+        return []
+    return (POINTING.get(determiner, determiner) if is_plural else determiner).split()
 
 
 def _french_determiner(
@@ -116,8 +124,17 @@ def _french_determiner(
     is_feminine = noun.gender == "f"
     if determiner == "title":
         return ()
-    if determiner in ("any", "not a", "not bare"):
+    if determiner in ("any", "no", "not a", "not bare"):
         return ("de",)
+    if determiner in POINTING:
+        return (make_prenominal("ce", noun.gender, is_plural=is_plural, following=first),)
+    if determiner == "every":
+        return ("chaque",)
+    if determiner in ("many", "a lot of"):
+        return ("beaucoup", "de")
+    if determiner == "all the":
+        article = "les" if is_plural else "la" if is_feminine else "le"
+        return (agree("tout", noun.gender, is_plural=is_plural), article)
     if determiner in _FRENCH_NUMBERS:
         return (_FRENCH_NUMBERS[determiner],)
     if determiner in OWNERS:
@@ -143,16 +160,22 @@ def _possessive(masculine: str, feminine: str, following: str) -> str:
 def say_owned(
     sentence: Sentence, pick: Pick, noun: Noun, owner: Noun, *, is_plural: bool
 ) -> Entity:
-    """Say *the man's dog*, in French *le chien de l'homme*."""
+    """Say *the old man's dog*, in French *le chien du vieil homme*."""
     sentence.has_unknown |= is_made_up(noun)
     adjectives = draw_adjectives(pick, noun, 0.2)
     is_name = owner in PEOPLE
-    determiner = "" if is_name else pick.one(("the", "the", *OWNERS))
+    determiner = "" if is_name else pick.one(("the", "the", "the", "the", *OWNERS))
+    qualities = () if is_name else draw_adjectives(pick, owner, 0.4)
     start = len(sentence.english)
-    shown = [] if is_name else [determiner]
+    shown = [] if is_name else [determiner, *(a.english for a in qualities)]
+    for quality in qualities:
+        sentence.combine("adjective", quality.english, owner)
+    are_many = not is_name and pick.chance(0.15)
+    owning = owner.english_plural if are_many else owner.english
     name = noun.english_plural if is_plural else noun.english
     first = start + len(shown) + 1
-    sentence.english += [*shown, owner.english + "'s", *(a.english for a in adjectives), name]
+    mark_s = "'" if are_many and owning.endswith("s") else "'s"
+    sentence.english += [*shown, owning + mark_s, *(a.english for a in adjectives), name]
     for adjective in adjectives:
         sentence.combine("adjective", adjective.english, noun)
     sentence.num_roles += 1
@@ -160,21 +183,25 @@ def say_owned(
     article = "les" if is_plural else "la" if noun.gender == "f" else "le"
     # *The* of *the man's dog* belongs to the man; the dog's French article goes with the owner.
     mark = (first - 1,)
+    sentence.num_roles += 1
+    owners = _french_noun(owner, qualities, start + bool(shown), sentence.num_roles, are_many)
     sentence.french.append(Word(article, mark))
     sentence.french += _french_noun(noun, adjectives, first, role, is_plural)
     sentence.french.append(Word("de", mark))
     if not is_name:
         for text in _french_determiner(
-            determiner, owner, owner.french, is_plural=False, has_before=False
+            determiner, owner, owners[0].text, is_plural=are_many, has_before=False
         ):
             sentence.french.append(Word(text, (start,)))
-    sentence.french.append(Word(owner.french, mark))
+    sentence.french += owners
     return Entity(noun, is_plural, role, first + len(adjectives))
 
 
-_DEFINITE = ("the",) * 9 + ("my", "your", "his", "her", "our", "their") + ("a",) * 4 + ("number",)
+_DEFINITE = ("the",) * 9 + ("my", "your", "his", "her", "our", "their") + ("a",) * 4 + (
+    "number", "this", "that", "amount"
+)  # fmt: skip
 _OBJECT = ("the",) * 6 + ("my", "your", "his", "her", "our", "their") + ("a",) * 4 + (
-    "some", "some", "bare", "number"
+    "some", "some", "bare", "number", "this", "that", "amount"
 )  # fmt: skip
 
 
@@ -194,8 +221,8 @@ def say_free_phrase(
         sentence: the sentence to add to.
         pick: the choices.
         noun: the noun, which may be a name.
-        role: ``subject``, ``object``, ``negated`` (the object of a negated verb), ``liked`` (of
-            *like*), or ``place`` (after a preposition).
+        role: ``subject``, ``object``, ``negated`` (the object of a negated verb), ``no`` (with that
+            word), ``liked`` (of *like*), or ``place`` (after a preposition).
         plural: the probability of the plural.
         is_plural: the number, if it is given.
         described: the probability of adjectives.
@@ -205,7 +232,9 @@ def say_free_phrase(
     if is_plural is None:
         is_plural = pick.chance(plural)
     is_plural = is_plural and not noun.is_mass
-    if role != "negated" and not noun.is_mass and pick.chance(0.05):
+    if role == "no":
+        return say_phrase(sentence, noun, "no", is_plural=is_plural)
+    if role != "negated" and not noun.is_mass and pick.chance(0.08):
         owner = pick.one(_OWNING)
         if owner is not noun:
             return say_owned(sentence, pick, noun, owner, is_plural=is_plural)
@@ -216,6 +245,10 @@ def say_free_phrase(
     if determiner == "number":
         determiner = pick.one(NUMBERS)[0]
         is_plural = True
+    if determiner == "amount":
+        determiner = "every"
+        if noun.is_mass or is_plural:
+            determiner = pick.one(("all the", "a lot of", "many" if is_plural else "a lot of"))
     if role == "place" and determiner == "a" and (noun.is_mass or is_plural):
         determiner = "the"  # *de* never stands before *du* or *des*
     is_indefinite = determiner in ("a", "some", "bare")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pellucid.corpora.free.phrases import draw_adjectives, say_free_phrase, say_of, say_phrase
-from pellucid.corpora.free.subjects import Subject, draw_noun
+from pellucid.corpora.free.subjects import Subject, draw_noun, say_serial_comma
 from pellucid.corpora.free.verbs import (
     CLITICS,
     INDIRECT,
@@ -17,6 +17,7 @@ from pellucid.corpora.free.verbs import (
     say_state,
     say_verb,
 )
+from pellucid.corpora.free.where import pronoun_after, say_where
 from pellucid.corpora.free.words import (
     CITIES,
     CONDITIONS,
@@ -25,7 +26,6 @@ from pellucid.corpora.free.words import (
     INTRANSITIVES,
     MOTIONS,
     PEOPLE,
-    PLACE_WORDS,
     PREDICATE_ADJECTIVES,
     SOUND_VERBS,
     TRANSITIVES,
@@ -35,7 +35,7 @@ from pellucid.corpora.free.words import (
     make_up_noun,
 )
 from pellucid.corpora.french import Word, agree
-from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Noun, NounKind, nouns_of
+from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Noun, nouns_of
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _EVERY = tuple(
@@ -45,13 +45,8 @@ _HAVE_VERB = English("have", "has", "had", "having", "had")
 _PLAY = (English("play", "plays", "played", "playing", "played"), french_of("jouer"))
 _TALK = (English("talk", "talks", "talked", "talking", "talked"), french_of("parler"))
 _SPEAKABLE = (*KINDS["person"], *KINDS["institution"], *nouns_of("text", "animal", "food"), *PEOPLE)
-_AFTER = (
-    ("me", "moi"), ("you", "toi"), ("him", "lui"), ("her", "elle"), ("us", "nous"),
-    ("them", "eux"),
-)  # fmt: skip
-
-
-_OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2}
+_OFTEN = {"like": 4, "see": 3, "eat": 3, "find": 2, "buy": 2, "read": 2, "drink": 2, "help": 2,
+          "want": 4, "know": 3, "love": 3, "take": 2}  # fmt: skip
 _DRAWN = tuple(verb for verb in TRANSITIVES for _ in range(_OFTEN.get(verb.english.base, 1)))
 
 
@@ -106,22 +101,21 @@ def say_act(
     manner = settle(manner, subject, verb)
     if pick.chance(0.22):
         clitic = pick.one(CLITICS)
-        if _takes(verb, clitic, subject):
+        if takes(verb, clitic, subject):
             say_verb(
                 sentence, subject, verb.english, verb.french, manner, clitic=clitic,
                 particle=verb.particle,
             )  # fmt: skip
             return None
     noun = draw_object(pick, verb, subject)
+    if not verb.has_article:
+        manner = _or_no(pick, manner, noun, 0.15)
     say_verb(sentence, subject, verb.english, verb.french, manner, particle=verb.particle)
     sentence.combine("object", verb.english.base, noun)
     role = object_role(verb, manner)
     entity = say_free_phrase(sentence, pick, noun, role)
-    if not manner.negation and pick.chance(0.09):
-        sentence.say("and", "et:0")
-        other = draw_object(pick, verb, subject)
-        sentence.combine("object", verb.english.base, other)
-        say_free_phrase(sentence, pick, other, role, described=0.2)
+    if not manner.negation and pick.chance(0.16):
+        _say_more_objects(sentence, pick, verb, subject, role)
         return None
     if noun.english != noun.english_plural and pick.chance(0.05):
         say_of(sentence, pick, draw_noun(pick, animate=0.4))
@@ -130,6 +124,34 @@ def say_act(
         say_where(sentence, pick)
         return None
     return entity
+
+
+def _or_no(pick: Pick, manner: Manner, noun: Noun, likely: float) -> Manner:
+    """Change *did not eat any bread* to *ate no bread* sometimes."""
+    is_simple = manner.tense in ("present", "past") and manner.auxiliary is None
+    is_name = noun.english == noun.english_plural
+    if manner.has_do and is_simple and not is_name and pick.chance(likely):
+        return replace(manner, negation="no")
+    return manner
+
+
+def _say_more_objects(
+    sentence: Sentence, pick: Pick, verb: FreeVerb, subject: Subject, role: str
+) -> None:
+    """Say *and a cake*, *or a cake*, *, a cake and some bread*."""
+    joints = [pick.one((("and", "et:0"), ("and", "et:0"), ("or", "ou:0")))]
+    if pick.chance(0.4):
+        joints.insert(0, ("", ""))
+    for english, french in joints:
+        if english:
+            sentence.say(english, french)
+        else:
+            sentence.pause()
+        other = draw_object(pick, verb, subject)
+        sentence.combine("object", verb.english.base, other)
+        say_free_phrase(sentence, pick, other, role, described=0.2)
+        if not english:
+            say_serial_comma(sentence, pick)
 
 
 def settle(manner: Manner, subject: Subject, verb: FreeVerb) -> Manner:
@@ -142,7 +164,7 @@ def settle(manner: Manner, subject: Subject, verb: FreeVerb) -> Manner:
     return manner
 
 
-def _takes(verb: FreeVerb, clitic: Clitic, subject: Subject) -> bool:
+def takes(verb: FreeVerb, clitic: Clitic, subject: Subject) -> bool:
     """Tell whether a pronoun can be the verb's object: not *eat me*, nor *I see me*."""
     if (clitic.english, subject.english) in (("me", "I"), ("us", "we"), ("you", "you")):
         return False
@@ -174,35 +196,9 @@ def object_role(verb: FreeVerb, manner: Manner) -> str:
     """Name the role of a noun that is a verb's object."""
     if verb.has_article:
         return "liked"
+    if manner.negation == "no":
+        return "no"
     return "negated" if manner.negation else "object"
-
-
-def say_where(sentence: Sentence, pick: Pick) -> None:
-    """Say a preposition and what follows it: *in the house*, *behind her*, *in Paris*."""
-    english, french = pick.one(PLACE_WORDS)
-    if english == "in" and pick.chance(0.1):
-        sentence.say("in", "à:0")
-        say_free_phrase(sentence, pick, pick.one(CITIES), "place")
-        return
-    sentence.say(english, french)
-    if english not in ("in", "on", "under") and pick.chance(0.12):
-        sentence.say(*_pronoun_after(pick))
-        return
-    if english in ("in", "on", "under"):
-        choices: dict[str, tuple[NounKind, ...]] = {
-            "in": ("building", "vehicle", "container", "measure", "institution", "text", "food"),
-            "on": ("furniture", "vehicle", "part", "container", "detail", "text"),
-            "under": ("furniture", "vehicle", "part", "container", "clothes"),
-        }
-        noun = pick.one(KINDS[pick.one(choices[english])]) if pick.chance(0.8) else draw_noun(pick)
-    else:
-        noun = draw_noun(pick, animate=0.35)
-    say_free_phrase(sentence, pick, noun, "place", plural=0.15, described=0.3)
-
-
-def _pronoun_after(pick: Pick) -> tuple[str, str]:
-    english, french = pick.one(_AFTER)
-    return english, f"{french}:0"
 
 
 def say_place(
@@ -235,15 +231,21 @@ def say_quality(
     say_be(sentence, subject, manner)
     if pick.chance(0.15):
         sentence.say(*pick.one((("very", "très:0"), ("too", "trop:0"))))
-    _say_agreeing(sentence, subject, adjective)
+    say_agreeing(sentence, subject, adjective)
     if pick.chance(0.1):
         other = pick.one(options)
         if other is not adjective and other.french != adjective.french:
+            third = pick.one(options)
+            if pick.chance(0.3) and third.french not in (adjective.french, other.french):
+                sentence.pause()
+                say_agreeing(sentence, subject, third)
+                say_serial_comma(sentence, pick)
             sentence.say(*pick.one((("and", "et:0"), ("and", "et:0"), ("but", "mais:0"))))
-            _say_agreeing(sentence, subject, other)
+            say_agreeing(sentence, subject, other)
 
 
-def _say_agreeing(sentence: Sentence, subject: Subject, adjective: Adjective) -> None:
+def say_agreeing(sentence: Sentence, subject: Subject, adjective: Adjective) -> None:
+    """Say an adjective or a participle that agrees with the subject."""
     form = agree(adjective.french, subject.gender, is_plural=subject.is_plural)
     sentence.french.append(Word(form, (len(sentence.english),)))
     sentence.english.append(adjective.english)
@@ -295,12 +297,14 @@ def _say_possession(
     manner = manner or draw_manner(pick, subject, is_stative=True)
     if manner.tense not in ("present", "past"):
         manner = replace(manner, tense="past")
-    say_verb(sentence, subject, _HAVE_VERB, HAVE, manner)
     noun = draw_noun(pick, animate=0.25)
-    say_free_phrase(sentence, pick, noun, "negated" if manner.negation else "object")
+    manner = _or_no(pick, manner, noun, 0.35)
+    say_verb(sentence, subject, _HAVE_VERB, HAVE, manner)
+    role = "no" if manner.negation == "no" else "negated" if manner.negation else "object"
+    say_free_phrase(sentence, pick, noun, role)
 
 
-def _say_motion(
+def say_motion(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
     """Say *went to the old church*, *came out of the car*."""
@@ -316,7 +320,7 @@ def _say_motion(
     say_free_phrase(sentence, pick, noun, "place", plural=0.15)
 
 
-def _say_simple(
+def say_simple(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
     """Say a verb without an object: *was sleeping*, *barked near the house*."""
@@ -340,7 +344,7 @@ def _say_transfer(
     receiver = pick.one((*PEOPLE, *KINDS["person"], *KINDS["person"]))
     if pick.chance(0.45):
         clitic = pick.one(INDIRECT)
-        if _takes(TRANSITIVES[0], clitic, subject):
+        if takes(TRANSITIVES[0], clitic, subject):
             say_verb(sentence, subject, verb.english, verb.french, manner, clitic=clitic)
             sentence.combine("object", verb.english.base, noun)
             say_free_phrase(sentence, pick, noun, role)
@@ -369,33 +373,37 @@ def say_receiver(sentence: Sentence, pick: Pick, noun: Noun, receiver: Noun, rol
 def _say_pastime(
     sentence: Sentence, pick: Pick, subject: Subject, manner: Manner | None = None
 ) -> None:
-    """Say *plays the piano*, *talked about the crisis*."""
+    """Say *plays the piano*, *talked about the crisis*, *talked to the teacher*."""
     manner = manner or draw_manner(pick, subject)
-    is_music = pick.chance(0.5)
-    english, french = _PLAY if is_music else _TALK
-    about = "" if is_music else "about"
+    choice = pick.of("music 2, about, to")
+    english, french = _PLAY if choice == "music" else _TALK
+    if choice == "to" and pick.chance(0.5):
+        receiver = pick.one([one for one in INDIRECT if takes(TRANSITIVES[0], one, subject)])
+        say_verb(sentence, subject, english, french, manner, receiver=receiver)
+        return
     say_verb(sentence, subject, english, french, manner)
-    if about:
-        sentence.say("about", "de:0")
-    else:
+    if choice == "music":
         sentence.french.append(Word("de", (len(sentence.english) - 1,)))
-    noun = pick.one(KINDS["instrument"] if is_music else _SPEAKABLE)
-    if is_music:
-        say_phrase(sentence, noun, "the")
-    else:
-        say_free_phrase(sentence, pick, noun, "place")
+        say_phrase(sentence, pick.one(KINDS["instrument"]), "the")
+        return
+    sentence.say(*(("about", "de:0") if choice == "about" else ("to", "à:0")))
+    if choice == "about" and pick.chance(0.3):
+        sentence.say(*pronoun_after(pick))
+        return
+    noun = pick.one(_SPEAKABLE if choice == "about" else (*KINDS["person"], *PEOPLE))
+    say_free_phrase(sentence, pick, noun, "place")
 
 
 Say = Callable[[Sentence, Pick, Subject, "Manner | None"], object]
 _OF_ANIMATE: tuple[Say, ...] = (
-    *[say_act] * 9, *[say_quality] * 4, *[say_place] * 2, *[_say_motion] * 3, *[_say_simple] * 2,
+    *[say_act] * 9, *[say_quality] * 4, *[say_place] * 2, *[say_motion] * 3, *[say_simple] * 3,
     *[say_condition] * 2, *[_say_transfer] * 2, *[_say_possession] * 2, _say_pastime,
     _say_identity,
 )  # fmt: skip
 _ACTIONS: tuple[Say, ...] = (
-    *[say_act] * 6, *[_say_motion] * 2, _say_simple, _say_transfer, _say_possession, _say_pastime,
+    *[say_act] * 6, *[say_motion] * 2, say_simple, _say_transfer, _say_possession, _say_pastime,
 )  # fmt: skip
 _OF_THINGS: tuple[Say, ...] = (
-    *[say_quality] * 9, *[say_place] * 4, *[say_condition] * 4, *[_say_motion] * 2, say_act,
+    *[say_quality] * 9, *[say_place] * 4, *[say_condition] * 4, *[say_motion] * 2, say_act,
     _say_possession, _say_identity,
 )  # fmt: skip

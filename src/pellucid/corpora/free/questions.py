@@ -10,10 +10,11 @@ from pellucid.corpora.free.predicates import (
     say_place,
     say_predicate,
     say_quality,
-    say_where,
+    say_simple,
 )
 from pellucid.corpora.free.subjects import PRONOUNS, Subject, draw_noun, say_pronoun, subject_of
 from pellucid.corpora.free.verbs import Manner, ask, be_form, say_be, say_verb
+from pellucid.corpora.free.where import say_where
 from pellucid.corpora.free.words import AT_BE, MOTIONS, TRANSITIVES, Tense
 from pellucid.corpora.french import Word
 from pellucid.corpora.lexicon import nouns_of
@@ -132,6 +133,9 @@ def _say_who_it_is(sentence: Sentence, pick: Pick) -> None:
 
 def _ask_what(sentence: Sentence, pick: Pick) -> None:
     """Ask *what did the dog eat*, in French *qu'est-ce que le chien a mangé*."""
+    if pick.chance(0.04):
+        sentence.say(f"what is {pick.of('this, that')}", "qu'est-ce:0,1 que:0 ce:2 est:1")
+        return
     index = len(sentence.english)
     sentence.english.append("what")
     is_progressive = pick.chance(0.3)
@@ -157,12 +161,9 @@ def _ask_what_is_there(sentence: Sentence, pick: Pick) -> None:
 
 def _ask_where(sentence: Sentence, pick: Pick) -> None:
     """Ask *where is my book*, *where did the man go*, *when did she arrive*, *where are you*."""
-    if pick.chance(0.12):
-        sentence.english.append("when")
-        subject, manner = _say_asked(sentence, pick, is_be=False, manner=Manner("past"))
-        place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
-        sentence.french.insert(place, Word("quand", (0,)))
-        say_action(sentence, pick, subject, manner)
+    if pick.chance(0.22):
+        english, french = pick.one((("when", "quand"), ("when", "quand"), ("why", "pourquoi")))
+        _ask_why(sentence, pick, english, french)
         return
     sentence.english.append("where")
     if pick.chance(0.3):
@@ -202,6 +203,19 @@ def _ask_where(sentence: Sentence, pick: Pick) -> None:
     say_phrase(
         sentence, noun, determiner, is_plural=is_plural, adjectives=draw_adjectives(pick, noun)
     )
+
+
+def _ask_why(sentence: Sentence, pick: Pick, english: str, french: str) -> None:
+    """Ask *when did the bus arrive*, *why is the baby crying*, *why are you late*."""
+    sentence.english.append(english)
+    choice = pick.of("action 2, simple 3, crying 2, condition, quality")
+    is_be = choice not in ("action", "simple")
+    tense: Tense = "progressive" if choice == "crying" else pick.of("past 3, present")
+    subject, manner = _say_asked(sentence, pick, is_be=is_be, manner=Manner(tense))
+    place = next(i for i, word in enumerate(sentence.french) if word.text == "est-ce")
+    sentence.french.insert(place, Word(french, (0,)))
+    say = {"action": say_action, "condition": say_condition, "quality": say_quality}
+    say.get(choice, say_simple)(sentence, pick, subject, manner)
 
 
 def _ask_there(sentence: Sentence, pick: Pick) -> None:

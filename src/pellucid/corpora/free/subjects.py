@@ -19,10 +19,13 @@ PRONOUNS: tuple[tuple[str, str, int, Gender], ...] = (
     ("they", "ils", 4, "m"),
     ("he", "il", 2, "m"),
     ("she", "elle", 2, "f"),
+    ("I", "je", 0, "m"),
+    ("we", "nous", 3, "m"),
     ("it", "il", 2, "m"),
 )
 """English, French, person and gender; without an antecedent *they* and *it* are masculine."""
 
+_STRESSED = (("you", "toi:0"), ("you", "toi:0"), ("he", "lui:0"), ("she", "elle:0"))
 _FIRST: tuple[NounKind, ...] = tuple(kind for kind in KINDS if kind not in ANIMATE)
 
 
@@ -100,22 +103,50 @@ def say_subject(
 ) -> Subject:
     """Draw and say a subject."""
     if pick.chance(pronoun):
+        if pick.chance(0.04):
+            sentence.say(*pick.one(_STRESSED))
+            return _say_and_i(sentence)
         return say_pronoun(sentence, pick.one(PRONOUNS))
     noun = draw_noun(pick, animate=animate)
     entity = say_free_phrase(sentence, pick, noun, "subject", described=described)
-    if pick.chance(0.07):
-        return _say_second(sentence, pick, entity, animate=animate)
+    if pick.chance(0.09):
+        return _say_group(sentence, pick, entity, animate=animate)
     return subject_of(entity)
 
 
-def _say_second(sentence: Sentence, pick: Pick, first: Entity, *, animate: float) -> Subject:
-    """Say *and* and a second noun, of which both together are the subject."""
-    sentence.say("and", "et:0")
-    other = draw_noun(pick, animate=animate)
-    say_free_phrase(sentence, pick, other, "subject", described=0.2)
-    are_feminine = first.noun.gender == "f" and other.gender == "f"
-    kind = first.noun.kind if first.noun.kind == other.kind else None
-    return Subject(4, "f" if are_feminine else "m", kind, is_plural=True)
+def _say_and_i(sentence: Sentence) -> Subject:
+    """Say *and I* after a part of the subject, in French *et moi*."""
+    sentence.say("and I", "et:0 moi:1")
+    return Subject(3, "m", "person", "we", is_plural=True)
+
+
+def _say_group(sentence: Sentence, pick: Pick, first: Entity, *, animate: float) -> Subject:
+    """Say more parts of a subject: *and the cat*, *or the cat*, *, the cat and I*."""
+
+    def say_one() -> Entity:
+        noun = draw_noun(pick, animate=animate)
+        return say_free_phrase(sentence, pick, noun, "subject", described=0.2)
+
+    parts = [first]
+    if pick.chance(0.4):
+        sentence.pause()
+        parts.append(say_one())
+        say_serial_comma(sentence, pick)
+    is_or = pick.chance(0.2)
+    if not is_or and pick.chance(0.2):
+        return _say_and_i(sentence)
+    sentence.say(*(("or", "ou:0") if is_or else ("and", "et:0")))
+    parts.append(say_one())
+    is_plural = not is_or or any(part.is_plural for part in parts)
+    gender: Gender = "f" if all(part.noun.gender == "f" for part in parts) else "m"
+    kind = first.noun.kind if len({part.noun.kind for part in parts}) == 1 else None
+    return Subject(4 if is_plural else 2, gender, kind, is_plural=is_plural)
+
+
+def say_serial_comma(sentence: Sentence, pick: Pick) -> None:
+    """Write *A, B, and C* sometimes; French has no comma there."""
+    if pick.chance(0.25):
+        sentence.english[-1] += ","
 
 
 def say_referring(sentence: Sentence, entity: Entity) -> Subject:

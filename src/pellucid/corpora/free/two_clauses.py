@@ -6,14 +6,27 @@ from dataclasses import replace
 
 from pellucid.corpora.free.phrases import say_free_phrase
 from pellucid.corpora.free.predicates import (
+    Say,
     object_role,
+    say_act,
     say_action,
+    say_condition,
+    say_motion,
+    say_place,
     say_predicate,
     say_quality,
+    say_simple,
     settle,
 )
 from pellucid.corpora.free.subjects import Subject, say_referring, say_subject, subject_of
-from pellucid.corpora.free.verbs import INDIRECT, Clitic, Manner, say_be, say_state, say_verb
+from pellucid.corpora.free.verbs import (
+    INDIRECT,
+    Manner,
+    say_be,
+    say_state,
+    say_verb,
+    standing_for,
+)
 from pellucid.corpora.free.words import (
     ANIMATE,
     CONDITIONS,
@@ -26,11 +39,11 @@ from pellucid.corpora.free.words import (
     french_of,
 )
 from pellucid.corpora.french import Word, agree
-from pellucid.corpora.lexicon import KINDS, PREDICATES, Adjective
+from pellucid.corpora.lexicon import KINDS, PREDICATES, STATES, Adjective
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _JOINTS = (("and", "et:0"), ("and", "et:0"), ("but", "mais:0"), ("because", "parce:0 que:0"),
-           ("because", "parce:0 que:0"), ("when", "quand:0"))  # fmt: skip
+           ("because", "parce:0 que:0"), ("when", "quand:0"), ("so", "donc:0"))  # fmt: skip
 _TENSES: tuple[Tense, ...] = ("past", "past", "past", "present", "present", "past progressive")
 _OF_BEINGS = frozenset({"clever", "tired", "sick", "happy", "young"})
 _OF_FOOD = frozenset({"delicious", "salty", "ripe", "juicy", "rotten", "good", "cold", "hot",
@@ -44,9 +57,7 @@ def draw_two_clauses(pick: Pick) -> Sentence:
     if pick.chance(0.15):
         sentence.say("when", "quand:0")
         _say_clause(sentence, pick, tense)
-        sentence.english[-1] += ","
-        last = sentence.french[-1]
-        sentence.french[-1] = last._replace(text=last.text + ",")
+        sentence.pause()
         _say_clause(sentence, pick, tense)
         return sentence
     _say_clause(sentence, pick, tense)
@@ -58,9 +69,7 @@ def draw_two_clauses(pick: Pick) -> Sentence:
 def _say_joint(sentence: Sentence, pick: Pick) -> str:
     english, french = pick.one(_JOINTS)
     if english == "but" and pick.chance(0.3):
-        sentence.english[-1] += ","
-        last = sentence.french[-1]
-        sentence.french[-1] = last._replace(text=last.text + ",")
+        sentence.pause()
     sentence.say(english, french)
     return english
 
@@ -99,6 +108,24 @@ def draw_with_pronoun(pick: Pick) -> Sentence:
     sentence.combine("object", verb.english.base, thing)
     found = say_free_phrase(sentence, pick, thing, object_role(verb, manner), described=0.2)
     _say_second(sentence, pick, subject, agent, found, pick.one((tense, *_TENSES)))
+    return sentence
+
+
+def draw_animal(pick: Pick) -> Sentence:
+    """Draw *the hen was tired and it slept*: *it* is the animal, whatever else was said."""
+    sentence = Sentence("animal")
+    tense = pick.one(_TENSES)
+    animal = pick.one(KINDS["animal"])
+    agent = say_free_phrase(sentence, pick, animal, "place", plural=0.2, described=0.2)
+    pick.one(_BEGINNINGS)(sentence, pick, subject_of(agent), _manner(pick, tense))
+    _say_joint(sentence, pick)
+    other = say_referring(sentence, agent)
+    manner = _manner(pick, pick.one((tense, tense, *_TENSES)))
+    choice = pick.of("eat 3, simple 2, condition")
+    if choice == "eat":
+        say_act(sentence, pick, other, manner, verb=pick.one(_OF_ANIMALS))
+    else:
+        (say_simple if choice == "simple" else say_condition)(sentence, pick, other, manner)
     return sentence
 
 
@@ -172,27 +199,27 @@ def _say_again(
     verbs = [verb for verb in TRANSITIVES if found.noun.kind in verb.kinds]
     verb = pick.one([verb for verb in verbs if verb.english.past not in said] or verbs)
     manner = settle(manner, subject, verb)
-    clitic = _standing_for(found)
+    clitic = standing_for(found)
     sentence.combine("object", verb.english.base, found.noun)
     say_verb(
         sentence, subject, verb.english, verb.french, manner, particle=verb.particle, clitic=clitic
     )
 
 
-def _standing_for(found: Entity) -> Clitic:
-    """Make the object pronoun that stands for a thing."""
-    return Clitic(
-        "them" if found.is_plural else "it",
-        "les" if found.is_plural else "la" if found.noun.gender == "f" else "le",
-        found.noun.gender,
-        found.is_plural,
-        antecedent=found,
-    )
-
-
 _VERBS = (
     tuple(verb for verb in TRANSITIVES if set(verb.kinds) - set(ANIMATE))
     + tuple(verb for verb in TRANSITIVES if verb.english.base in ("eat", "drink", "buy")) * 3
+)
+
+
+_BEGINNINGS: tuple[Say, ...] = (
+    *[say_condition] * 2, say_quality, say_place, say_motion, say_act
+)  # fmt: skip
+_OF_ANIMALS = tuple(
+    verb
+    for name in ("eat", "drink", "drink", "see", "find", "chase", "like", "follow")
+    for verb in TRANSITIVES
+    if verb.english.base == name
 )
 
 
@@ -222,6 +249,14 @@ def draw_free_told(pick: Pick) -> Sentence:
         sentence.french.append(Word("que", ()))
     if pick.chance(0.25):
         _say_clause(sentence, pick, pick.one(_TENSES))
+        return sentence
+    if teller.kind != "person" and not first.is_plural and pick.chance(0.2):
+        about = say_referring(sentence, first)
+        if pick.chance(0.4):
+            say_quality(sentence, pick, about, Manner("past"))
+        else:
+            state = STATES[f"was {pick.of('bankrupt 2, late, right, wrong')}"]
+            say_state(sentence, about, state, Manner("past"))
         return sentence
     is_first = teller.kind == "person" and not second.is_plural and pick.chance(0.3)
     about = say_referring(sentence, first if is_first and not first.is_plural else second)
@@ -274,7 +309,7 @@ def draw_free_found(pick: Pick) -> Sentence:
     verb = next(verb for verb in TRANSITIVES if verb.english.base == name)
     sentence.combine("object", name, food)
     say_verb(
-        sentence, subject, verb.english, verb.french, Manner("past"), clitic=_standing_for(eaten)
+        sentence, subject, verb.english, verb.french, Manner("past"), clitic=standing_for(eaten)
     )
     return sentence
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from pellucid.corpora.free.subjects import Subject
 from pellucid.corpora.free.words import AT_BE, HAVE, English, French, Tense
-from pellucid.corpora.french import Word, agree
+from pellucid.corpora.french import Gender, Word, agree
 from pellucid.corpora.lexicon import Phrase
 from pellucid.corpora.sentence import Entity, Pick, Sentence, read_template
 
@@ -17,13 +17,23 @@ class Manner:
 
     Attributes:
         tense: the tense.
-        negation: "", ``not``, or ``n't``.
+        negation: "", ``not``, ``n't``, ``never``, or ``no`` before the object.
         auxiliary: the index of the English auxiliary that the question has said, or None.
     """
 
     tense: Tense = "present"
     negation: str = ""
     auxiliary: int | None = None
+
+    @property
+    def has_do(self) -> bool:
+        """True if a form of *do* stands before the verb in a simple tense."""
+        return self.negation in ("not", "n't") or self.auxiliary is not None
+
+    @property
+    def after(self) -> str:
+        """The French word after the finite verb: *pas* or *jamais*."""
+        return "jamais" if self.negation == "never" else "pas"
 
 
 @dataclass(frozen=True)
@@ -62,6 +72,18 @@ INDIRECT = (
 )
 """Object pronouns of people to whom something is given or told."""
 
+
+def standing_for(found: Entity) -> Clitic:
+    """Make the object pronoun that stands for a thing."""
+    return Clitic(
+        "them" if found.is_plural else "it",
+        "les" if found.is_plural else "la" if found.noun.gender == "f" else "le",
+        found.noun.gender,
+        found.is_plural,
+        antecedent=found,
+    )
+
+
 _BE_PRESENT = {0: "am", 2: "is"}
 
 
@@ -81,8 +103,9 @@ def draw_manner(pick: Pick, subject: Subject | None = None, *, is_stative: bool 
         )
     negation = ""
     if pick.chance(0.2):
-        negation = "n't" if pick.chance(0.25) else "not"
-        if subject is not None and subject.person == 0 and tense == "progressive":
+        negation = pick.of("not 9, n't 6, never")
+        is_amnt = subject is not None and subject.person == 0
+        if tense.endswith("progressive") and (is_amnt or negation == "never"):
             negation = "not"
     return Manner(tense, negation)
 
@@ -117,7 +140,7 @@ def _say_auxiliary(
         return (index,), (index,)
     sentence.english.append(word)
     if manner.negation:
-        sentence.english.append("not")
+        sentence.english.append("never" if manner.negation == "never" else "not")
         return (index,), (index + 1,)
     return (index,), ()
 
@@ -131,50 +154,93 @@ def say_verb(
     *,
     particle: str = "",
     clitic: Clitic | None = None,
+    receiver: Clitic | None = None,
+    moved: Entity | None = None,
 ) -> None:
-    """Say a verb: *did not eat it*, in French *ne l'a pas mangé*."""
+    """Say a verb: *did not eat it*, in French *ne l'a pas mangé*.
+
+    Args:
+        sentence: the sentence, whose last words are the subject.
+        subject: the subject.
+        english: the English forms.
+        french: the French forms.
+        manner: the tense and negation.
+        particle: an English word after the verb.
+        clitic: an object pronoun.
+        receiver: a second one after *to*: *gave it to him*, in French *le lui a donné*.
+        moved: the object, if it stands before the verb, as in *the pizza that he ate*.
+    """
     tense = manner.tense
-    auxiliary: tuple[int, ...] = ()
-    negation: tuple[int, ...] = ()
-    if tense == "perfect":
-        form = "has" if subject.is_third else "have"
-        auxiliary, negation = _say_auxiliary(sentence, form, manner)
-        word = english.participle
-    elif tense.endswith("progressive"):
-        form = be_form(subject, is_past=tense.startswith("past"))
-        auxiliary, negation = _say_auxiliary(sentence, form, manner)
-        word = english.ing
-    elif manner.negation or manner.auxiliary is not None:
-        do = "did" if tense == "past" else "does" if subject.is_third else "do"
-        auxiliary, negation = _say_auxiliary(sentence, do, manner)
-        word = english.base
-    else:
-        word = (
-            english.past if tense == "past" else english.third if subject.is_third else english.base
-        )
+    auxiliary, negation, word = _begin(sentence, subject, english, manner, len(particle.split()))
     main: tuple[int, ...] = (len(sentence.english),)
     sentence.english.append(word)
-    clitic_links: tuple[int, ...] = ()
-    role: tuple[int, ...] = ()
-    if clitic is not None:
-        clitic_links = (len(sentence.english),)
-        if clitic.antecedent is not None:
-            place = len(sentence.french)
-            sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
-            role = sentence.french.pop(place).roles
-        else:
-            sentence.english.append(clitic.english)
+    clitics = [] if clitic is None else [_say_clitic(sentence, clitic)]
     words = particle.split()
     # *Out* of *came out of* belongs to the verb, *of* to the preposition.
     own = words[:-1] if len(words) > 1 else words if particle == "on" else []
     main += tuple(len(sentence.english) + i for i in range(len(own)))
     sentence.english += words
+    if receiver is not None:
+        said = Word(receiver.french, (len(sentence.english), len(sentence.english) + 1))
+        sentence.english += ["to", receiver.english]
+        # *Me le*, but *le lui*.
+        clitics.insert(len(clitics) if receiver.french in ("lui", "leur") else 0, said)
     if manner.auxiliary is not None:
         # The question's auxiliary is *est-ce que* already; it belongs to the French one too.
         auxiliary = (manner.auxiliary,) if tense != "present" else ()
-    _say_french(
-        sentence, subject, french, tense, main, auxiliary, negation, clitic, clitic_links, role
-    )
+    before = [*[Word("ne", negation) for _ in negation[:1]], *clitics]
+    after = [Word(manner.after, negation) for _ in negation[:1]]
+    agreeing: tuple[Gender, bool] = ("m", False)
+    if french.with_etre:
+        agreeing = (subject.gender, subject.is_plural)
+    elif moved is not None:
+        agreeing = (moved.noun.gender, moved.is_plural)
+    elif clitic is not None and clitic.is_direct:
+        agreeing = ("f" if clitic.gender == "f" else "m", clitic.is_plural)
+    _say_french(sentence, subject, french, tense, (main, auxiliary), (before, after), agreeing)
+
+
+def _begin(
+    sentence: Sentence, subject: Subject, english: English, manner: Manner, behind: int
+) -> tuple[tuple[int, ...], tuple[int, ...], str]:
+    """Say what stands before an English verb.
+
+    Returns:
+        The places of the auxiliary and of the negation, and the form of the verb.
+    """
+    tense = manner.tense
+    if tense == "perfect":
+        form = "has" if subject.is_third else "have"
+        return (*_say_auxiliary(sentence, form, manner), english.participle)
+    if tense.endswith("progressive"):
+        form = be_form(subject, is_past=tense.startswith("past"))
+        return (*_say_auxiliary(sentence, form, manner), english.ing)
+    if manner.has_do:
+        do = "did" if tense == "past" else "does" if subject.is_third else "do"
+        return (*_say_auxiliary(sentence, do, manner), english.base)
+    negation = _say_never(sentence, manner, behind)
+    word = english.past if tense == "past" else english.third if subject.is_third else english.base
+    return (), negation, word
+
+
+def _say_never(sentence: Sentence, manner: Manner, behind: int) -> tuple[int, ...]:
+    """Say *never*, if it is the negation; return its place, or that of *no* after the verb."""
+    if not manner.negation:
+        return ()
+    place = len(sentence.english)
+    if manner.negation == "no":
+        return (place + 1 + behind,)
+    sentence.english.append("never")
+    return (place,)
+
+
+def _say_clitic(sentence: Sentence, clitic: Clitic) -> Word:
+    """Say an object pronoun in English, and return its French word, which stands elsewhere."""
+    if clitic.antecedent is not None:
+        sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
+        return sentence.french.pop()
+    sentence.english.append(clitic.english)
+    return Word(clitic.french, (len(sentence.english) - 1,))
 
 
 def _say_french(
@@ -182,40 +248,25 @@ def _say_french(
     subject: Subject,
     french: French,
     tense: Tense,
-    main: tuple[int, ...],
-    auxiliary: tuple[int, ...],
-    negation: tuple[int, ...],
-    clitic: Clitic | None,
-    clitic_links: tuple[int, ...],
-    role: tuple[int, ...],
+    links: tuple[tuple[int, ...], tuple[int, ...]],
+    around: tuple[list[Word], list[Word]],
+    agreeing: tuple[Gender, bool],
 ) -> None:
-    """Say the French words of a verb, with *ne*, the object pronoun and *pas* in their places."""
-    words: list[Word] = []
-    if negation:
-        words.append(Word("ne", negation))
-    if clitic is not None:
-        words.append(Word(clitic.french, clitic_links, role))
-    participle: Word | None = None
-    if tense in ("past", "perfect") and french is not HAVE:
+    """Say the French words of a verb between *ne*, the object pronouns and *pas*."""
+    (main, auxiliary), (before, after) = links, around
+    sentence.french += before
+    participle: list[Word] = []
+    if tense in ("past", "perfect") and not french.lasts:
         helper = AT_BE if french.with_etre else HAVE
-        words.append(Word(helper.present[subject.person], auxiliary or main))
-        form = french.participle
-        if french.with_etre:
-            form = agree(form, subject.gender, is_plural=subject.is_plural)
-        elif clitic is not None and clitic.is_direct:
-            gender = "f" if clitic.gender == "f" else "m"
-            form = agree(form, gender, is_plural=clitic.is_plural)
-        participle = Word(form, main)
+        sentence.french.append(Word(helper.present[subject.person], auxiliary or main))
+        gender, is_plural = agreeing
+        participle = [Word(agree(french.participle, gender, is_plural=is_plural), main)]
     elif tense.startswith("past") or tense == "perfect":
         # *Had* lasts: *avait*, not *a eu*.
-        words.append(Word(french.imperfect(subject.person), main + auxiliary))
+        sentence.french.append(Word(french.imperfect(subject.person), main + auxiliary))
     else:
-        words.append(Word(french.present[subject.person], main + auxiliary))
-    if negation:
-        words.append(Word("pas", negation))
-    if participle is not None:
-        words.append(participle)
-    sentence.french += words
+        sentence.french.append(Word(french.present[subject.person], main + auxiliary))
+    sentence.french += [*after, *participle]
 
 
 def say_be(sentence: Sentence, subject: Subject, manner: Manner, french: French = AT_BE) -> int:
@@ -231,7 +282,7 @@ def say_be(sentence: Sentence, subject: Subject, manner: Manner, french: French 
         sentence.french.append(Word("ne", negation))
     sentence.french.append(Word(form, auxiliary))
     if negation:
-        sentence.french.append(Word("pas", negation))
+        sentence.french.append(Word(manner.after, negation))
     return auxiliary[0]
 
 
@@ -269,11 +320,12 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
     else:
         english = _ENGLISH_OF[first]
         auxiliary = ()
-        if manner.negation or manner.auxiliary is not None:
+        if manner.has_do:
             do = "did" if is_past else "does" if subject.is_third else "do"
             auxiliary, negation = _say_auxiliary(sentence, do, manner)
             word = english.base
         else:
+            negation = _say_never(sentence, manner, 0)
             word = english.past if is_past else english.third if subject.is_third else english.base
         main = (len(sentence.english), *auxiliary)
         sentence.english.append(word)
@@ -291,7 +343,7 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
                 sentence.french.append(Word("ne", negation))
             sentence.french.append(Word(form, at))
             if negation:
-                sentence.french.append(Word("pas", negation))
+                sentence.french.append(Word(manner.after, negation))
             continue
         if agrees:
             text = agree(text, subject.gender, is_plural=subject.is_plural)

@@ -92,7 +92,7 @@ PREDICATE_ADJECTIVES: dict[NounKind, tuple[Adjective, ...]] = {
 
 _NATIONS = frozenset(adjective.english for adjective in NATIONALITIES) | {"English", "Italian"}
 _RELATIONS = frozenset(adjective.english for adjective in RELATIONAL)
-_SIZES = frozenset({"big", "small", "little", "long", "high", "thick"})
+_SIZES = frozenset({"tall", "big", "small", "little", "long", "high", "thick"})
 
 
 def rank(adjective: Adjective) -> int:
@@ -111,6 +111,15 @@ def rank(adjective: Adjective) -> int:
 
 CONDITIONS = tuple(STATES.values())[:6]
 """What a person or an animal can be that French says with *avoir* or a phrase."""
+COMPANY = tuple(_WORDS["company"].items())
+"""*With, without, for*, before people and pronouns."""
+ANSWERS = tuple(_WORDS["answers"].items())
+HERE = tuple(_WORDS["here"].items())
+BEFORE_IT = tuple(_WORDS["before_it"].items())
+TIMES = {tense: tuple(rows.items()) for tense, rows in _WORDS["times"].items()}
+"""What may follow the verb of a tense: *yesterday*, *every day*."""
+CONTRACTED = {be: frozenset(words.split()) for be, words in _WORDS["contractions"].items()}
+"""The words before each form of *be* that are written as one with it."""
 PLACE_WORDS = (*PLACES, ("in", "dans:0"), ("in", "dans:0"), ("on", "sur:0"), ("under", "sous:0"))
 
 
@@ -127,12 +136,16 @@ class English:
 
 @dataclass(frozen=True, eq=False)
 class French:
-    """The forms of a French verb: five persons of the present, and the past participle."""
+    """The forms of a French verb: five persons of the present, and the past participle.
+
+    One that ``lasts`` has the *imparfait* for the English past: *had* is *avait*.
+    """
 
     present: tuple[str, ...]
     participle: str
     imperfect_stem: str
     with_etre: bool = False
+    lasts: bool = False
 
     def imperfect(self, person: int) -> str:
         """Form the *imparfait* of a person: *mangeais*, *mangions*."""
@@ -173,7 +186,7 @@ class FreeVerb:
     kinds: tuple[NounKind, ...] = field(default=())
 
 
-def french_of(row: str, *, with_etre: bool = False) -> French:
+def french_of(row: str, *, with_etre: bool = False, lasts: bool = False) -> French:
     """Read a verb: an infinitive in *-er*, or six forms.
 
     An infinitive may be followed by ``/`` and the stem of *je, tu, il, ils*: ``acheter/achèt``.
@@ -185,8 +198,8 @@ def french_of(row: str, *, with_etre: bool = False) -> French:
         strong = strong or stem
         we = stem + ("e" if stem.endswith("g") else "")
         present = (strong + "e", strong + "es", strong + "e", we + "ons", strong + "ent")
-        return French(present, stem + "é", we, with_etre)
-    return French(tuple(forms[:5]), forms[5], forms[3].removesuffix("ons"), with_etre)
+        return French(present, stem + "é", we, with_etre, lasts)
+    return French(tuple(forms[:5]), forms[5], forms[3].removesuffix("ons"), with_etre, lasts)
 
 
 def english_of(row: str) -> English:
@@ -203,14 +216,14 @@ def english_of(row: str) -> English:
 
 AT_BE = French(("suis", "es", "est", "sommes", "sont"), "été", "ét")
 """*Être*."""
-HAVE = French(("ai", "as", "a", "avons", "ont"), "eu", "av")
+HAVE = French(("ai", "as", "a", "avons", "ont"), "eu", "av", lasts=True)
 """*Avoir*."""
 
 
 def _read_transitive(english: str, french: str, kinds: str, marks: str) -> FreeVerb:
     return FreeVerb(
         english_of(english),
-        french_of(french),
+        french_of(french, lasts="l" in marks),
         nouns_of(*kinds_of(kinds)),
         particle=marks.partition("+")[2],
         is_stative="s" in marks,
@@ -226,8 +239,8 @@ def _read_motion(english: str, french: str, *row: str) -> FreeVerb:
     return FreeVerb(*forms, nouns_of(*kinds), particle, preposition, kinds=kinds)
 
 
-def _read_alone(english: str, french: str) -> FreeVerb:
-    return FreeVerb(english_of(english), french_of(french))
+def _read_alone(english: str, french: str, mark: str = "") -> FreeVerb:
+    return FreeVerb(english_of(english), french_of(french, with_etre=mark == "e"))
 
 
 _VERBS = _WORDS["verbs"]
@@ -237,5 +250,7 @@ DITRANSITIVES = TRANSITIVES[-4:]
 MOTIONS = tuple(_read_motion(*row) for row in _VERBS["motion"])
 COMMON = frozenset(_VERBS["common"].split())
 """Verbs of orders with a pronoun: of all verbs each form would be too rare to learn."""
+STATES_OF = tuple(verb for verb in TRANSITIVES if verb.english.base in _VERBS["states"].split())
+"""Verbs whose participle is a state: *the house is sold*."""
 INTRANSITIVES = tuple(_read_alone(*row) for row in _VERBS["intransitive"])
 SOUND_VERBS = {animal: _read_alone(*row) for animal, row in _WORDS["sounds"].items()}
