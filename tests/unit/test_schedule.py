@@ -79,11 +79,11 @@ CHOSEN = [
 
 
 def planned(
-    training: TrainingConfig, *, seconds_a_step: float = 0.5, tokens: float = 15_000.0
+    training: TrainingConfig, *, seconds_a_step: float = 0.5, validation: float = 11.0
 ) -> tuple[dict[str, Any], str]:
-    """Plan after ten steps of 2,000 target tokens."""
+    """Plan after ten steps."""
     now = TrainingState(step=10, seconds=10 * seconds_a_step, target_tokens=20_000)
-    return plan_course(training, TrainingState(), now, tokens, [*CHOSEN, "training.max_steps"])
+    return plan_course(training, TrainingState(), now, validation, [*CHOSEN, "training.max_steps"])
 
 
 LONG = {"max_steps": 4600, "warmup_steps": 300, "dropout_warmup_steps": 1533}
@@ -114,19 +114,19 @@ def test_plan_of_enough_time_changes_nothing(minutes: float) -> None:
 def test_plan_keeps_what_was_given_and_says_so() -> None:
     now = TrainingState(step=10, seconds=5.0, target_tokens=20_000)
     training = TrainingConfig(**LONG, max_minutes=4.0)
-    course, sentence = plan_course(training, TrainingState(), now, 15_000.0, CHOSEN[2:])
+    course, sentence = plan_course(training, TrainingState(), now, 11.0, CHOSEN[2:])
     assert course.keys() == {"validate_every", "average_decay"}
     assert "too long for that, but given: training.warmup_steps" in sentence
 
 
 @pytest.mark.parametrize("minutes", [1e-4, 0.09, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("seconds_a_step", [1e-4, 0.1, 30.0])
-@pytest.mark.parametrize("tokens", [0.0, 1e3, 1e7])
+@pytest.mark.parametrize("validation", [0.0, 1.0, 1e4])
 def test_plan_of_any_time_is_a_possible_course(
-    minutes: float, seconds_a_step: float, tokens: float
+    minutes: float, seconds_a_step: float, validation: float
 ) -> None:
     for schedule in ("linear", "inverse_square_root"):
         training = TrainingConfig(**LONG, max_minutes=minutes, schedule=schedule)
-        course, _ = planned(training, seconds_a_step=seconds_a_step, tokens=tokens)
+        course, _ = planned(training, seconds_a_step=seconds_a_step, validation=validation)
         TrainingConfig.model_validate(training.model_dump() | course)
         assert course.get("max_steps", 11) > 10

@@ -14,7 +14,7 @@ from typing import Literal, get_args
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
-from pellucid.text.reading.held_out import HeldOut, hold_out
+from pellucid.text.reading.held_out import hold_out
 from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import name_unpacked, read_lines
 from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
@@ -183,12 +183,19 @@ def read_pairs(
             message says which.
         InputFileNotFoundError: a file is missing.
     """
-    pairs = _read_files(data, split, base, BadLines() if bad is None else bad)
+    bad = BadLines() if bad is None else bad
     if not data.split:
-        return pairs
+        return _read_files(data, split, base, bad)
     whole = data.whole
-    held_out = _hold_out(whole.model_dump_json(), base, tuple(_states(whole, base)))
-    return (pair for pair in pairs if held_out.split_of(pair.source, pair.target) == split)
+    aside = _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
+    if split == "train":
+        pairs = _read_files(data, split, base, bad)
+        return (pair for pair in pairs if (pair.where, pair.target) not in aside)
+    folder = resolve_folder(data.folder, base)
+    parallel, tables = data.names(split)
+    files = {str(folder / name) for name in (*(source for source, _ in parallel), *tables)}
+    found = (pair for place, pair in aside.values() if place == split)
+    return (pair for pair in found if pair.where.rpartition(":")[0] in files)
 
 
 def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
@@ -219,11 +226,25 @@ def _read_files(data: DataConfig, split: Split, base: Path, bad: BadLines) -> It
 
 
 @lru_cache(maxsize=4)
-def _hold_out(data: str, base: Path, _states: tuple[tuple[int, int], ...]) -> HeldOut:
-    """Choose once, as long as the files stay as they are, what to set aside."""
+def _set_aside(
+    data: str, base: Path, _states: tuple[tuple[int, int], ...]
+) -> dict[tuple[str, str], tuple[str | None, Pair]]:
+    """Find once, as long as the files stay as they are, the pairs that training leaves out.
+
+    Returns:
+        Each with its split, None if only its target is set aside, by its place and its target.
+    """
     settings = DataConfig.model_validate_json(data)
-    pairs = _read_files(settings, "train", base, BadLines())
-    return hold_out(((pair.source, pair.target) for pair in pairs), settings.split)
+
+    def pairs() -> Iterator[Pair]:
+        return _read_files(settings, "train", base, BadLines())
+
+    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split)
+    return {
+        (pair.where, pair.target): (split, pair)
+        for pair in pairs()
+        if (split := held_out.split_of(pair.source, pair.target)) != "train"
+    }
 
 
 def _usable(

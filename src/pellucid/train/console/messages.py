@@ -76,6 +76,39 @@ class Interval:
         return (time.monotonic() - self._started) / max(1, self._num_updates)
 
 
+STEPS_BEFORE_ESTIMATE, SECONDS_BEFORE_ESTIMATE = 20, 20.0
+"""Updates to wait before estimating the remaining time, or seconds if updates are slow."""
+
+SECONDS_BETWEEN_LINES = 10.0
+"""The longest time without a line of the log while updates are made."""
+
+
+class LogTimes:
+    """Decides by time what the log says next to its lines every so many updates."""
+
+    def __init__(self, first: TrainingState) -> None:
+        self._step, self._seconds = first.step, first.seconds
+        self._is_estimated = False
+        self._said = time.monotonic()
+
+    def knows_speed(self, state: TrainingState) -> bool:
+        """Tell, once, whether the remaining time can be estimated."""
+        num_steps, seconds = state.step - self._step, state.seconds - self._seconds
+        is_known = num_steps >= STEPS_BEFORE_ESTIMATE or seconds >= SECONDS_BEFORE_ESTIMATE
+        is_new = is_known and not self._is_estimated
+        self._is_estimated |= is_known
+        return is_new
+
+    @property
+    def is_line_due(self) -> bool:
+        """True if the last line is long ago."""
+        return time.monotonic() - self._said >= SECONDS_BETWEEN_LINES
+
+    def note_line(self) -> None:
+        """Note that there was a line."""
+        self._said = time.monotonic()
+
+
 def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
     """Format the log's line of an interval."""
     loss, waited = state.recent_loss, interval.share_waited
@@ -160,7 +193,7 @@ def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_up
     """Estimate how long training takes at most, without validation."""
     seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
     if 0 < 60 * training.max_minutes < seconds:
-        left = max(0.0, 60 * training.max_minutes - state.seconds)
+        left = max(0.0, (state.stop_at or 60 * training.max_minutes) - state.seconds)
         steps = state.step + int(left / seconds_per_update)
         return (
             f"At this speed training makes about {steps:,} of {training.max_steps:,} steps in "

@@ -73,6 +73,9 @@ class TrainingState:
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
         validation: a hash of the validation text; empty in checkpoints of early versions.
         course: settings of ``[training]`` that were planned again for a time limit.
+        stop_at: seconds of training after which a time limit ends updates; 0 without one.
+        stop_minutes: that time limit.
+        validation_pairs: pairs that validation reads because of it; 0 for all.
     """
 
     step: int = 0
@@ -98,6 +101,9 @@ class TrainingState:
     max_tokens_per_batch: int = 0
     validation: str = ""
     course: dict[str, int | float] = field(default_factory=dict)
+    stop_at: float = 0.0
+    stop_minutes: float = 0.0
+    validation_pairs: int = 0
 
     @property
     def recent_loss(self) -> float:

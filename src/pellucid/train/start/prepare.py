@@ -31,6 +31,7 @@ from pellucid.train.start.from_model import describe_extension
 from pellucid.train.start.kept import KeptText
 from pellucid.train.start.links import BrokenLinks
 from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
+from pellucid.train.start.stages import Say, follow
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
@@ -128,7 +129,7 @@ def prepare_data(
     if not run.data.is_dir():
         with new_folder(run.data) as part:
             text = text or KeptText(base)
-            for line in _prepare_into(part, recipe, base, tokenizer, learned, text):
+            for line in _prepare_into(part, recipe, base, tokenizer, learned, text, run.log):
                 run.log(line)
         if bad.count:
             run.log(_describe_bad(bad, "validation"))
@@ -169,6 +170,7 @@ def _prepare_into(
     tokenizer: Tokenizer | None,
     learned: Mapping[str, Any] | None,
     text: KeptText,
+    say: Say,
 ) -> Iterator[str]:
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
@@ -186,8 +188,8 @@ def _prepare_into(
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
     }
     statistics = TextStatistics(**sizes)
-    pairs = (pair.ids for pair in _counted(kept, tokenizer, statistics))
-    build_store(folder / TRAIN, pairs, dropped=dropped, **sizes)
+    pairs = _counted(follow(kept, "Cutting the text into tokens", say), tokenizer, statistics)
+    build_store(folder / TRAIN, (pair.ids for pair in pairs), dropped=dropped, **sizes)
     counted = statistics.to_manifest()
     for side, numbers in kept.outside.to_sides().items():
         counted[side] |= numbers
