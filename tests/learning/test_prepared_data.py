@@ -149,7 +149,7 @@ def test_large_text_is_prepared_to_the_same_bytes_by_several_threads(
             folder = RunFolder(run, recipe, filled.chosen)
             with folder.locked(), folder.created():
                 prepare_data(recipe, tmp_path, folder, text=filled.text)
-            found.append((check or (lambda: list(check_data(recipe.data, tmp_path).brief())))())
+            found.append(check() if check else list(check_data(recipe.data, tmp_path).brief()))
     use_threads(1)
     assert found[0] == found[1]
     assert found[0][0].startswith("Data check: 260 training")

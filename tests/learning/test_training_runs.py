@@ -126,7 +126,12 @@ def test_resumed_training_ends_with_the_same_bytes(
     assert figures[0] == figures[1]
 
 
-COURSE = {"warmup_steps": 2, "validate_every": 4, "dropout_warmup_steps": 3, "average_decay": 0.5}
+COURSE = {
+    "warmup_steps": 2,
+    "validate_every": 4,
+    "dropout_warmup_steps": 3,
+    "averaging_amount": 0.5,
+}
 
 
 def _train_in_time(run: Path, minutes: float = 60.0, max_steps: int = 23) -> str:

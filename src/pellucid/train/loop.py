@@ -105,7 +105,7 @@ def train(
     set_threads(None)
     check_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
-    if recipe.training.tensorboard:
+    if recipe.training.log.tensorboard:
         require_tensorboard()
     filled = filled or FilledRecipe({}, [], {})
     run = RunFolder(out, recipe, filled.chosen)
@@ -338,7 +338,7 @@ class Trainer:
         if not state.unlogged_tokens:
             return
         loss, rate = state.recent_loss, self.learner.rates[0]
-        is_due = state.step % self.training.log_every == 0
+        is_due = state.step % self.training.log.log_every == 0
         if is_due or self._times.is_line_due:
             self.run.log(describe_interval(interval, state, epoch, rate))
             self._times.note_line()
@@ -414,7 +414,7 @@ class Trainer:
         learner, state = self.learner, self.learner.state
         samples = zip(self._validation, found.translations, strict=True)
         for number, (pair, translation) in enumerate(samples):
-            if number == self.training.validation_samples or state.step == state.validated_step:
+            if number == self.training.log.validation_samples or state.step == state.validated_step:
                 break
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
             self._metrics.add_sample(number, {**sample, "translation": translation})

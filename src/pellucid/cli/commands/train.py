@@ -43,6 +43,14 @@ NUM_WORST = 20
     model=("MODEL", "With --check: list the pairs it finds least likely."),
     worst=("N", "With --model: list N pairs; 20 by default."),
     json=("", "With --check: write the report as one JSON object."),
+    log_every=("N", "Write a line of the log every N updates; 50 by default.", {"min": 1}),
+    samples=("N", "Show N translations at each validation; 3 by default.", {"min": 0}),
+    save_minutes=(
+        "N",
+        "Save a checkpoint every N minutes too; 5 by default, 0 only at validations.",
+        {"min": 0},
+    ),
+    tensorboard=("", "Write the figures for TensorBoard too, into RUN/tensorboard."),
     wait=("S", "With torchrun or srun: seconds in which every rank must come; 300 by default."),
 )
 def train(
@@ -64,6 +72,10 @@ def train(
     model: str | None = None,
     worst: int | None = None,
     json: bool = False,
+    log_every: int | None = None,
+    samples: int | None = None,
+    save_minutes: float | None = None,
+    tensorboard: bool = False,
     wait: float | None = None,
     threads: Threads = None,
     changes: Changes = None,
@@ -86,6 +98,11 @@ def train(
     changes = list(changes or ())
     if minutes is not None:
         changes.append(f"training.max_minutes={minutes:g}")
+    log = {
+        "log_every": log_every, "validation_samples": samples, "save_minutes": save_minutes,
+        "tensorboard": "true" if tensorboard else None,
+    }  # fmt: skip
+    changes += [f"training.{key}={value}" for key, value in log.items() if value is not None]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)

@@ -7,11 +7,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from pellucid.config import DataConfig
+from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
 from pellucid.text.reading.held_out import hold_out
@@ -19,9 +19,6 @@ from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import name_unpacked, read_lines
 from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
 from pellucid.text.reading.tables import find_damage, kind_of_table, read_rows
-
-Split = Literal["train", "validation", "test"]
-
 
 MOST_LISTED = 10
 """Bad lines that a message lists."""
@@ -151,13 +148,14 @@ def check_files(data: DataConfig, base: Path) -> None:
         InputFileNotFoundError: a file is missing; the message names the key.
     """
     folder = resolve_folder(data.folder, base)
-    for split in get_args(Split):
-        for key in (f"{split}_source", f"{split}_target", split, f"{split}_alignments"):
-            # Only training text has alignments.
-            for name in getattr(data, key, ()):
-                if key == split:
-                    _kind_of(name, key)
-                _check_file(folder / name, key)
+    for split in SPLITS:
+        for names in data.names(split):
+            for name in names:
+                if len(names) == 1:
+                    _kind_of(name, data.key_of(split))
+                _check_file(folder / name, data.key_of(split))
+    for name in data.train_alignments:
+        _check_file(folder / name, "train_alignments")
 
 
 def read_pairs(
@@ -192,8 +190,7 @@ def read_pairs(
         pairs = _read_files(data, split, base, bad)
         return (pair for pair in pairs if (pair.where, pair.target) not in aside)
     folder = resolve_folder(data.folder, base)
-    parallel, tables = data.names(split)
-    files = {str(folder / name) for name in (*(source for source, _ in parallel), *tables)}
+    files = {str(folder / names[0]) for names in data.names(split)}
     found = (pair for place, pair in aside.values() if place == split)
     return (pair for pair in found if pair.where.rpartition(":")[0] in files)
 
@@ -201,8 +198,7 @@ def read_pairs(
 def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
     """Yield the size and the time of each file of training text."""
     folder = resolve_folder(data.folder, base)
-    parallel, tables = data.names("train")
-    for name in (*(name for pair in parallel for name in pair), *tables):
+    for name in chain(*data.names("train")):
         _check_file(folder / name, "train")
         state = (folder / name).stat()
         yield state.st_size, state.st_mtime_ns
@@ -212,17 +208,14 @@ def _read_files(data: DataConfig, split: Split, base: Path, bad: BadLines) -> It
     """Read the files of a split one after another, whatever is set aside."""
     folder = resolve_folder(data.folder, base)
     join = joiner(data.cut_by)
-    parallel, tables = data.names(split)
-    key = "train" if data.split else split
-    for source, target in parallel:
-        _check_file(folder / source, f"{key}_source")
-        _check_file(folder / target, f"{key}_target")
-        rows = _read_parallel(folder / source, folder / target)
+    key = data.key_of(split)
+    for names in data.names(split):
+        kind = _kind_of(names[0], key) if len(names) == 1 else ""
+        for name in names:
+            _check_file(folder / name, key)
+        paths = [folder / name for name in names]
+        rows = _read_rows(paths[0], kind, data) if kind else _read_parallel(*paths)
         yield from _usable(rows, data, bad, join)
-    for name in tables:
-        kind = _kind_of(name, key)
-        _check_file(folder / name, key)
-        yield from _usable(_read_rows(folder / name, kind, data), data, bad, join)
 
 
 @lru_cache(maxsize=4)
@@ -271,7 +264,7 @@ def _kind_of(name: str, key: str) -> str:
     """Tell the kind of a file with both sides by its name."""
     if kind := kind_of_table(name):
         return kind
-    advice = f"Rename it, or name parallel files in {key}_source and {key}_target."
+    advice = f'Rename it, or name two parallel files: {key} = ["SOURCE", "TARGET"].'
     if name_unpacked(name).endswith(".json"):
         advice = (
             "If each line is an object, rename it; if the file is one list, write its entries as "

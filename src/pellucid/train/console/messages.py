@@ -31,7 +31,7 @@ LOUD_SHARE = 0.05
 
 REMEDIES = {
     "empty": "Remove empty lines, or add what is missing.",
-    "too long": "Split long lines into sentences, or raise data.max_length (and data.pad_to).",
+    "too long": "Split long lines into sentences, or raise data.max_length.",
     "ratio": "See with --check whether sides of very different lengths belong together, or raise "
     "data.max_length_ratio.",
     "unreadable": "Correct the lines that cannot be read; the log lists the first.",
@@ -306,21 +306,14 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "muon_learning_rate": training.optimizer != "muon" and optimizer,
         "weight_decay": training.optimizer == "adam" and optimizer,
         "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
-        "average_decay": training.averaging != "running" and averaging,
-        "average_count": training.averaging not in ("last", "best") and averaging,
-        "subword_alpha": no_samples and "training.subword_samples = 0",
-        "subword_dropout": no_samples and "training.subword_samples = 0",
+        "averaging_amount": training.averaging == "none" and averaging,
+        "subword_amount": no_samples and "training.subword_samples = 0",
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
         "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }
-    if training.subword_samples and not recipe.start.model:
-        of_others = (
-            "subword_dropout" if recipe.tokenizer.model_type == "unigram" else "subword_alpha"
-        )
-        reasons[of_others] = f"tokenizer.model_type = {recipe.tokenizer.model_type!r}"
     return [
         f"training.{name} has no effect with {reason}."
         for name, reason in reasons.items()

@@ -359,6 +359,8 @@ def _read_state(path: Path) -> TrainingState:
             "Use a newer version."
         )
     state = read_record(TrainingState, values, str(path))
+    if "average_decay" in state.course:  # its name in earlier versions
+        state.course["averaging_amount"] = state.course.pop("average_decay")
     if re.fullmatch(NAME, path.parent.name) and state.step != _step_of(path.parent):
         raise BundleError(
             f"The step of {STATE} must be that of its folder, but is {state.step} ({path}). The "

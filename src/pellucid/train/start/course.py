@@ -46,11 +46,13 @@ def plan_course(
     wanted = {
         "warmup_steps": max(1, steps // 3),
         "validate_every": max(1, steps // validations),
-        "average_decay": average_decay(steps),
+        "averaging_amount": average_decay(steps),
     }
     if training.schedule in ENDING_AT_MAX_STEPS:
         wanted["max_steps"] = steps
-    shorter = {name: value for name, value in wanted.items() if value < getattr(training, name)}
+    before_now = {name: getattr(training, name) for name in wanted}
+    before_now["averaging_amount"] = training.average_decay
+    shorter = {name: value for name, value in wanted.items() if value < before_now[name]}
     course = {name: value for name, value in shorter.items() if f"training.{name}" in chosen}
     changes = ", ".join(f"{name} {value:g}" for name, value in course.items())
     given = ", ".join(f"training.{name}" for name in shorter if name not in course)

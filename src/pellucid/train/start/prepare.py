@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -123,8 +124,7 @@ def prepare_data(
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
-            "The validation text must hold at least one pair, but holds none "
-            "(data.validation_source, data.validation_target)."
+            "The validation text must hold at least one pair, but holds none (data.validation)."
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
@@ -143,11 +143,8 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
     """List the files that training and validation read, by their names in the recipe."""
     data = recipe.data
     folder = resolve_folder(data.folder, base)
-    named = (
-        *(data.train_source + data.train_target + data.train + data.train_alignments),
-        *(data.validation_source + data.validation_target + data.validation),
-    )
-    return {name: folder / name for name in named}
+    texts = *data.names("train"), data.train_alignments, *data.names("validation")
+    return {name: folder / name for name in chain(*texts)}
 
 
 def _check_same_text(run: RunFolder, recipe: Recipe, base: Path) -> None:
@@ -239,7 +236,7 @@ def read_test(run: Path) -> list[Pair]:
         )
     values = parse_toml(read_bytes(recipe_file), str(recipe_file))
     data = validate(Recipe, values, str(recipe_file)).data
-    if not any(data.names("test")):
+    if not data.names("test"):
         raise DataError(
             f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
             "FILE."

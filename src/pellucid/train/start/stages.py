@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -77,8 +77,9 @@ def preparing(
     """
     children: list[Child] = []
     try:
-        if is_new and (data := _large_text(values, base)):
-            say(_estimate(data, base))
+        if is_new and (found := _large_text(values, base)):
+            data, size = found
+            say(_estimate(data, base, size))
             if threads_in_use() > 1:
                 arguments = {"data": data.model_dump_json(), "base": str(base)}
                 advice = "Train with --threads 1, which checks the text in the same process."
@@ -88,17 +89,15 @@ def preparing(
         end_all(children)
 
 
-def _large_text(values: Any, base: Path) -> DataConfig | None:
-    """Return the section if it can be used and its training text is large."""
+def _large_text(values: Any, base: Path) -> tuple[DataConfig, int] | None:
+    """Return the section, and the bytes of its training text, if it is usable and large."""
     try:
         data = validate(DataConfig, values, "the recipe")
         folder = resolve_folder(data.folder, base)
-        parallel, tables = data.names("train")
-        names = [*(name for pair in parallel for name in pair), *tables]
-        size = sum((folder / name).stat().st_size for name in names)
+        size = sum((folder / name).stat().st_size for name in chain(*data.names("train")))
     except (PellucidError, OSError):
         return None  # Training says what is wrong.
-    return data if size >= LARGE else None
+    return (data, size) if size >= LARGE else None
 
 
 def _receive(child: Child) -> list[str]:
@@ -107,15 +106,12 @@ def _receive(child: Child) -> list[str]:
     return [str(line) for line in child.receive()]
 
 
-def _estimate(data: DataConfig, base: Path) -> str:
+def _estimate(data: DataConfig, base: Path, size: int) -> str:
     """Estimate the time of preparing all training text from that of reading its first pairs."""
     began = time.monotonic()
     readable = data.model_copy(update={"on_bad_line": "skip", "split": 0})
     sample = list(islice(read_pairs(readable, "train", base), SAMPLE))
     num_bytes = sum(len(f"{pair.source}\n{pair.target}\n".encode()) for pair in sample)
-    folder, (parallel, tables) = resolve_folder(data.folder, base), data.names("train")
-    names = [*(name for pair in parallel for name in pair), *tables]
-    size = sum((folder / name).stat().st_size for name in names)
     seconds = (time.monotonic() - began) / SHARE_OF_READING * size / max(1, num_bytes)
     return (
         f"Preparing {size / 1e6:,.0f} MB of text takes about {max(1, round(seconds / 60))} min: "
