@@ -22,8 +22,9 @@ from pellucid.check.languages import TextLanguages
 from pellucid.check.placeholders import not_kept
 from pellucid.check.tags import ends_of, without_tags
 from pellucid.config import DataConfig
+from pellucid.config.data import Split
 from pellucid.errors import DataError
-from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
 from pellucid.text.reading.rows import names_of_header
 
 MOST_EXAMPLES = 3

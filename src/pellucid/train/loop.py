@@ -11,7 +11,7 @@ from pathlib import Path
 from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.check.data import check_data
 from pellucid.config import Recipe
-from pellucid.errors import LostRankError, OutputError, TrainingError
+from pellucid.errors import LostRankError, OutputError, TrainingError, missing_extra
 from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
@@ -32,7 +32,6 @@ from pellucid.train.console.messages import (
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.learner import Learner, make_bundle_config
-from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.ending import (
     describe_failure,
@@ -314,9 +313,8 @@ class Trainer:
             translator = Translator(self.learner.judged_model(), self.learner.tokenizer)
             a_pair = time_validation(translator, pairs[:TIMED_PAIRS])
         a_validation = self._limit.plan_validation(a_pair, len(pairs))
-        chosen = read_chosen(self.run.path) or {}
-        plan = plan_course(self.training, self._first, state, a_validation, chosen)
-        state.course, sentence = plan
+        given = (self.training, self._first, state, a_validation, read_chosen(self.run.path) or {})
+        state.course, sentence = plan_course(*given)
         if state.validation_pairs:
             sentence += f" Validation reads {state.validation_pairs:,} of {len(pairs):,} pairs."
         if state.course and not self._save():
@@ -445,6 +443,8 @@ class Trainer:
 
     def _report_page(self) -> None:
         try:
+            from pellucid.train.report.page import write_report  # It needs Matplotlib.
+
             write_report(self.run.path)
-        except OutputError as error:
-            self.run.log(f"The report was not written. {error}")
+        except (OutputError, ModuleNotFoundError) as error:
+            self.run.log(f"The report was not written. {missing_extra(error) or error}")

@@ -16,6 +16,7 @@ from safetensors import safe_open
 
 from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
+from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.evaluate.corpus import evaluate_corpus
 from pellucid.evaluate.form import Form
@@ -23,7 +24,7 @@ from pellucid.evaluate.statistics import Scoring
 from pellucid.files import new_folder, write_text
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.corpus import Split, check_files, read_pairs
+from pellucid.text.reading.corpus import check_files, read_pairs
 from pellucid.text.reading.lines import read_lines
 from pellucid.train.console.summary import describe_seconds
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
