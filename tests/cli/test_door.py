@@ -280,13 +280,11 @@ def test_a_reader_that_goes_away_ends_a_look_quietly(
     assert (done.returncode, done.stderr) == (0, "")
 
 
+SAME = ("evaluate", "--hypothesis", "a.txt", "--reference", "a.txt")
 NEEDS = {
     "matplotlib": (("look", "demo", "The dog", "--png", "a.png"), "pellucid[pictures]"),
-    "sacremoses": (
-        ("evaluate", "--hypothesis", "a.txt", "--reference", "a.txt", "--lowercased-tokenized", "en"),
-        "pellucid[moses]",
-    ),
-}  # fmt: skip
+    "sacremoses": ((*SAME, "--lowercased-tokenized", "en"), "pellucid[moses]"),
+}
 
 
 @pytest.mark.parametrize("package", NEEDS)
@@ -308,7 +306,7 @@ def test_missing_extra_is_one_sentence_and_what_needs_none_of_it_works(
     )
     assert extra in done.stderr
     assert run_here("look", "demo", "The dog", "--html", "a.html").returncode == 0
-    assert run_here("evaluate", "--hypothesis", "a.txt", "--reference", "a.txt").returncode == 0
+    assert run_here(*SAME).returncode == 0
 
 
 def test_package_without_the_engine_says_so_when_it_translates(
