@@ -209,7 +209,8 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         f"by {model}: log-probability of the target, per token."
     )
     for pair in found.pairs:
-        yield f"{pair.score:8.3f}  {pair.source_where} | {pair.target_where}"
+        places = dict.fromkeys((pair.source_where, pair.target_where))
+        yield f"{pair.score:8.3f}  {' | '.join(places)}"
         yield cut_line(f"    {pair.source}")
         yield cut_line(f"    {pair.target}")
 
