@@ -198,7 +198,7 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
     assert (
         "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
         "length ratio. Remove empty lines, or add what is missing. Split long lines into "
-        "sentences, or raise data.max_length (and data.pad_to). See with --check whether sides of "
+        "sentences, or raise data.max_length. See with --check whether sides of "
         "very different lengths belong together, or raise data.max_length_ratio."
     ) in (tmp_path / "many" / "log.txt").read_text()
 
