@@ -172,7 +172,7 @@ MAX_README_LINES, MAX_PARAGRAPH_LINES = 120, 3
 
 
 def find_long_paragraphs(page: str) -> list[str]:
-    """List the beginnings of paragraphs that are too long; code and tables are none."""
+    """List the beginnings of paragraphs that are too long; code and tables do not count."""
     text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
     paragraphs = [part.strip() for part in text.split("\n\n")]
     return [

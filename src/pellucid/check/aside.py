@@ -1,7 +1,8 @@
-"""The data check in a process of its own, next to the preparation of the same text."""
+"""The data check in another process, while the same text is prepared."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
@@ -18,5 +19,9 @@ def serve_check(descriptor: int, data: str, base: str) -> NoReturn:
         data: the recipe's data section, as JSON.
         base: the folder that its names start from.
     """
-    lines = list(check_data(DataConfig.model_validate_json(data), Path(base)).brief())
-    serve_parent(descriptor, lambda: lambda take: lines if take() is not None else [])
+
+    def set_up() -> Callable[[Callable[[], bytes]], list[str]]:
+        lines = list(check_data(DataConfig.model_validate_json(data), Path(base)).brief())
+        return lambda take: lines if take() is not None else []
+
+    serve_parent(descriptor, set_up)

@@ -27,7 +27,7 @@ _TABLE = re.compile(r"\.(?:tsv|csv|jsonl|parquet|arrow)(?:\.(?:gz|xz|bz2|zst))?$
 
 
 def as_texts(value: Any) -> Any:
-    """Read a list of texts: one name alone, and two files that are no tables, are one text."""
+    """Read a list of texts. A single name is one text, and so are two files that are not tables."""
     if isinstance(value, str):
         return (value,)
     if not isinstance(value, list | tuple):

@@ -122,7 +122,8 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
         f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
         f"{task.out / 'teacher'}."
     )
-    lessons = teach(teacher, pairs, task.teaching, task.out / "teacher", until=_end_of(task, began))
+    until = began + SHARE_OF_TEACHER * 60 * task.minutes if task.minutes else None
+    lessons = teach(teacher, pairs, task.teaching, task.out / "teacher", until)
     lessons = _with_estimate(lessons, len(pairs), say, began)
     _write_text(text, lessons, say=say)
     student_folder = task.out / "student"
@@ -135,13 +136,6 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
-
-
-def _end_of(task: Distillation, began: float) -> float | None:
-    """Return the time at which the teacher ends, so that the student has time to learn."""
-    if task.minutes is None:
-        return None
-    return began + SHARE_OF_TEACHER * 60 * task.minutes
 
 
 def _with_estimate(

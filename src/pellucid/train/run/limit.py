@@ -119,7 +119,7 @@ class TimeLimit:
             self._reserve(LAST_VALIDATIONS * seconds)
 
     def has_time_for(self, seconds: float) -> bool:
-        """Tell whether work of this length still fits, or there is no limit."""
+        """Tell whether work of this length still fits; without a limit it does."""
         return not self._training.max_minutes or self._state.seconds + seconds <= self._seconds
 
     def _reserve(self, seconds: float) -> None:
