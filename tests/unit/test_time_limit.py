@@ -67,7 +67,7 @@ def test_limit_is_planned_once_after_ten_steps_or_a_tenth_of_the_time() -> None:
 
 
 def test_run_that_its_limit_ended_stays_ended_and_a_longer_limit_continues_it() -> None:
-    ended = {"step": 90, "seconds": 595.0, "stop_at": 560.0, "stop_minutes": 10.0}
+    ended = {"step": 90, "seconds": 595.0, "stop_at": 560.0, "stop_minutes": 10.0, "reserved": 40.0}
     state = TrainingState(**ended)
     TimeLimit(TEN_MINUTES, state, 3.0)
     assert has_reached_limit(TEN_MINUTES, state)
@@ -75,6 +75,15 @@ def test_run_that_its_limit_ended_stays_ended_and_a_longer_limit_continues_it() 
     TimeLimit(longer, state, 3.0)
     assert not has_reached_limit(longer, state)
     assert state.stop_at == 1200 - 3 - 40
+
+
+def test_resumed_run_reserves_the_same_time_and_counts_only_its_own_preparation() -> None:
+    state = TrainingState()
+    TimeLimit(TEN_MINUTES, state, 100.0).note_validation(10.0)
+    assert state.stop_at == 600 - 100 - 30
+    state.seconds = 50.0
+    TimeLimit(TEN_MINUTES, state, 7.0)
+    assert state.stop_at == 600 - 7 - 30
 
 
 def test_slow_updates_are_estimated_and_logged_by_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

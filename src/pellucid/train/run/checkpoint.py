@@ -75,6 +75,7 @@ class TrainingState:
         course: settings of ``[training]`` that were planned again for a time limit.
         stop_at: seconds of training after which a time limit ends updates; 0 without one.
         stop_minutes: that time limit.
+        reserved: seconds of it for what comes after the last update.
         validation_pairs: pairs that validation reads because of it; 0 for all.
     """
 
@@ -103,6 +104,7 @@ class TrainingState:
     course: dict[str, int | float] = field(default_factory=dict)
     stop_at: float = 0.0
     stop_minutes: float = 0.0
+    reserved: float = 0.0
     validation_pairs: int = 0
 
     @property

@@ -81,9 +81,8 @@ class TimeLimit:
                 f"The limit must leave time to train, but preparing the text took {spent / 60:.1f} "
                 f"of {training.max_minutes:g} minutes (--minutes). Give more minutes or less text."
             )
-        reserve = 60 * state.stop_minutes - state.stop_at if state.stop_at else 0.0
         state.stop_minutes = training.max_minutes
-        self._reserve(min(reserve, SHARE_OF_LAST * self._seconds))
+        self._reserve(min(state.reserved, SHARE_OF_LAST * self._seconds))
 
     def must_plan(self) -> bool:
         """Tell, once, whether the speed is known and the course is to be planned for the limit."""
@@ -123,4 +122,5 @@ class TimeLimit:
         return not self._training.max_minutes or self._state.seconds + seconds <= self._seconds
 
     def _reserve(self, seconds: float) -> None:
+        self._state.reserved = seconds
         self._state.stop_at = max(1e-6, self._seconds - seconds)
