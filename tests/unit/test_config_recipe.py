@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import pellucid
 from pellucid.config import (
     NAMED_SIZES,
     Recipe,
@@ -370,3 +371,13 @@ def test_change_of_a_former_key_replaces_that_side_only(tmp_path: Path) -> None:
     assert data.train == (("train.en", "other.fr"),)
     both = load_recipe(path, [*changes, "data.validation_target=v.fr"]).data
     assert both.validation == (("v.en", "v.fr"), "validation.tsv")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(pellucid.__file__).parent / "models").glob("*/recipe.toml")), ids=str
+)
+def test_recipe_of_a_packaged_bundle_loads(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert recipe.data.train
+    assert recipe.training.log.log_every in (50, 100)
+    assert "train_source" not in to_toml(recipe)
