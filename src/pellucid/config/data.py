@@ -37,16 +37,11 @@ def as_texts(value: Any) -> Any:
     )
     texts = [value] if is_pair else value
     for text in texts:
-        names = [text] if isinstance(text, str) else text
-        if not isinstance(names, list | tuple) or not all(isinstance(one, str) for one in names):
+        names = ["", text] if isinstance(text, str) else text
+        if not isinstance(names, list | tuple) or [*map(type, names)] != [str, str]:
             raise ValueError(
-                "A text must be the name of a file of pairs, or the names of two parallel files, "
-                f"but is {text!r}"
-            )
-        if not isinstance(text, str) and len(names) != 2:
-            raise ValueError(
-                "Parallel text must be two files, [SOURCE, TARGET], but names "
-                f"{len(names)}: {', '.join(names)}"
+                "A text must be the name of a file of pairs, or must be two files, [SOURCE, "
+                f"TARGET], but is {text!r}"
             )
     return tuple(tuple(text) if isinstance(text, list) else text for text in texts)
 
