@@ -165,3 +165,15 @@ def test_bad_option_is_one_sentence_and_leaves_nothing(
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (folder / "none").exists()
+
+
+def test_time_limit_ends_the_teacher_early_and_the_student_learns_the_rest(folder: Path) -> None:
+    (folder / "long.en").write_text("".join(f"dog {'cat ' * (i % 7)}{i}\n" for i in range(1700)))
+    options = ("--extra", "long.en", "--beam", "1", "--out", "limited", "--minutes", "0.02")
+    done = _distill(folder, "--layers", "1+1", *options)
+    assert done.returncode in (0, 2), done.stderr
+    assert "The teacher ends after 1,000 of 2," in done.stderr, done.stderr
+    if done.returncode:  # so little time that preparing the text took all of it
+        assert "must leave time to train" in done.stderr
+    lines = (folder / "limited" / "text" / "train.source").read_text().count("\n")
+    assert lines <= 1000
