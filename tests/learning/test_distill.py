@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_runs import NO_REPORT, write_text
 
+from pellucid.train.distill import run, teacher
+from pellucid.train.distill.teacher import TaughtPair, TeacherSettings, teach
 from pellucid.translate.translator import load
 
 PROGRAM = f"""
@@ -167,13 +170,28 @@ def test_bad_option_is_one_sentence_and_leaves_nothing(
     assert not (folder / "none").exists()
 
 
-def test_time_limit_ends_the_teacher_early_and_the_student_learns_the_rest(folder: Path) -> None:
-    (folder / "long.en").write_text("".join(f"dog {'cat ' * (i % 7)}{i}\n" for i in range(1700)))
-    options = ("--extra", "long.en", "--beam", "1", "--out", "limited", "--minutes", "0.02")
-    done = _distill(folder, "--layers", "1+1", *options)
-    assert done.returncode in (0, 2), done.stderr
-    assert "The teacher ends after 1,000 of 2," in done.stderr, done.stderr
-    if done.returncode:  # so little time that preparing the text took all of it
-        assert "must leave time to train" in done.stderr
-    lines = (folder / "limited" / "text" / "train.source").read_text().count("\n")
-    assert lines <= 1000
+def test_teacher_ends_after_a_whole_part_when_its_time_is_up(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teacher, "LINES_IN_A_PART", 3)
+    translator = load(folder / "teacher")
+    lines = [(line, None) for line in (folder / "train.en").read_text().splitlines()[:7]]
+    how = TeacherSettings(beam=1)
+    late = list(teach(translator, lines, how, tmp_path / "t", until=0.0))
+    assert [lesson.source for lesson in late] == [source for source, _ in lines[:3]]
+    again = list(teach(translator, lines, how, tmp_path / "t"))  # the part that is there is read
+    assert again[:3] == late
+    assert len(again) == 7
+    assert list(teach(translator, lines, how, tmp_path / "t", until=0.0)) == again
+
+
+def test_time_that_the_teacher_takes_and_its_early_end_are_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "LINES_IN_A_PART", 2)
+    said: list[str] = []
+    lessons = iter([TaughtPair("a", "b")] * 4)
+    found = list(run._with_estimate(lessons, 9, said.append, time.monotonic() - 20))
+    assert len(found) == 4
+    assert said[0] == "At this speed the teacher takes at most 2 min."
+    assert "ends after 4 of 9 sentences" in said[1]
