@@ -2,15 +2,13 @@
 
     python benchmarks/claims/page.py
 
-Parts that are missing are measured, but no times: `run.py` does that. Writes ``docs/claims.md``,
-``docs/pictures/claims/CLAIM.svg``, and three answers between the marks ``<!-- verdicts -->`` and
-``<!-- end of verdicts -->`` of ``README.md``.
+Parts that are missing are measured, but no times: `run.py` does that. Writes ``docs/claims.md`` and
+``docs/pictures/claims/CLAIM.svg``.
 """
 
 from __future__ import annotations
 
 import json
-import re
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +24,6 @@ ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "claims"
 PAGE = ROOT / "docs" / "claims.md"
 PICTURES = ROOT / "docs" / "pictures" / "claims"
-MARKS = ("<!-- verdicts -->", "<!-- end of verdicts -->")
-IN_README = ("memory", "mask", "diagonal")
 OPENING = """# The claims, measured
 
 What five texts on self-attention and the Transformer claim, measured with `pellucid why CLAIM
@@ -57,7 +53,6 @@ def main() -> None:
     measured = [measurement for measurement, _ in found]
     sections = [write_section(*each) for each in found]
     PAGE.write_text("\n".join([OPENING + write_answers(measured), *sections]), encoding="utf-8")
-    replace_answers(ROOT / "README.md", measured)
     missing = set(CLAIMS) - {measurement.claim for measurement in measured}
     print(f"{len(found)} claims; without results: {', '.join(sorted(missing)) or 'none'}")
 
@@ -71,13 +66,6 @@ def write_answers(measured: list[Measurement]) -> str:
         asked = f"*{_cell(measurement.question)}* {_cell(measurement.number)}"
         lines.append(f"| {name} | {asked} | {said} |")
     return "\n".join(lines) + "\n"
-
-
-def write_some(measured: list[Measurement]) -> str:
-    """Write the answers that the README has."""
-    return "".join(
-        f"- *{one.question}* {one.number}\n" for one in measured if one.claim in IN_README
-    )
 
 
 def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:
@@ -120,14 +108,6 @@ def write_table(table: Table) -> list[str]:
     ]
     lines = [f"| {' | '.join(heads)} |", f"|{'|'.join(rule)}|"]
     return [f"{title}:", "", *lines, *(f"| {' | '.join(row)} |" for row in rows)]
-
-
-def replace_answers(page: Path, measured: list[Measurement]) -> None:
-    """Replace what stands between the marks of a page."""
-    text = page.read_text(encoding="utf-8")
-    between = re.compile(f"{re.escape(MARKS[0])}.*?{re.escape(MARKS[1])}", re.DOTALL)
-    new = f"{MARKS[0]}\n{write_some(measured)}{MARKS[1]}"
-    page.write_text(between.sub(lambda _: new, text), encoding="utf-8")
 
 
 def _cell(text: str) -> str:

@@ -18,21 +18,59 @@ HEAD = """\
 A recipe is one TOML file: everything that one training run needs. An unknown key is an error that
 names the nearest known one. `--set section.key=value` changes a key from the command line. A list
 of one text may be written without brackets. The resolved recipe, every default spelled out, is kept
-in the run and in the bundle.
+in the run and in the bundle. Keys of earlier versions (`train_source`, `average_decay`,
+`log_every`) still load.
 
 Some settings that a recipe leaves out are chosen for its text ([Training](../guides/training.md));
 otherwise the defaults below hold. The size is `tiny` unless another is chosen or given, and every
 other key of `[model]` changes it.
 
 *Written by `python docs/reference/make_recipes.py`.*
+
+## The keys that people set
+
+| key | default | meaning |
+| --- | --- | --- |
 """
+
+FIRST = (
+    *("data.train", "data.split", "data.source_language", "data.target_language"),
+    *("model.size", "tokenizer.vocabulary_size", "training.max_minutes", "training.dropout"),
+    *("training.max_tokens_per_batch", "training.device", "training.seed", "training.best_by"),
+    *("training.guided_head", "decoding.beam"),
+)
+"""The keys that people set, in the order in which they think of them."""
+
+CHOSEN = "chosen for the text"
+"""The default of a key that training chooses if it is left out."""
+
+OF_SIZE = (
+    "A ready-made size, which the other keys of `[model]` change: `tiny`, `small`, `base`, `big`."
+)
+
+
+def first_keys() -> Iterator[str]:
+    """Write a row for each key that people set."""
+    for key in FIRST:
+        section_name, _, name = key.partition(".")
+        section = Recipe.model_fields[section_name].annotation
+        assert isinstance(section, type)
+        if name == "size":
+            yield f"| `{key}` | {CHOSEN} | {OF_SIZE} |"
+            continue
+        default = default_of(name, section.model_json_schema()["properties"][name])
+        if name in ("vocabulary_size", "dropout", "max_tokens_per_batch"):
+            default = CHOSEN
+        meaning = _markdown(read_meanings(section)[name][1])
+        yield f"| `{key}` | {default} | {meaning} |"
 
 
 def describe(section: type[Strict], name: str) -> Iterator[str]:
     """Write the lines of one section: its docstring, and a table for each topic."""
     yield from ("", f"## [{name}]", "", *_markdown(inspect.getdoc(section) or "").splitlines())
     meanings = read_meanings(section)
-    keys = section.model_json_schema()["properties"].items()
+    properties = section.model_json_schema()["properties"]
+    keys = [pair for pair in properties.items() if pair[0] not in section.written_by_programs]
     for topic, group in itertools.groupby(keys, key=lambda pair: meanings[pair[0]][0]):
         yield from ("", f"### {topic}") if topic else ()
         yield from ("", "| key | default | may be | meaning |", "| --- | --- | --- | --- |")
@@ -57,6 +95,10 @@ def allowed(schema: Mapping[str, Any]) -> str:
     values = schema.get("enum", [schema["const"]] if "const" in schema else [])
     if values:
         return ", ".join(f"`{json.dumps(value)}`" for value in values)
+    if "prefixItems" in schema:
+        return f"{len(schema['prefixItems'])} texts"
+    if schema["type"] == "array" and "anyOf" in schema["items"]:
+        return "files, or lists of two files"
     if schema["type"] == "array":
         one = allowed(schema["items"])
         if schema["items"].get("type") == "array":
@@ -94,7 +136,7 @@ def _markdown(text: str) -> str:
 
 def page() -> str:
     """Write the whole page."""
-    rows = [HEAD.rstrip()]
+    rows = [HEAD.rstrip(), *first_keys()]
     for name, field in Recipe.model_fields.items():
         section = field.annotation
         assert isinstance(section, type)

@@ -145,6 +145,24 @@ def fault_of_machine(error: BaseException) -> str | None:
     return None
 
 
+_EXTRAS = {
+    "matplotlib": ("Pictures and reports need", "pictures"),
+    "sacremoses": ("Lower-cased tokenized scores need", "moses"),
+}
+
+
+def missing_extra(error: BaseException) -> str | None:
+    """Say how to install an optional package, if an error is about one that is missing."""
+    name = (getattr(error, "name", None) or "").partition(".")[0]
+    if not isinstance(error, ModuleNotFoundError) or name not in _EXTRAS:
+        return None
+    what, extra = _EXTRAS[name]
+    return (
+        f"{what} the package {name}, which is not installed. Install it with: pip install "
+        f"'pellucid[{extra}]'."
+    )
+
+
 _IMPOSSIBLE = (errno.ENOENT, errno.ENAMETOOLONG, errno.ENOTDIR, errno.EISDIR)
 
 

@@ -29,6 +29,9 @@ def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
     for row, token in enumerate(trace.predicted_tokens):
         assert f"reads {trace.target_tokens[row]} → predicts {token}" in found.stdout
     assert "Checks" in found.stdout
+    # A model that was taught no links shows first which words go together; the other has its head.
+    assert 0 <= found.stdout.find("Words that go together") < found.stdout.find("Weights, decoder")
+    assert "Words that go together" not in run_here("look", "demo", "The dog ran.").stdout
     named = re.search(r"Weights, decoder layer (\d), cross-attention, head (\d)", found.stdout)
     assert named is not None
     weights_TS = trace.head(f"decoder.{named[1]}.cross.weights", int(named[2]))

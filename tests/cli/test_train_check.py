@@ -210,3 +210,19 @@ def test_check_calls_tags_tags_and_names_the_setting_that_keeps_them_whole(
     said = check_lines(run_here, tmp_path, pairs, "--set", f"tokenizer.symbols={listed}")
     assert "note: tags: " in said
     assert "tokenizer.symbols" not in said
+
+
+def test_check_prints_a_place_in_a_file_of_both_sides_once(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = [
+        f"The dog ate {number} soups.\tLe chien a mangé {number} soupes." for number in range(40)
+    ]
+    rows[11] = "The dog ate 11 soups.\tLe chien a mangé \ufffd soupes."
+    Path("pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    languages = ("--source-language", "en", "--target-language", "fr")
+    done = run_here("train", "pairs.tsv", *languages, "--check", "--model", "demo", "--worst", "2")
+    assert done.stdout.count("pairs.tsv:") >= 2
+    assert "pairs.tsv:" in done.stdout
+    assert " | pairs.tsv" not in done.stdout

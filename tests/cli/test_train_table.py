@@ -118,11 +118,15 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     monkeypatch.chdir(tmp_path)
     names = make("csv with names", tmp_path)
     steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "--out", "r/mine")
-    done = run_here("train", *names, *steps)
+    done = run_here("train", *names, *steps, "--log-every", "2", "--samples", "0")
     assert done.returncode == 0, done.stderr
     assert "The recipe is in r/mine.toml." in done.stderr
     recipe = parse_toml((tmp_path / "r/mine.toml").read_bytes(), "mine.toml")
     assert recipe["data"]["columns"] == ["English", "French"]
+    lines = (tmp_path / "r/mine/metrics.jsonl").read_text().splitlines()
+    records = [json.loads(line) for line in lines]
+    assert [record["step"] for record in records if record["kind"] == "train"] == [2]
+    assert not (tmp_path / "r/mine/samples.jsonl").exists()
     again = run_here("train", "r/mine.toml", *steps)
     assert again.returncode == 0, again.stderr
     scored = run_here("evaluate", "r/mine", "--json")

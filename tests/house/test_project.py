@@ -166,3 +166,28 @@ def test_links_between_documents_lead_somewhere(project_files: list[Path], root:
             if not is_elsewhere and not (path.parent / target).exists():
                 found.append(f"{path.relative_to(root)} links to {target}")
     assert not found, "\n".join(found)
+
+
+MAX_README_LINES, MAX_PARAGRAPH_LINES = 120, 3
+
+
+def find_long_paragraphs(page: str) -> list[str]:
+    """List the beginnings of paragraphs that are too long; code and tables do not count."""
+    text = re.sub(r"```.*?```", "", page, flags=re.DOTALL)
+    paragraphs = [part.strip() for part in text.split("\n\n")]
+    return [
+        part[:60]
+        for part in paragraphs
+        if part.count("\n") >= MAX_PARAGRAPH_LINES and not part.startswith(("|", "<!--"))
+    ]
+
+
+def test_readme_is_read_in_a_minute(root: Path) -> None:
+    page = (root / "README.md").read_text(encoding="utf-8")
+    assert page.count("\n") <= MAX_README_LINES
+    assert not find_long_paragraphs(page)
+    assert page.count("| --- |") == 2  # one table of quality, one of speed
+
+
+def test_guard_long_paragraph_is_found() -> None:
+    assert find_long_paragraphs("# A\n\na\nb\nc\n\nd\ne\nf\ng\n") == ["d\ne\nf\ng"]

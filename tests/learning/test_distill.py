@@ -6,12 +6,15 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 from small_runs import NO_REPORT, write_text
 
+from pellucid.train.distill import run, teacher
+from pellucid.train.distill.teacher import TaughtPair, TeacherSettings, teach
 from pellucid.translate.translator import load
 
 PROGRAM = f"""
@@ -165,3 +168,30 @@ def test_bad_option_is_one_sentence_and_leaves_nothing(
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1
     assert not (folder / "none").exists()
+
+
+def test_teacher_ends_after_a_whole_part_when_its_time_is_up(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(teacher, "LINES_IN_A_PART", 3)
+    translator = load(folder / "teacher")
+    lines = [(line, None) for line in (folder / "train.en").read_text().splitlines()[:7]]
+    how = TeacherSettings(beam=1)
+    late = list(teach(translator, lines, how, tmp_path / "t", until=0.0))
+    assert [lesson.source for lesson in late] == [source for source, _ in lines[:3]]
+    again = list(teach(translator, lines, how, tmp_path / "t"))  # the part that is there is read
+    assert again[:3] == late
+    assert len(again) == 7
+    assert list(teach(translator, lines, how, tmp_path / "t", until=0.0)) == again
+
+
+def test_time_that_the_teacher_takes_and_its_early_end_are_said(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "LINES_IN_A_PART", 2)
+    said: list[str] = []
+    lessons = iter([TaughtPair("a", "b")] * 4)
+    found = list(run._with_estimate(lessons, 9, said.append, time.monotonic() - 20))
+    assert len(found) == 4
+    assert said[0] == "At this speed the teacher takes at most 2 min."
+    assert "ends after 4 of 9 sentences" in said[1]

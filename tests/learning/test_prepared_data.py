@@ -10,11 +10,18 @@ import pytest
 from small_runs import Changes, make_recipe, model_bytes, write_text
 
 from pellucid.bundle import load_bundle
+from pellucid.check.data import check_data
+from pellucid.config import Recipe, validate
 from pellucid.errors import BundleError, ConfigurationError
+from pellucid.machine import hardware
+from pellucid.machine.hardware import use_threads
 from pellucid.text.learned import LearnedText
 from pellucid.train.loop import train
+from pellucid.train.run.folder import RunFolder
 from pellucid.train.start import prepare as preparing
-from pellucid.train.start.prepare import RECIPE_FOLDER
+from pellucid.train.start import stages
+from pellucid.train.start.filling import fill_in
+from pellucid.train.start.prepare import RECIPE_FOLDER, prepare_data
 
 WITH_EVERYTHING: dict[str, Changes] = {
     "segmentations": {"training": {"subword_samples": 3}},
@@ -119,3 +126,39 @@ def test_bundle_describes_the_text_that_its_model_learned_from(
     go_on(tmp_path)
     newest = tmp_path / "run" / "checkpoints" / "step-00000023"
     assert "text" not in load_bundle(newest).manifest["data"]
+
+
+def test_large_text_is_prepared_to_the_same_bytes_by_several_threads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    words = ("red dog", "blue cat", "old house", "long road", "new day")
+    rows = [f"the {words[i % 5]} {i}\tle {words[(i * 3) % 5]} {i}" for i in range(300)]
+    (tmp_path / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
+    monkeypatch.setattr(stages, "LARGE", 1_000)
+    monkeypatch.setattr(stages, "FIRST", 0.0)
+    monkeypatch.setattr(hardware, "num_processors", lambda: 2)
+    values = {"data": {"train": "pairs.tsv", "split": 20, "source_language": "en"}}
+    found = []
+    for threads in (1, 2):
+        use_threads(threads)
+        run = tmp_path / f"run{threads}"
+        with stages.preparing(values["data"], tmp_path, is_new=True, say=print) as check:
+            assert (check is None) == (threads == 1)
+            filled = fill_in(values, run, tmp_path, print)
+            recipe = validate(Recipe, filled.values, "test")
+            folder = RunFolder(run, recipe, filled.chosen)
+            with folder.locked(), folder.created():
+                prepare_data(recipe, tmp_path, folder, text=filled.text)
+            found.append(check() if check else list(check_data(recipe.data, tmp_path).brief()))
+    use_threads(1)
+    assert found[0] == found[1]
+    assert found[0][0].startswith("Data check: 260 training")
+    assert data_of(tmp_path / "run1") == data_of(tmp_path / "run2")
+    said = capfd.readouterr().out
+    for part in ("takes about 1 min", "Reading the text: 0 pairs", "Learning a vocabulary: 0"):
+        assert said.count(part) >= 2
+
+
+def data_of(run: Path) -> dict[str, bytes]:
+    files = (path for path in (run / "data").rglob("*") if path.is_file())
+    return {str(path.relative_to(run)): path.read_bytes() for path in files}

@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("whole")
     write_text(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop, "write_report", lambda run: None)
+        patch.setattr("pellucid.train.report.page.write_report", lambda run: None)
         train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
     return fingerprints(folder / "run")
 

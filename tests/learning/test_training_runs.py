@@ -126,7 +126,12 @@ def test_resumed_training_ends_with_the_same_bytes(
     assert figures[0] == figures[1]
 
 
-COURSE = {"warmup_steps": 2, "validate_every": 4, "dropout_warmup_steps": 3, "average_decay": 0.5}
+COURSE = {
+    "warmup_steps": 2,
+    "validate_every": 4,
+    "dropout_warmup_steps": 3,
+    "averaging_amount": 0.5,
+}
 
 
 def _train_in_time(run: Path, minutes: float = 60.0, max_steps: int = 23) -> str:
@@ -193,7 +198,7 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
     assert (
         "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
         "length ratio. Remove empty lines, or add what is missing. Split long lines into "
-        "sentences, or raise data.max_length (and data.pad_to). See with --check whether sides of "
+        "sentences, or raise data.max_length. See with --check whether sides of "
         "very different lengths belong together, or raise data.max_length_ratio."
     ) in (tmp_path / "many" / "log.txt").read_text()
 

@@ -195,7 +195,7 @@ def test_choose_one_given_setting_leaves_the_others_chosen(name: str) -> None:
     plain, found = chosen({"data": DATA}, counts_of(29_000)), chosen(values, counts_of(29_000))
     assert f"training.{name}" not in found
     muon = {"optimizer", "muon_learning_rate", "weight_decay", "dropout_warmup_steps"}
-    gone = {"optimizer": muon, "averaging": {"average_decay"}, "dropout": {"r_drop"}}
+    gone = {"optimizer": muon, "averaging": {"averaging_amount"}, "dropout": {"r_drop"}}
     missing = {f"training.{one}" for one in {name} | gone.get(name, set())}
     assert found.keys() == plain.keys() - missing
     recipe = filled(values, found).training
@@ -292,7 +292,7 @@ def test_choose_reads_pairs_twice_where_text_is_small_and_time_is_not(
 def test_choose_other_average_has_no_decay() -> None:
     values = {"data": DATA, "training": {"averaging": "last"}}
     keys = chosen(values, counts_of(29_000))
-    assert not {"training.averaging", "training.average_decay"} & set(keys)
+    assert not {"training.averaging", "training.averaging_amount"} & set(keys)
 
 
 def test_choose_start_from_a_model_keeps_its_size_and_vocabulary_at_a_lower_rate() -> None:

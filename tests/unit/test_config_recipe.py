@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+import pellucid
 from pellucid.config import (
     NAMED_SIZES,
     Recipe,
+    TrainingConfig,
     apply_overrides,
     load_recipe,
     parse_toml,
@@ -45,7 +47,7 @@ def refused(folder: Path, text: str, *overrides: str) -> str:
 
 def test_recipe_with_data_alone_is_tiny_with_the_papers_settings(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path, MINIMAL))
-    assert recipe.data.train_source == ("train.en",)
+    assert recipe.data.train == (("train.en", "train.fr"),)
     assert recipe.data.validation == ("validation.tsv",)
     sizes = {name: getattr(recipe.model, name) for name in NAMED_SIZES["tiny"]}
     assert sizes == NAMED_SIZES["tiny"]
@@ -92,7 +94,8 @@ def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
     recipe = load_recipe(write(tmp_path, MINIMAL))
     resolved = parse_toml(to_toml(recipe).encode(), "resolved")
     for section in ("data", "tokenizer", "model", "training", "decoding"):
-        assert set(resolved[section]) == set(getattr(recipe, section).model_dump())
+        part = getattr(recipe, section)
+        assert set(resolved[section]) == part.model_dump().keys() - part.written_by_programs
 
 
 @pytest.mark.parametrize(
@@ -148,7 +151,7 @@ def test_recipe_that_is_wrong_says_which_key_of_which_file(
         ("training.max_tokens_per_batch", 10**11),
         ("training.accumulate", 10**11),
         ("training.subword_samples", 10**20),
-        ("training.average_count", 10**9),
+        ("training.averaging_amount", 10**9),
         ("training.learning_rate", 1e300),
         ("training.muon_learning_rate", 1e300),
         ("training.weight_decay", 1e300),
@@ -171,15 +174,15 @@ def test_number_of_absurd_size_is_refused_naming_its_key(
     ("data", "fragments"),
     [
         ("", ["'data'", "is missing"]),
-        ("[data]\n", ["No files were given for train", "train_source", "train_target"]),
-        ("[data]\ntrain = 'a.tsv'\n", ["No files were given for validation", "validation_source"]),
+        ("[data]\n", ["No files were given for train", "name them in train"]),
+        ("[data]\ntrain = 'a.tsv'\n", ["No files were given for validation", "split = 1000"]),
         (
             "[data]\ntrain_source = ['a', 'b']\ntrain_target = 'c'\nvalidation = 'v'\n",
             ["data", "train_source", "train_target", "2", "1"],
         ),
         ("[data]\ntrain = 3\nvalidation = 'v'\n", ["data.train", "3"]),
         ("[data]\nfolder = 3\ntrain = 'a'\nvalidation = 'v'\n", ["data.folder", "string", "3"]),
-        ("[data]\ntrain = [3]\nvalidation = 'v'\n", ["data.train.0", "string", "3"]),
+        ("[data]\ntrain = [3]\nvalidation = 'v'\n", ["data.train", "the name of a file", "3"]),
         ("[data]\nfolders = 'x'\ntrain = 'a'\nvalidation = 'v'\n", ["data.folders", "'folder'"]),
     ],
 )
@@ -227,6 +230,8 @@ def test_recipe_that_does_not_exist_says_which(tmp_path: Path) -> None:
         ("data.folder=C:\\data", "data", "folder", "C:\\data"),
         ("data.train=['a.tsv', 'b.tsv']", "data", "train", ("a.tsv", "b.tsv")),
         ("data.train=a.tsv", "data", "train", ("a.tsv",)),
+        ("data.train=['a.en', 'a.fr']", "data", "train", (("a.en", "a.fr"),)),
+        ("data.train=[['a.en', 'a.fr'], 'b.tsv']", "data", "train", (("a.en", "a.fr"), "b.tsv")),
     ],
 )
 def test_override_of_any_type_reaches_the_recipe(
@@ -275,3 +280,104 @@ def test_overrides_leave_the_values_they_were_given_alone() -> None:
         "model": {"d_ff": 3},
     }
     assert values == {"training": {"seed": 1}}
+
+
+FORMER = """
+[data]
+train_source = ["a.en", "b.en"]
+train_target = ["a.fr", "b.fr"]
+train = "c.tsv"
+validation_source = "v.en"
+validation_target = "v.fr"
+test_source = []
+test_target = []
+pad_to = 0
+[tokenizer]
+model_type = "unigram"
+pad_id = 0
+[training]
+averaging = "running"
+average_decay = 0.99
+average_count = 10
+subword_alpha = 0.5
+subword_dropout = 0.3
+log_every = 7
+validation_samples = 1
+tensorboard = true
+save_minutes = 0.0
+"""
+
+
+def test_recipe_of_an_earlier_version_loads_with_the_joined_keys(tmp_path: Path) -> None:
+    recipe = load_recipe(write(tmp_path, FORMER))
+    assert recipe.data.train == (("a.en", "a.fr"), ("b.en", "b.fr"), "c.tsv")
+    assert recipe.data.validation == (("v.en", "v.fr"),)
+    assert recipe.data.test == ()
+    training = recipe.training
+    assert (training.averaging_amount, training.average_decay) == (0.99, 0.99)
+    assert (training.subword_amount, training.subword_alpha) == (0.5, 0.5)
+    assert training.log.model_dump() == {
+        "log_every": 7, "validation_samples": 1, "tensorboard": True, "save_minutes": 0.0,
+    }  # fmt: skip
+    resolved = to_toml(recipe)
+    assert 'train = [\n    [\n        "a.en",' in resolved
+    former = (*FORMER.replace('train = "c.tsv"', "").split(" = ")[:-1], "\nlog")
+    for key in (text.rpartition("\n")[2] for text in former):
+        is_kept = key in ("model_type", "averaging")
+        assert (f"\n{key} = " in resolved) == is_kept, key
+    assert to_toml(load_recipe(write(tmp_path, resolved))) == resolved
+
+
+@pytest.mark.parametrize(
+    ("averaging", "expected"), [("last", 4), ("best", 4), ("running", 0.9), ("none", "auto")]
+)
+def test_former_keys_of_an_average_become_the_one_that_had_an_effect(
+    averaging: str, expected: float | str
+) -> None:
+    given = {"averaging": averaging, "average_decay": 0.9, "average_count": 4}
+    assert TrainingConfig.model_validate(given).averaging_amount == expected
+
+
+@pytest.mark.parametrize(
+    ("averaging", "amount", "rule"),
+    [("running", 5.0, "below 1"), ("last", 0.5, "a whole number"), ("best", 2.5, "a whole number")],
+)
+def test_amount_that_does_not_fit_the_average_is_refused(
+    tmp_path: Path, averaging: str, amount: float, rule: str
+) -> None:
+    text = f'{MINIMAL}[training]\naveraging = "{averaging}"\naveraging_amount = {amount}\n'
+    assert rule in refused(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    "text", [["a.en", "a.fr", "a.de"], ["a.tsv", ["b.en"]], [["b.en", "b.fr", "b.de"]]]
+)
+def test_texts_that_are_no_pairs_of_files_are_refused_or_tables(
+    tmp_path: Path, text: list[Any]
+) -> None:
+    path = write(tmp_path, MINIMAL.replace('"train.en"', "[]").replace('"train.fr"', "[]"))
+    change = f"data.train={text!r}"
+    if all(isinstance(name, str) for name in text):
+        assert load_recipe(path, [change]).data.names("train") == [(name,) for name in text]
+        return
+    with pytest.raises(ConfigurationError, match="must be two files"):
+        load_recipe(path, [change])
+
+
+def test_change_of_a_former_key_replaces_that_side_only(tmp_path: Path) -> None:
+    path = write(tmp_path, MINIMAL)
+    changes = ["data.train_target=['other.fr']", "data.validation_source=v.en"]
+    data = load_recipe(path, [*changes, "data.validation_target=v.fr"]).data
+    assert data.train == (("train.en", "other.fr"),)
+    both = load_recipe(path, [*changes, "data.validation_target=v.fr"]).data
+    assert both.validation == (("v.en", "v.fr"), "validation.tsv")
+
+
+@pytest.mark.parametrize(
+    "path", sorted((Path(pellucid.__file__).parent / "models").glob("*/recipe.toml")), ids=str
+)
+def test_recipe_of_a_packaged_bundle_loads(path: Path) -> None:
+    recipe = load_recipe(path)
+    assert recipe.data.train
+    assert recipe.training.log.log_every in (50, 100)
+    assert "train_source" not in to_toml(recipe)

@@ -47,7 +47,7 @@ def check(tmp_path: Path) -> Check:
             for side, language in enumerate(("xx", "yy")):
                 text = "".join(f"{pair[side]}\n" for pair in pairs)
                 (tmp_path / f"{name}.{language}").write_bytes(text.encode())
-        added = {"test_source": ("test.xx",), "test_target": ("test.yy",)} if test else {}
+        added = {"test": (("test.xx", "test.yy"),)} if test else {}
         return check_data(DATA.model_copy(update=added), tmp_path)
 
     return run

@@ -70,14 +70,17 @@ def test_named_size_has_its_own_layers_and_replaces_the_recipes_sizes() -> None:
 def test_names_of_validation_text_still_lead_to_the_recipes_folder() -> None:
     data = _student().data
     assert data.validation == ("/r/text/v.tsv",)
-    assert data.train_source == ("/d/train.source",)
+    assert data.train == (("/d/train.source", "/d/train.target"),)
     assert data.train_weights == ()
 
 
 def test_original_pairs_stay_next_to_the_translations_with_their_weights() -> None:
     data = _student(with_original=True).data
-    assert data.train_source == ("/d/train.source", "/r/text/a.en", "/r/text/b.en")
-    assert data.train_target == ("/d/train.target", "/r/text/a.fr", "/r/text/b.fr")
+    assert data.train == (
+        ("/d/train.source", "/d/train.target"),
+        ("/r/text/a.en", "/r/text/a.fr"),
+        ("/r/text/b.en", "/r/text/b.fr"),
+    )
     assert data.train_weights == (1.0, 1.0, 0.5)
 
 

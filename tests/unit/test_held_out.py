@@ -9,8 +9,9 @@ import pytest
 
 from pellucid.check.scan import corpora
 from pellucid.config import DataConfig
+from pellucid.config.data import Split
 from pellucid.errors import DataError
-from pellucid.text.reading.corpus import Split, read_pairs
+from pellucid.text.reading.corpus import read_pairs
 from pellucid.text.reading.held_out import hold_out
 
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")

@@ -194,7 +194,7 @@ def test_name_at_home_is_expanded_in_options_and_recipes(
     (tmp_path / "r.toml").write_text(f"[data]\n{recipe}")
     data = load_recipe(tmp_path / "r.toml").data
     assert data.train == (f"{tmp_path}/t.tsv",)
-    assert data.validation_source == (f"{tmp_path}/v.en", "v.en")
+    assert data.validation == ((f"{tmp_path}/v.en", f"{tmp_path}/v.fr"), ("v.en", "v.fr"))
     assert data.folder == f"{tmp_path}/text"
     done = run_here("translate", "demo", "-i", "~/lines", "--output=~/out")
     assert (done.returncode, (tmp_path / "out").read_text()) == (0, "Le chien\n")

@@ -74,27 +74,27 @@ def test_dropout_rises_on_a_line_and_stays() -> None:
 
 CHOSEN = [
     f"training.{name}"
-    for name in ("warmup_steps", "dropout_warmup_steps", "validate_every", "average_decay")
+    for name in ("warmup_steps", "dropout_warmup_steps", "validate_every", "averaging_amount")
 ]
 
 
 def planned(
-    training: TrainingConfig, *, seconds_a_step: float = 0.5, tokens: float = 15_000.0
+    training: TrainingConfig, *, seconds_a_step: float = 0.5, validation: float = 11.0
 ) -> tuple[dict[str, Any], str]:
-    """Plan after ten steps of 2,000 target tokens."""
+    """Plan after ten steps."""
     now = TrainingState(step=10, seconds=10 * seconds_a_step, target_tokens=20_000)
-    return plan_course(training, TrainingState(), now, tokens, [*CHOSEN, "training.max_steps"])
+    return plan_course(training, TrainingState(), now, validation, [*CHOSEN, "training.max_steps"])
 
 
 LONG = {"max_steps": 4600, "warmup_steps": 300, "dropout_warmup_steps": 1533}
-LONG |= {"validate_every": 306, "average_decay": 0.996}
+LONG |= {"validate_every": 306, "averaging": "running", "averaging_amount": 0.996}
 
 
 def test_plan_of_a_short_time_shortens_the_course() -> None:
     course, sentence = planned(TrainingConfig(**LONG, max_minutes=4.0))
     assert 300 < 3 * course["warmup_steps"] < 480
     assert 2 <= 400 / course["validate_every"] <= 5
-    assert 0 <= course["average_decay"] < 0.96
+    assert 0 <= course["averaging_amount"] < 0.96
     assert not {"max_steps", "dropout_warmup_steps"} & course.keys()
     assert "of 4,600 steps fit into 4 minutes (training.max_minutes); the course" in sentence
 
@@ -114,19 +114,19 @@ def test_plan_of_enough_time_changes_nothing(minutes: float) -> None:
 def test_plan_keeps_what_was_given_and_says_so() -> None:
     now = TrainingState(step=10, seconds=5.0, target_tokens=20_000)
     training = TrainingConfig(**LONG, max_minutes=4.0)
-    course, sentence = plan_course(training, TrainingState(), now, 15_000.0, CHOSEN[2:])
-    assert course.keys() == {"validate_every", "average_decay"}
+    course, sentence = plan_course(training, TrainingState(), now, 11.0, CHOSEN[2:])
+    assert course.keys() == {"validate_every", "averaging_amount"}
     assert "too long for that, but given: training.warmup_steps" in sentence
 
 
 @pytest.mark.parametrize("minutes", [1e-4, 0.09, 0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("seconds_a_step", [1e-4, 0.1, 30.0])
-@pytest.mark.parametrize("tokens", [0.0, 1e3, 1e7])
+@pytest.mark.parametrize("validation", [0.0, 1.0, 1e4])
 def test_plan_of_any_time_is_a_possible_course(
-    minutes: float, seconds_a_step: float, tokens: float
+    minutes: float, seconds_a_step: float, validation: float
 ) -> None:
     for schedule in ("linear", "inverse_square_root"):
         training = TrainingConfig(**LONG, max_minutes=minutes, schedule=schedule)
-        course, _ = planned(training, seconds_a_step=seconds_a_step, tokens=tokens)
+        course, _ = planned(training, seconds_a_step=seconds_a_step, validation=validation)
         TrainingConfig.model_validate(training.model_dump() | course)
         assert course.get("max_steps", 11) > 10

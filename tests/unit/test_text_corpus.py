@@ -134,17 +134,17 @@ def test_read_pairs_cut_gzip_is_a_data_error(tmp_path: Path) -> None:
 def test_empty_file_is_a_data_error(tmp_path: Path, packed: bool) -> None:
     write(tmp_path / "a.en", "x\n")
     write(tmp_path / "a.fr", "", packed=packed)
-    with pytest.raises(DataError, match=r"a\.fr is empty \(data\.train_target\)"):
+    with pytest.raises(DataError, match=r"a\.fr is empty \(data\.train\)"):
         read(data(), tmp_path)
-    with pytest.raises(DataError, match=r"a\.fr is empty \(data\.train_target\)"):
+    with pytest.raises(DataError, match=r"a\.fr is empty \(data\.train\)"):
         check_files(data(), tmp_path)
 
 
 def test_missing_file_names_key_and_path(tmp_path: Path) -> None:
     write(tmp_path / "a.en", "x\n")
-    with pytest.raises(InputFileNotFoundError, match=r"data\.train_target .*a\.fr does not exist"):
+    with pytest.raises(InputFileNotFoundError, match=r"data\.train .*a\.fr does not exist"):
         read(data(), tmp_path)
-    with pytest.raises(InputFileNotFoundError, match=r"data\.train_target .*a\.fr does not exist"):
+    with pytest.raises(InputFileNotFoundError, match=r"data\.train .*a\.fr does not exist"):
         check_files(data(), tmp_path)
 
 

@@ -32,8 +32,8 @@ from pellucid.train.console.messages import settings_without_effect
         ),
         ({"schedule": "cosine", "min_learning_rate": 0.001}, []),
         (
-            {"averaging": "last", "average_decay": 0.9, "average_count": 3},
-            ["training.average_decay has no effect with training.averaging = 'last'."],
+            {"averaging_amount": 3.0},
+            ["training.averaging_amount has no effect with training.averaging = 'none'."],
         ),
         (
             {"r_drop": 3.0, "dropout": 0.0},
@@ -56,28 +56,11 @@ def test_a_setting_that_nothing_asks_for_is_named(
     assert settings_without_effect(make_recipe(training=training)) == expected
 
 
-@pytest.mark.parametrize(
-    ("kind", "samples", "expected"),
-    [
-        ("bpe", 7, {"subword_alpha": "tokenizer.model_type = 'bpe'"}),
-        ("unigram", 7, {"subword_dropout": "tokenizer.model_type = 'unigram'"}),
-        (
-            "bpe",
-            0,
-            dict.fromkeys(("subword_alpha", "subword_dropout"), "training.subword_samples = 0"),
-        ),
-    ],
-)
-def test_how_subwords_are_drawn_depends_on_the_vocabulary(
-    kind: str, samples: int, expected: dict[str, str]
-) -> None:
-    recipe = make_recipe(
-        tokenizer={"model_type": kind},
-        training={"subword_samples": samples, "subword_alpha": 0.5, "subword_dropout": 0.3},
-    )
-    assert settings_without_effect(recipe) == [
-        f"training.{name} has no effect with {reason}." for name, reason in expected.items()
-    ]
+@pytest.mark.parametrize(("samples", "expected"), [(7, 0), (0, 1)])
+def test_amount_of_subwords_has_no_effect_without_samples(samples: int, expected: int) -> None:
+    recipe = make_recipe(training={"subword_samples": samples, "subword_amount": 0.5})
+    reason = "training.subword_amount has no effect with training.subword_samples = 0."
+    assert settings_without_effect(recipe) == [reason] * expected
 
 
 def test_a_score_penalty_has_no_effect_without_self_attention() -> None:

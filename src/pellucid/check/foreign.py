@@ -21,8 +21,9 @@ from pellucid.check.languages import (
 )
 from pellucid.check.scan import Scan
 from pellucid.config import DataConfig
+from pellucid.config.data import Split
 from pellucid.errors import PellucidError
-from pellucid.text.reading.corpus import Split, read_pairs
+from pellucid.text.reading.corpus import read_pairs
 
 SAMPLE: Mapping[Split, int] = {"train": 4000, "validation": 1000, "test": 1000}
 """The most pairs of each split that are given to the identifier."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 from pellucid.check.characters import (
     anchors,
@@ -23,8 +22,9 @@ from pellucid.check.languages import TextLanguages
 from pellucid.check.placeholders import not_kept
 from pellucid.check.tags import ends_of, without_tags
 from pellucid.config import DataConfig
+from pellucid.config.data import Split
 from pellucid.errors import DataError
-from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
 from pellucid.text.reading.rows import names_of_header
 
 MOST_EXAMPLES = 3
@@ -47,18 +47,11 @@ class Corpus:
 
 def corpora(data: DataConfig, split: Split) -> list[Corpus]:
     """List the corpora of a split, in the order of `read_pairs`."""
-    key = "train" if data.split else split
-    nothing: dict[str, Any] = {f"{key}_source": (), f"{key}_target": (), key: ()}
-    parallel, tables = data.names(split)
-    found = [
-        Corpus(
-            source,
-            target,
-            data.part(**nothing | {f"{key}_source": (source,), f"{key}_target": (target,)}),
-        )
-        for source, target in parallel
+    key = data.key_of(split)
+    return [
+        Corpus(names[0], names[-1], data.part(**{key: (names if names[1:] else names[0],)}))
+        for names in data.names(split)
     ]
-    return found + [Corpus(name, name, data.part(**nothing | {key: (name,)})) for name in tables]
 
 
 @dataclass

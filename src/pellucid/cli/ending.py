@@ -19,6 +19,7 @@ from pellucid.errors import (
     PellucidError,
     fault_of_machine,
     make_printable,
+    missing_extra,
     shorten,
 )
 from pellucid.terminal.text import TerminalOutput, replace_letters
@@ -100,6 +101,17 @@ def warn(sentence: str) -> None:
         sys.stderr.flush()
 
 
+def warn_without_engine() -> None:
+    """Say once a command that translating is slow, if the package was built without a compiler."""
+    from pellucid.native.loading import instruction_sets
+
+    if not instruction_sets():
+        warn(
+            "The engine in C was not built with the package, so PyTorch translates, several times "
+            "slower. With a C compiler, install it again: pip install --force-reinstall --no-deps."
+        )
+
+
 def report(error: BaseException) -> int:
     """Say why a command ended, and return its exit code.
 
@@ -142,6 +154,8 @@ def _judge(error: BaseException) -> tuple[int, str]:
         return 0, ""
     if (fault := fault_of_machine(error)) is not None:
         return 1, fault
+    if (missing := missing_extra(error)) is not None:
+        return 2, missing
     if isinstance(error, OSError):
         place = f" ({error.filename})" if error.filename else ""
         if error.errno == errno.ENAMETOOLONG:

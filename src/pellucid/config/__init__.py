@@ -2,19 +2,20 @@
 
 from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import BundleConfig, LanguagesConfig, TokenizerConfig
+from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, known_option, named_size
 from pellucid.config.recipe import (
-    DataConfig,
     Recipe,
     StartConfig,
     TokenizerRecipe,
     apply_overrides,
     load_recipe,
+    modernize,
     parse_toml,
     to_toml,
 )
-from pellucid.config.training import TrainingConfig
+from pellucid.config.training import LogConfig, TrainingConfig
 
 __all__ = [
     "NAMED_SIZES",
@@ -22,6 +23,7 @@ __all__ = [
     "DataConfig",
     "DecodingConfig",
     "LanguagesConfig",
+    "LogConfig",
     "ModelConfig",
     "Precision",
     "Recipe",
@@ -34,6 +36,7 @@ __all__ = [
     "apply_overrides",
     "known_option",
     "load_recipe",
+    "modernize",
     "named_size",
     "parse_toml",
     "to_toml",

@@ -44,6 +44,9 @@ class Strict(BaseModel):
     short_cuts: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     """Keys that a validator replaces by others, for each section; suggested like fields."""
 
+    written_by_programs: ClassVar[Collection[str]] = ()
+    """Fields that people do not set: neither documented nor suggested."""
+
     model_config = ConfigDict(
         frozen=True,
         strict=True,
@@ -110,7 +113,7 @@ def _known_keys(section: type[Strict], path: list[str]) -> Iterator[str]:
             break
         options = [field.annotation, *get_args(field.annotation)]
         current = next((option for option in options if _is_section(option)), current)
-    yield from current.model_fields
+    yield from (name for name in current.model_fields if name not in current.written_by_programs)
 
 
 def _is_section(candidate: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -33,6 +33,8 @@ class DecodingConfig(Strict):
         al. 2018, "Diverse Beam Search"; Fan et al. 2018 (top-k), Holtzman et al. 2020 (top-p),
         Hewitt et al. 2022 (epsilon), Keskar et al. 2019 (repetition).
     """
+
+    written_by_programs: ClassVar = frozenset({"forbidden_tokens"})
 
     # Search
     beam: int = Field(default=1, ge=1, le=1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -87,6 +87,8 @@ class ModelConfig(Strict):
     Source:
         Vaswani et al. 2017, "Attention Is All You Need", section 3 and table 3.
     """
+
+    written_by_programs: ClassVar = frozenset({"source_vocabulary_size", "target_vocabulary_size"})
 
     # Size
     architecture: Literal["transformer", "recurrent"] = "transformer"

@@ -4,186 +4,38 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import tomli_w
 from pydantic import (
     Field,
-    NonNegativeInt,
-    PositiveFloat,
     PositiveInt,
-    PrivateAttr,
-    field_validator,
     model_validator,
 )
 
-from pellucid.config.base import Several, Strict, validate
+from pellucid.config.base import Strict, validate
 from pellucid.config.bundle import TokenizerConfig
+from pellucid.config.data import DataConfig, join_files, part_files
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size
 from pellucid.config.parsing import ExcessError, read_toml_text
-from pellucid.config.training import TrainingConfig
+from pellucid.config.training import TrainingConfig, join_amounts
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.files import expand_home, read_bytes
+from pellucid.files import read_bytes
 
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
 
 
-class DataConfig(Strict):
-    """The text, and the pairs to leave out of it.
-
-    Parallel files are two files in which line i of one translates line i of the other. Files of
-    pairs hold both sides: ``.tsv`` and ``.csv`` (source, target, or more columns, see ``columns``),
-    ``.jsonl`` (objects with ``source`` and ``target``, or with a key for each language, also inside
-    ``translation``), ``.parquet`` and ``.arrow`` (such columns). Text may be plain or packed:
-    ``.gz``, ``.xz``, ``.bz2`` or ``.zst``.
-
-    The test text is optional: nothing is learned or chosen from it. Only the data check reads it,
-    to see if it is in the training text.
-    """
-
-    # Place and languages
-    folder: str = ""
-    """Folder that relative names start from; itself relative to the recipe's. ``$NAME`` is taken
-    from the environment, and ``~/`` in any name is the home folder."""
-    source_language: str = ""
-    """Code of the source language, such as ``en``."""
-    target_language: str = ""
-    """Code of the target language, such as ``fr``."""
-
-    # Training text
-    train_source: Several[str] = ()
-    """Source sides of parallel files."""
-    train_target: Several[str] = ()
-    """Target sides of parallel files, in the same order."""
-    train: Several[str] = ()
-    """Files of pairs."""
-    train_weights: Several[Annotated[float, Field(gt=0, le=1000)]] = ()
-    """Passes over each corpus in an epoch: 2 shows every pair twice, 0.5 a fresh half of the pairs.
-    One number for each corpus, parallel files first; 1 for all unless given."""
-    train_alignments: Several[str] = ()
-    """Word links for ``training.guided_head``, one file for each corpus, parallel files first: in
-    Pharaoh format, one pair of sentences a line."""
-
-    # Validation text
-    validation_source: Several[str] = ()
-    """Source sides of parallel files."""
-    validation_target: Several[str] = ()
-    """Target sides of parallel files, in the same order."""
-    validation: Several[str] = ()
-    """Files of pairs."""
-
-    split: NonNegativeInt = 0
-    """In place of validation and test text, set aside so many pairs of the training text for each,
-    at most a tenth of it: those whose sources have the smallest hashes. Training leaves out every
-    pair with a source or target of theirs."""
-
-    # Test text
-    test_source: Several[str] = ()
-    """Source sides of parallel files."""
-    test_target: Several[str] = ()
-    """Target sides of parallel files, in the same order."""
-    test: Several[str] = ()
-    """Files of pairs."""
-
-    # Reading
-    columns: Several[PositiveInt | str] = ()
-    """The columns of source and target in files of pairs: two names of the first line of a
-    ``.tsv``, such as ``["en", "fr"]``, or two numbers from 1; in ``.jsonl`` two keys, with a dot
-    between nested ones. The first line of a ``.tsv`` is left out if it holds the names."""
-    on_bad_line: Literal["stop", "skip"] = "stop"
-    """A line that cannot be used, because a column or key is missing or it is not UTF-8, stops the
-    training with a list of such lines, or is left out and counted."""
-    cut_by: Literal["none", "bpe", "sentencepiece", "wordpiece", "joiner"] = "none"
-    """Text that was cut into subwords before is joined to words as it is read: ``bpe``
-    (``nu@@ mber``), ``sentencepiece`` (``▁num ber``), ``wordpiece`` (``num ##ber``), ``joiner``
-    (``num ￭ber``). The model then reads and writes words."""
-
-    # Pairs to leave out
-    max_length: PositiveInt = 256
-    """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
-    max_length_ratio: PositiveFloat = 9.0
-    """Leave out a pair if a side has more than this many times the tokens of the other."""
-    pad_to: NonNegativeInt = 0
-    """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
-    a batch. All batches then have one shape, at the cost of computing the padding."""
-
-    _whole: DataConfig | None = PrivateAttr(default=None)
-
-    @property
-    def whole(self) -> DataConfig:
-        """The section that this is a part of; the split is that of its text."""
-        return self._whole or self
-
-    def part(self, **names: Any) -> DataConfig:
-        """Return this section with other names of files."""
-        part = self.model_copy(update=names)
-        part._whole = self.whole
-        return part
-
-    def names(self, split: str) -> tuple[list[tuple[str, str]], tuple[str, ...]]:
-        """Name the files of a split: pairs of parallel files, and files of both sides.
-
-        With ``split``, validation and test text are in those of the training text.
-        """
-        key = "train" if self.split else split
-        sides = zip(getattr(self, f"{key}_source"), getattr(self, f"{key}_target"), strict=True)
-        return list(sides), getattr(self, key)
-
-    @field_validator("*")
-    @classmethod
-    def _expand_home(cls, value: Any) -> Any:
-        """Let ``~/`` stand for the user's home folder in the names of files."""
-        return expand_home(value)
-
-    @model_validator(mode="after")
-    def _check_sides(self) -> DataConfig:
-        for split in ("train", "validation", "test"):
-            both = getattr(self, split)
-            source = getattr(self, f"{split}_source")
-            target = getattr(self, f"{split}_target")
-            if len(source) != len(target):
-                raise ValueError(
-                    f"{split}_source and {split}_target must name equally many files, but name "
-                    f"{len(source)} and {len(target)}"
-                )
-            is_split_off = self.split > 0 and split != "train"
-            if is_split_off and (both or source):
-                raise ValueError(
-                    f"split takes the {split} text from the training text, but {split} names files "
-                    "too: remove one of them"
-                )
-            if not both and not source and split != "test" and not is_split_off:
-                raise ValueError(
-                    f"No files were given for {split}: name them in {split}_source and "
-                    f"{split}_target, or in {split}"
-                    + ", or let split = 1000 set it aside"
-                    * (split == "validation")
-                )
-        if len(self.columns) not in (0, 2):
-            raise ValueError(
-                "columns must name two columns, those of source and target, but names "
-                f"{len(self.columns)}"
-            )
-        num_corpora = len(self.train_source) + len(self.train)
-        for key, what in (("train_weights", "number"), ("train_alignments", "file")):
-            given = getattr(self, key)
-            if given and len(given) != num_corpora:
-                raise ValueError(
-                    f"{key} must hold one {what} for each of the {num_corpora} training corpora, "
-                    f"but holds {len(given)}"
-                )
-        if self.split and self.train_alignments:
-            raise ValueError(
-                "split leaves out lines that train_alignments would count: name validation files"
-            )
-        return self
-
-
 class TokenizerRecipe(TokenizerConfig):
     """The tokenizer to learn: what the bundle will store, and how to get there."""
+
+    written_by_programs: ClassVar = frozenset(
+        {"pad_id", "unk_id", "bos_id", "eos_id", "target_start_id"}
+    )
 
     # Learning
     vocabulary_size: int = Field(default=8000, gt=0, le=2**24)
@@ -236,6 +88,8 @@ class TokenizerRecipe(TokenizerConfig):
 class StartConfig(Strict):
     """The trained model that training starts from, as ``--from`` names it."""
 
+    written_by_programs: ClassVar = frozenset({"model_hash"})
+
     model: str = ""
     """Bundle or run folder, relative to the folder that the command is given in; empty for random
     weights."""
@@ -281,6 +135,7 @@ class Recipe(Strict):
     def _expand_size(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        values = modernize(values)
         model = values.get("model", {})
         if not isinstance(model, dict):
             return values
@@ -396,7 +251,8 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
     """
     texts: dict[tuple[str, str], str] = {}
     changed = {
-        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
+        key: dict(value) if isinstance(value, Mapping) else value
+        for key, value in modernize(values).items()
     }
     for override in overrides:
         key, separator, text = override.partition("=")
@@ -415,13 +271,28 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{text.strip()!r} (--set). Leave one out."
             )
         texts[section, name] = text.strip()
+        if section == "data":
+            part_files(table, name)
         try:
             table[name] = _parse_value(text.strip())
         except ExcessError as error:
             raise ConfigurationError(
                 f"{section}.{name} must be a setting, but {error} (--set). Correct it."
             ) from None
-    return changed
+    return modernize(changed)
+
+
+def modernize(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Give the keys of earlier versions their present names, as far as they can be read."""
+    joined = dict(values)
+    tokenizer = joined.get("tokenizer")
+    is_unigram = isinstance(tokenizer, Mapping) and tokenizer.get("model_type") == "unigram"
+    amounts = partial(join_amounts, is_unigram=is_unigram)
+    for section, join in (("data", join_files), ("training", amounts)):
+        if isinstance(joined.get(section), Mapping):
+            with suppress(ValueError, TypeError):
+                joined[section] = join(joined[section])
+    return joined
 
 
 def _parse_value(text: str) -> Any:
@@ -432,5 +303,11 @@ def _parse_value(text: str) -> Any:
 
 
 def to_toml(section: Strict) -> str:
-    """Write a section as TOML, with every default spelled out."""
-    return tomli_w.dumps(section.model_dump(mode="json"))
+    """Write a section as TOML, with every default spelled out but those of programs' keys."""
+    values = section.model_dump(mode="json")
+    for name, _ in section:
+        part = getattr(section, name)
+        for key in getattr(part, "written_by_programs", ()):
+            if getattr(part, key) == type(part).model_fields[key].default:
+                values[name].pop(key, None)
+    return tomli_w.dumps(values)

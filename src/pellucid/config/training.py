@@ -2,11 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Literal
 
-from pydantic import Field, NonNegativeFloat, NonNegativeInt, PositiveFloat, field_validator
+from pydantic import (
+    Field,
+    NonNegativeFloat,
+    NonNegativeInt,
+    PositiveFloat,
+    field_validator,
+    model_validator,
+)
 
 from pellucid.config.base import Count, Rate, Several, Steps, Strict
+
+Amount = Literal["auto"] | Annotated[float, Field(ge=0, le=1000)]
+
+_FORMER_DEFAULTS = {
+    "average_decay": 0.999, "average_count": 10, "subword_alpha": 0.2, "subword_dropout": 0.1,
+}  # fmt: skip
+
+
+def join_amounts(values: Mapping[str, Any], *, is_unigram: bool = False) -> dict[str, Any]:
+    """Put pairs of keys that earlier versions had into one, the one that had an effect."""
+    joined = dict(values)
+    former = {name: joined.pop(name) for name in _FORMER_DEFAULTS if name in joined}
+    changed = {name: value for name, value in former.items() if value != _FORMER_DEFAULTS[name]}
+    average = "average_count" if joined.get("averaging") in ("last", "best") else "average_decay"
+    cuts = ("subword_dropout", "subword_alpha")[:: -1 if is_unigram else 1]
+    found = {
+        "averaging_amount": changed.get(average) if joined.get("averaging") != "none" else None,
+        "subword_amount": next((changed[name] for name in cuts if name in changed), None),
+    }
+    return {key: value for key, value in found.items() if value is not None} | joined
+
+
+class LogConfig(Strict):
+    """What a training writes besides its model; options of the command."""
+
+    log_every: Steps = 50
+    """Updates between lines of the log; slow updates have a line every ten seconds."""
+    validation_samples: NonNegativeInt = 3
+    """Translations that a validation shows."""
+    tensorboard: bool = False
+    """Write the figures for TensorBoard too."""
+    save_minutes: NonNegativeFloat = 5.0
+    """Minutes after a checkpoint until the next one; 0 saves only at validations."""
 
 
 class TrainingConfig(Strict):
@@ -19,6 +60,8 @@ class TrainingConfig(Strict):
         et al. 2024, "Muon"; Garg et al. 2019, "Jointly Learning to Align and Translate with
         Transformer Models".
     """
+
+    written_by_programs: ClassVar = frozenset({"log"})
 
     # Machine
     seed: NonNegativeInt = 1
@@ -86,10 +129,10 @@ class TrainingConfig(Strict):
     overfitted yet, and without noise the decoder finds the source sooner."""
     subword_samples: int = Field(default=0, ge=0, le=1000)
     """Segmentations of a sentence from which every epoch draws one; 0 always uses the best."""
-    subword_alpha: float = Field(default=0.2, ge=0)
-    """With a unigram vocabulary, segmentations are drawn by p^``subword_alpha``."""
-    subword_dropout: float = Field(default=0.1, ge=0, le=1)
-    """With byte-pair encoding, a segmentation leaves out each merge with this probability."""
+    subword_amount: Amount = "auto"
+    """With byte-pair encoding, the probability with which a segmentation leaves out each merge
+    (``auto``: 0.1). With a unigram vocabulary, the power of the probabilities by which
+    segmentations are drawn (``auto``: 0.2)."""
     r_drop: float = Field(default=0.0, ge=0, le=100)
     """R-Drop's weight α: above 0, an update reads every pair twice, under two dropout masks, and
     pulls both predictions of each target token together. It takes about twice as long; a small
@@ -127,10 +170,9 @@ class TrainingConfig(Strict):
     averaging: Literal["none", "running", "last", "best"] = "none"
     """Model to validate and keep: the weights as they are (``none``), their running average, or the
     mean of the last or best validated weights."""
-    average_decay: float = Field(default=0.999, ge=0, lt=1)
-    """Share of the running average that each update keeps."""
-    average_count: int = Field(default=10, gt=0, le=1000)
-    """Validated weights in the mean of ``last`` and ``best``."""
+    averaging_amount: Amount = "auto"
+    """Of ``running``, the share that each update keeps, below 1 (``auto``: 0.999). Of ``last`` and
+    ``best``, the number of validated weights (``auto``: 10)."""
 
     # End, by whichever comes first
     max_steps: Steps = 100_000
@@ -144,20 +186,56 @@ class TrainingConfig(Strict):
     validate_every: Steps = 1000
     """Updates between validations, each of which translates the validation text and saves a
     checkpoint."""
-    save_minutes: NonNegativeFloat = 5.0
-    """Minutes after a checkpoint until the next one; 0 saves only at validations."""
     best_by: Literal["auto", "bleu", "chrf", "loss"] = "auto"
     """Measure that chooses the model to keep. ``auto`` takes BLEU. If it is equal, if not one
     sequence of four tokens is right yet, or if most targets are shorter, chrF decides, then the
     loss. ``bleu`` looks at BLEU only. In scripts without spaces, BLEU counts characters."""
-    validation_samples: NonNegativeInt = 3
-    """Translations that a validation shows."""
-    log_every: Steps = 50
-    """Updates between lines of the log."""
-    tensorboard: bool = False
-    """Write the figures for TensorBoard too."""
     keep_checkpoints: int = Field(default=2, ge=2)
     """Newest checkpoints to keep."""
+    log: LogConfig = Field(default_factory=LogConfig, exclude=True)
+    """What a run writes, by the options of the command."""
+
+    @property
+    def average_decay(self) -> float:
+        """The share of the running average that each update keeps."""
+        return 0.999 if self.averaging_amount == "auto" else self.averaging_amount
+
+    @property
+    def average_count(self) -> int:
+        """The number of validated weights in the mean of the last or the best."""
+        return 10 if self.averaging_amount == "auto" else int(self.averaging_amount)
+
+    @property
+    def subword_alpha(self) -> float:
+        """The power of the probabilities by which segmentations of a unigram model are drawn."""
+        return 0.2 if self.subword_amount == "auto" else self.subword_amount
+
+    @property
+    def subword_dropout(self) -> float:
+        """The probability with which a byte-pair segmentation leaves out each merge."""
+        return 0.1 if self.subword_amount == "auto" else min(1.0, self.subword_amount)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _read_former(cls, values: Any) -> Any:
+        if not isinstance(values, Mapping):
+            return values
+        values = join_amounts(values)
+        log = {name: values.pop(name) for name in LogConfig.model_fields if name in values}
+        return {**values, "log": log} if log else values
+
+    @model_validator(mode="after")
+    def _check_amount(self) -> TrainingConfig:
+        amount = self.averaging_amount
+        if amount == "auto" or self.averaging == "none":
+            return self
+        is_count = self.averaging != "running"
+        if (amount >= 1) != is_count or (is_count and amount != int(amount)):
+            raise ValueError(
+                f"training.averaging_amount must be {'a whole number' if is_count else 'below 1'} "
+                f"with training.averaging = {self.averaging!r}, but is {amount:g}"
+            )
+        return self
 
     @field_validator("processes", mode="before")
     @classmethod

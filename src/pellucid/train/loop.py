@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.check.data import check_data
 from pellucid.config import Recipe
-from pellucid.errors import LostRankError, OutputError, TrainingError
+from pellucid.errors import LostRankError, OutputError, TrainingError, missing_extra
 from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
@@ -19,9 +20,10 @@ from pellucid.machine.hardware import (
     some_threads,
 )
 from pellucid.machine.precision import METRIC, read_precisions
-from pellucid.text.reading.corpus import check_files
+from pellucid.text.reading.corpus import Pair, check_files
 from pellucid.train.console.messages import (
     Interval,
+    LogTimes,
     announce,
     describe_best,
     describe_interval,
@@ -30,7 +32,6 @@ from pellucid.train.console.messages import (
 from pellucid.train.console.progress import TrainingProgress
 from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.learner import Learner, make_bundle_config
-from pellucid.train.report.page import write_report
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.ending import (
     describe_failure,
@@ -43,6 +44,7 @@ from pellucid.train.run.ending import (
 )
 from pellucid.train.run.folder import RunFolder, read_chosen
 from pellucid.train.run.interruption import Interruption
+from pellucid.train.run.limit import TIMED_PAIRS, TimeLimit, TrainingSummary
 from pellucid.train.run.metrics import MetricsWriter, require_tensorboard
 from pellucid.train.run.resume import (
     check_start,
@@ -52,7 +54,7 @@ from pellucid.train.run.resume import (
     roll_back,
 )
 from pellucid.train.run.saving import Saver
-from pellucid.train.start.course import STEPS_BEFORE_PLAN, plan_course
+from pellucid.train.start.course import plan_course
 from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.start.from_model import extend_bundle, load_start
 from pellucid.train.start.plan import make_plan
@@ -64,36 +66,11 @@ from pellucid.train.validation import (
     Validation,
     describe_precisions,
     measure_precisions,
+    time_validation,
     validate_model,
 )
 from pellucid.train.weights.schedule import learning_rate
 from pellucid.translate.translator import Translator
-
-STEPS_BEFORE_ESTIMATE = 20
-"""Updates to wait before estimating the remaining time."""
-
-
-@dataclass(frozen=True)
-class TrainingSummary:
-    """The result of a finished training.
-
-    Attributes:
-        bundle: the folder of the best model.
-        steps: updates made.
-        best_bleu: its validation BLEU.
-        best_step: the step of that validation.
-        seconds: training time, over all resumptions.
-        best_chrf: its validation chrF; below 0 if an early version measured it.
-        best_loss: its validation loss; None if an early version measured it.
-    """
-
-    bundle: Path
-    steps: int
-    best_bleu: float
-    best_step: int
-    seconds: float
-    best_chrf: float = -1.0
-    best_loss: float | None = None
 
 
 def train(
@@ -104,6 +81,8 @@ def train(
     progress: bool = True,
     filled: FilledRecipe | None = None,
     ranks: Ranks | None = None,
+    check: Callable[[], Sequence[str]] | None = None,
+    began: float | None = None,
 ) -> TrainingSummary:
     """Train a model, or continue where the same command stopped.
 
@@ -114,6 +93,8 @@ def train(
         progress: show a live bar on a terminal.
         filled: the settings that were chosen for the user, and why.
         ranks: the processes that share every update; by default as many as the recipe says.
+        check: finds the lines of the data check; by default it is made here, first.
+        began: the ``time.monotonic()`` from which ``max_minutes`` counts; None: the first update.
 
     Raises:
         InputError: the recipe, the text or the folder cannot be used; nothing is lost.
@@ -123,7 +104,7 @@ def train(
     set_threads(None)
     check_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
-    if recipe.training.tensorboard:
+    if recipe.training.log.tensorboard:
         require_tensorboard()
     filled = filled or FilledRecipe({}, [], {})
     run = RunFolder(out, recipe, filled.chosen)
@@ -131,7 +112,8 @@ def train(
     with ranks or Ranks() as ranks, Interruption() as interruption, run.locked():
         ranks.interruption = interruption
         with interruption.abandonable(), run.created():
-            if not run.data.is_dir():
+            is_new = not run.data.is_dir()
+            if is_new and check is None:
                 for line in check_data(recipe.data, recipe_folder).brief():
                     run.log(line)
             tokenizer = None if start is None else start.tokenizer
@@ -139,9 +121,13 @@ def train(
             prepared = prepare_data(
                 recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest, text=filled.text
             )
+            if is_new and check is not None:
+                for line in check():
+                    run.log(line)
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
-            trainer = Trainer(recipe, run, prepared, ranks, start)
+            spent = 0.0 if began is None else time.monotonic() - began
+            trainer = Trainer(recipe, run, prepared, ranks, start, spent)
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(
@@ -156,7 +142,7 @@ def train(
                     return summary
                 # Continued from the checkpoint, as by another start, so that both compute the same.
                 del trainer
-                trainer = Trainer(recipe, run, prepared, ranks, start)
+                trainer = Trainer(recipe, run, prepared, ranks, start, spent)
 
 
 class Trainer:
@@ -168,6 +154,7 @@ class Trainer:
         prepared: its data.
         ranks: the processes that share every update.
         start: the model to start from, instead of random weights.
+        spent: seconds of ``max_minutes`` that this start has taken already.
     """
 
     def __init__(
@@ -177,6 +164,7 @@ class Trainer:
         prepared: PreparedData,
         ranks: Ranks,
         start: Bundle | None = None,
+        spent: float = 0.0,
     ) -> None:
         self.run, self.prepared = run, prepared
         checkpoint = newest_checkpoint(run)
@@ -207,10 +195,10 @@ class Trainer:
         self._saver = Saver(run, recipe, prepared.store, self.learner)
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
         self._metrics = MetricsWriter(run, training, state.step)
-        self._interval = Interval()
+        self._interval, self._seconds_of_validation = Interval(), 0.0
         self.threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
-        self._started = time.monotonic()
-        self._first = replace(state)
+        self._started, self._times = time.monotonic(), LogTimes(state)
+        self._first, self._limit = replace(state), TimeLimit(training, state, spent)
 
     @leave_lasting_objects()
     def run_to_the_end(
@@ -269,22 +257,16 @@ class Trainer:
             f"The model is in {self.run.bundle}."
         )
         self._report_page()
-        return TrainingSummary(
-            self.run.bundle,
-            state.step,
-            state.best_bleu,
-            state.best_step,
-            state.seconds,
-            best_chrf=state.best_chrf,
-            best_loss=state.best_loss,
-        )
+        return TrainingSummary.of(self.run.bundle, state)
 
     def _note_precisions(self) -> None:
         """Measure the model in each precision, and note BLEU in its manifest, once."""
         bundle = load_bundle(self.run.bundle)
         if read_precisions(bundle.manifest):
             return
-        if bleu := measure_precisions(bundle, self.prepared.validation):
+        if not self._limit.has_time_for(2 * self._seconds_of_validation):
+            self.run.log("No time is left to measure other precisions: translations use float32.")
+        elif bleu := measure_precisions(bundle, self._validation):
             add_metrics(self.run.bundle, {METRIC: bleu})
             self.run.log(describe_precisions(bleu))
 
@@ -317,24 +299,28 @@ class Trainer:
             rate=learner.rates[0],
             bleu=state.best_bleu,
         )
-        if state.step == self._first.step + STEPS_BEFORE_ESTIMATE:
+        if self._times.knows_speed(state):
             self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
         self._record_if_due(update.epoch)
         return True
 
     def _plan_again(self) -> bool:
         """Shorten the course to the time limit, once; return True if a checkpoint holds it."""
-        state, before = self.learner.state, self._first
-        is_due = state.step == before.step + STEPS_BEFORE_PLAN < 2 * STEPS_BEFORE_PLAN
-        if not is_due or not self.training.max_minutes or state.course:
+        state, pairs = self.learner.state, self.prepared.validation
+        if not self._limit.must_plan():
             return False
-        tokens = len(self.prepared.validation) * float(self.prepared.store.target_lengths.mean())
-        chosen = read_chosen(self.run.path) or {}
-        state.course, sentence = plan_course(self.training, before, state, tokens, chosen)
+        with some_threads(self.learner.plan.threads):
+            translator = Translator(self.learner.judged_model(), self.learner.tokenizer)
+            a_pair = time_validation(translator, pairs[:TIMED_PAIRS])
+        a_validation = self._limit.plan_validation(a_pair, len(pairs))
+        given = (self.training, self._first, state, a_validation, read_chosen(self.run.path) or {})
+        state.course, sentence = plan_course(*given)
+        if state.validation_pairs:
+            sentence += f" Validation reads {state.validation_pairs:,} of {len(pairs):,} pairs."
         if state.course and not self._save():
-            state.course = {}
-        elif sentence:
-            self.run.log(sentence)
+            state.course, sentence = {}, ""
+        if sentence:
+            self.run.log(sentence.strip())
         return bool(state.course)
 
     def _roll_back(self) -> None:
@@ -347,9 +333,15 @@ class Trainer:
 
     def _record_if_due(self, epoch: int) -> None:
         interval, state = self._interval, self.learner.state
-        if state.step % self.training.log_every or not state.unlogged_tokens:
+        if not state.unlogged_tokens:
             return
         loss, rate = state.recent_loss, self.learner.rates[0]
+        is_due = state.step % self.training.log.log_every == 0
+        if is_due or self._times.is_line_due:
+            self.run.log(describe_interval(interval, state, epoch, rate))
+            self._times.note_line()
+        if not is_due:
+            return
         self._metrics.add(
             "train",
             {
@@ -362,7 +354,6 @@ class Trainer:
                 "gradient_norm": interval.gradient_norm,
             },
         )
-        self.run.log(describe_interval(interval, state, epoch, rate))
         self._interval = Interval()
         state.unlogged_tokens, state.unlogged_loss, state.logged_loss = 0, 0.0, loss
 
@@ -375,6 +366,7 @@ class Trainer:
         )
 
     def _validate_and_save(self, interruption: Interruption) -> None:
+        began = time.monotonic()
         try:
             with interruption.abandonable():
                 found = self._validate()
@@ -386,8 +378,15 @@ class Trainer:
             )
             raise
         self.learner.state.seconds = time.monotonic() - self._started
+        self._seconds_of_validation = time.monotonic() - began
+        self._limit.note_validation(self._seconds_of_validation)
         self._keep_if_better(found)
         self._save()
+
+    @property
+    def _validation(self) -> list[Pair]:
+        """The validation pairs, as many as a time limit allows."""
+        return self.prepared.validation[: self.learner.state.validation_pairs or None]
 
     def _validate(self) -> Validation:
         """Measure the weights that would be kept now, and record the figures."""
@@ -395,7 +394,7 @@ class Trainer:
         learner.require_finite_weights()
         translator = Translator(learner.judged_model(), learner.tokenizer)
         with some_threads(learner.plan.threads):  # Last digits of a search may depend on them.
-            found = validate_model(translator, self.prepared.validation)
+            found = validate_model(translator, self._validation)
         figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
         # A validation that is repeated after an interruption is recorded once.
         if state.step != state.validated_step:
@@ -411,9 +410,9 @@ class Trainer:
     def _keep_if_better(self, found: Validation) -> None:
         """Log samples, keep the model if it is the best so far, and count validations."""
         learner, state = self.learner, self.learner.state
-        samples = zip(self.prepared.validation, found.translations, strict=True)
+        samples = zip(self._validation, found.translations, strict=True)
         for number, (pair, translation) in enumerate(samples):
-            if number == self.training.validation_samples or state.step == state.validated_step:
+            if number == self.training.log.validation_samples or state.step == state.validated_step:
                 break
             sample = {"step": state.step, "source": pair.source, "reference": pair.target}
             self._metrics.add_sample(number, {**sample, "translation": translation})
@@ -444,6 +443,8 @@ class Trainer:
 
     def _report_page(self) -> None:
         try:
+            from pellucid.train.report.page import write_report  # It needs Matplotlib.
+
             write_report(self.run.path)
-        except OutputError as error:
-            self.run.log(f"The report was not written. {error}")
+        except (OutputError, ModuleNotFoundError) as error:
+            self.run.log(f"The report was not written. {missing_extra(error) or error}")

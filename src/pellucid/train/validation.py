@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -128,6 +129,13 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
         num_too_long=len(pairs) - len(scored),
         is_bleu_useful=is_bleu_useful,
     )
+
+
+def time_validation(translator: Translator, pairs: Sequence[Pair]) -> float:
+    """Measure how long a validation takes: seconds a pair."""
+    began = time.monotonic()
+    validate_model(translator, pairs)
+    return (time.monotonic() - began) / len(pairs)
 
 
 def describe_measuring(

@@ -35,6 +35,11 @@ if TYPE_CHECKING:
     ),
     extra=("FILE", "More sentences to translate; may be repeated."),
     with_original=("", "Train on the recipe's own pairs too."),
+    minutes=(
+        "N",
+        "Take so many minutes at most: teacher, student and comparison together.",
+        {"min": 0.01},
+    ),
     guided=("", "Teach a head of the student the word links of the teacher."),
 )
 def distill(
@@ -50,6 +55,7 @@ def distill(
     extra: list[Path] | None = None,
     with_original: bool = False,
     guided: bool = False,
+    minutes: float | None = None,
     json: Json = False,
     threads: Threads = None,
     changes: Changes = None,
@@ -83,6 +89,7 @@ def distill(
         size=StudentSize(size, layers, half),
         extra=extra or (),
         with_original=with_original,
+        minutes=minutes,
     )
     rows = distill(task, say=warn)
     if json:

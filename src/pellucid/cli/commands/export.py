@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
 from pellucid.cli.lines.translate import translate_all
-from pellucid.cli.options import Model, described
+from pellucid.cli.options import Model, Threads, described
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -41,6 +41,7 @@ def export(
     precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32",
     source: str | None = None,
     reference: str | None = None,
+    threads: Threads = None,
 ) -> int:
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
@@ -51,7 +52,9 @@ def export(
     from pellucid.formats.reading import check_place
     from pellucid.formats.to_ctranslate2 import export_ctranslate2
     from pellucid.formats.to_marian import export_marian
+    from pellucid.machine.hardware import use_threads
 
+    use_threads(threads)
     lines = _read_lines(target, source, reference)
     if precision == "auto" and lines is None:
         raise InputError(

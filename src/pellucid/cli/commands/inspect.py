@@ -62,9 +62,10 @@ def inspect(
 def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> None:
     from pellucid.files import write_text
     from pellucid.inside.drawings.architecture import draw_architecture
-    from pellucid.inside.show.figures.positions import draw_positions_figure
 
     if what == "positions":
+        from pellucid.inside.show.figures.positions import draw_positions_figure
+
         longest = bundle.config.model.max_source_length
         draw_positions_figure(bundle, path, num_positions=min(64, longest))
         return

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pellucid.cli.lines.streams import to_json_line
-from pellucid.cli.options import Json, described
+from pellucid.cli.options import Json, Threads, described
 from pellucid.errors import InputError
 
 
@@ -26,6 +26,7 @@ def lesson(
     first: int = 1,
     plain: bool = False,
     json: Json = False,
+    threads: Threads = None,
 ) -> None:
     """Walk through a text on self-attention, statement by statement.
 
@@ -36,6 +37,9 @@ def lesson(
     --plain does not pause between them; the first screen and --list say which they are.
     """
     from pellucid.lessons.walks.walk import NAMES, load_walk
+    from pellucid.machine.hardware import use_threads
+
+    use_threads(threads)
 
     if name is None:
         for one in map(load_walk, NAMES):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import time
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from json import dumps as to_json
@@ -32,12 +33,24 @@ NUM_WORST = 20
     source_language=("CODE", "The language of the source, for text without a recipe: en."),
     target_language=("CODE", "The language of the target."),
     out=("RUN", "The run folder; runs/NAME by default."),
-    minutes=("N", "Train for so many minutes at most, and plan for them.", {"min": 0.01}),
+    minutes=(
+        "N",
+        "Take so many minutes at most, preparation and validation included, and plan for them.",
+        {"min": 0.01},
+    ),
     start=("MODEL", "Start from a trained model: weights and tokenizer.", {"name": "--from"}),
     check=("", "Check the text, report what is odd, and stop."),
     model=("MODEL", "With --check: list the pairs it finds least likely."),
     worst=("N", "With --model: list N pairs; 20 by default."),
     json=("", "With --check: write the report as one JSON object."),
+    log_every=("N", "Write a line of the log every N updates; 50 by default.", {"min": 1}),
+    samples=("N", "Show N translations at each validation; 3 by default.", {"min": 0}),
+    save_minutes=(
+        "N",
+        "Save a checkpoint every N minutes too; 5 by default, 0 only at validations.",
+        {"min": 0},
+    ),
+    tensorboard=("", "Write the figures for TensorBoard too, into RUN/tensorboard."),
     wait=("S", "With torchrun or srun: seconds in which every rank must come; 300 by default."),
 )
 def train(
@@ -59,6 +72,10 @@ def train(
     model: str | None = None,
     worst: int | None = None,
     json: bool = False,
+    log_every: int | None = None,
+    samples: int | None = None,
+    save_minutes: float | None = None,
+    tensorboard: bool = False,
     wait: float | None = None,
     threads: Threads = None,
     changes: Changes = None,
@@ -69,6 +86,7 @@ def train(
     as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
     RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
+    began = time.monotonic()
     _refuse_without(check, "--check", {"--model": model is not None, "--json": json})
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
     if worst is not None and worst < 1:
@@ -80,6 +98,11 @@ def train(
     changes = list(changes or ())
     if minutes is not None:
         changes.append(f"training.max_minutes={minutes:g}")
+    log = {
+        "log_every": log_every, "validation_samples": samples, "save_minutes": save_minutes,
+        "tensorboard": "true" if tensorboard else None,
+    }  # fmt: skip
+    changes += [f"training.{key}={value}" for key, value in log.items() if value is not None]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -97,7 +120,7 @@ def train(
         )
         start = start if start is not None else _start_of(values)
         if not check:
-            _train(values, path, folder, run, start, ranks)
+            _train(values, path, folder, run, start, ranks, None if minutes is None else began)
             return 0
     from pellucid.config import DataConfig, validate
 
@@ -186,7 +209,8 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         f"by {model}: log-probability of the target, per token."
     )
     for pair in found.pairs:
-        yield f"{pair.score:8.3f}  {pair.source_where} | {pair.target_where}"
+        places = dict.fromkeys((pair.source_where, pair.target_where))
+        yield f"{pair.score:8.3f}  {' | '.join(places)}"
         yield cut_line(f"    {pair.source}")
         yield cut_line(f"    {pair.target}")
 
@@ -205,20 +229,29 @@ def _train(
     run: Path,
     start: str | None,
     ranks: Ranks | None,
+    began: float | None,
 ) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
-    from pellucid.train.loop import train as run_training
     from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.filling import fill_in
-    from pellucid.train.start.from_model import with_start
+    from pellucid.train.start.stages import preparing
 
     repair_recipe(run)
-    if start is not None:
-        values = with_start(values, start, run)
-    filled = fill_in(values, run, folder)
-    recipe = validate(Recipe, filled.values, str(path))
-    run_training(recipe, run, recipe_folder=folder, progress=True, filled=filled, ranks=ranks)
+    with preparing(
+        values.get("data"), folder, is_new=not (run / "data").is_dir(), say=warn
+    ) as check:
+        # PyTorch takes seconds to import, in which the check has begun already.
+        from pellucid.train.loop import train as run_training
+        from pellucid.train.start.from_model import with_start
+
+        if start is not None:
+            values = with_start(values, start, run)
+        filled = fill_in(values, run, folder, warn)
+        recipe = validate(Recipe, filled.values, str(path))
+        run_training(
+            recipe, run, recipe_folder=folder, filled=filled, ranks=ranks, check=check, began=began
+        )
     note(str(run / "bundle"))
 
 

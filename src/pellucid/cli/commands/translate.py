@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.align.options import WORDS, check_links
 from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import (
@@ -136,6 +136,7 @@ def translate(
 
     others = tuple(ensemble or ())
     translator = load(model, threads=threads, ensemble=others, workers=workers)
+    warn_without_engine()
     if change:
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
         translator = change_translator(translator, change, read)

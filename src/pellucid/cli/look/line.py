@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -24,7 +25,9 @@ from pellucid.cli.look.tables import read_gold, show_changes, show_heads, show_l
 from pellucid.cli.look.trace import show_trace
 from pellucid.cli.look.two import look_at_difference
 from pellucid.cli.look.writer import Writer
+from pellucid.errors import InputError
 from pellucid.files import is_packed, write_bytes
+from pellucid.inside.align.maps import guided_view
 from pellucid.inside.ask import Ask
 from pellucid.inside.look import Replaying
 from pellucid.inside.pair import Pair
@@ -152,6 +155,12 @@ def _show(
         elif options["lens"]:
             show_lenses(pair, writer)
         else:
+            bundle = translator.own_bundle
+            is_plain_look = ask == Ask() and options["row"] is None
+            if is_plain_look and guided_view(bundle) is None and bundle.config.model.has_attention:
+                with suppress(InputError):  # Not every pair can be linked.
+                    show_links(bundle, line.text, target, writer)
+                    writer.lines([""])
             show_trace(translator.own_bundle, pair, trace, ask, options, writer)
 
 

@@ -7,21 +7,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import zip_longest
+from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
-from pellucid.config import DataConfig
+from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
-from pellucid.text.reading.held_out import HeldOut, hold_out
+from pellucid.text.reading.held_out import hold_out
 from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import name_unpacked, read_lines
 from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
 from pellucid.text.reading.tables import find_damage, kind_of_table, read_rows
-
-Split = Literal["train", "validation", "test"]
-
 
 MOST_LISTED = 10
 """Bad lines that a message lists."""
@@ -151,13 +148,14 @@ def check_files(data: DataConfig, base: Path) -> None:
         InputFileNotFoundError: a file is missing; the message names the key.
     """
     folder = resolve_folder(data.folder, base)
-    for split in get_args(Split):
-        for key in (f"{split}_source", f"{split}_target", split, f"{split}_alignments"):
-            # Only training text has alignments.
-            for name in getattr(data, key, ()):
-                if key == split:
-                    _kind_of(name, key)
-                _check_file(folder / name, key)
+    for split in SPLITS:
+        for names in data.names(split):
+            for name in names:
+                if len(names) == 1:
+                    _kind_of(name, data.key_of(split))
+                _check_file(folder / name, data.key_of(split))
+    for name in data.train_alignments:
+        _check_file(folder / name, "train_alignments")
 
 
 def read_pairs(
@@ -183,19 +181,24 @@ def read_pairs(
             message says which.
         InputFileNotFoundError: a file is missing.
     """
-    pairs = _read_files(data, split, base, BadLines() if bad is None else bad)
+    bad = BadLines() if bad is None else bad
     if not data.split:
-        return pairs
+        return _read_files(data, split, base, bad)
     whole = data.whole
-    held_out = _hold_out(whole.model_dump_json(), base, tuple(_states(whole, base)))
-    return (pair for pair in pairs if held_out.split_of(pair.source, pair.target) == split)
+    aside = _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
+    if split == "train":
+        pairs = _read_files(data, split, base, bad)
+        return (pair for pair in pairs if (pair.where, pair.target) not in aside)
+    folder = resolve_folder(data.folder, base)
+    files = {str(folder / names[0]) for names in data.names(split)}
+    found = (pair for place, pair in aside.values() if place == split)
+    return (pair for pair in found if pair.where.rpartition(":")[0] in files)
 
 
 def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
     """Yield the size and the time of each file of training text."""
     folder = resolve_folder(data.folder, base)
-    parallel, tables = data.names("train")
-    for name in (*(name for pair in parallel for name in pair), *tables):
+    for name in chain(*data.names("train")):
         _check_file(folder / name, "train")
         state = (folder / name).stat()
         yield state.st_size, state.st_mtime_ns
@@ -205,25 +208,36 @@ def _read_files(data: DataConfig, split: Split, base: Path, bad: BadLines) -> It
     """Read the files of a split one after another, whatever is set aside."""
     folder = resolve_folder(data.folder, base)
     join = joiner(data.cut_by)
-    parallel, tables = data.names(split)
-    key = "train" if data.split else split
-    for source, target in parallel:
-        _check_file(folder / source, f"{key}_source")
-        _check_file(folder / target, f"{key}_target")
-        rows = _read_parallel(folder / source, folder / target)
+    key = data.key_of(split)
+    for names in data.names(split):
+        kind = _kind_of(names[0], key) if len(names) == 1 else ""
+        for name in names:
+            _check_file(folder / name, key)
+        paths = [folder / name for name in names]
+        rows = _read_rows(paths[0], kind, data) if kind else _read_parallel(*paths)
         yield from _usable(rows, data, bad, join)
-    for name in tables:
-        kind = _kind_of(name, key)
-        _check_file(folder / name, key)
-        yield from _usable(_read_rows(folder / name, kind, data), data, bad, join)
 
 
 @lru_cache(maxsize=4)
-def _hold_out(data: str, base: Path, _states: tuple[tuple[int, int], ...]) -> HeldOut:
-    """Choose once, as long as the files stay as they are, what to set aside."""
+def _set_aside(
+    data: str, base: Path, _states: tuple[tuple[int, int], ...]
+) -> dict[tuple[str, str], tuple[str | None, Pair]]:
+    """Find once, as long as the files stay as they are, the pairs that training leaves out.
+
+    Returns:
+        Each with its split, None if only its target is set aside, by its place and its target.
+    """
     settings = DataConfig.model_validate_json(data)
-    pairs = _read_files(settings, "train", base, BadLines())
-    return hold_out(((pair.source, pair.target) for pair in pairs), settings.split)
+
+    def pairs() -> Iterator[Pair]:
+        return _read_files(settings, "train", base, BadLines())
+
+    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split)
+    return {
+        (pair.where, pair.target): (split, pair)
+        for pair in pairs()
+        if (split := held_out.split_of(pair.source, pair.target)) != "train"
+    }
 
 
 def _usable(
@@ -250,7 +264,7 @@ def _kind_of(name: str, key: str) -> str:
     """Tell the kind of a file with both sides by its name."""
     if kind := kind_of_table(name):
         return kind
-    advice = f"Rename it, or name parallel files in {key}_source and {key}_target."
+    advice = f'Rename it, or name two parallel files: {key} = ["SOURCE", "TARGET"].'
     if name_unpacked(name).endswith(".json"):
         advice = (
             "If each line is an object, rename it; if the file is one list, write its entries as "

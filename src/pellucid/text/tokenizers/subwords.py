@@ -12,6 +12,7 @@ import sentencepiece
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
+from pellucid.machine.hardware import threads_in_use
 from pellucid.machine.randomness import random_bytes
 from pellucid.text.tokenizers.learning import NOT_LEARNED, STAND_INS, train_model
 from pellucid.text.tokenizers.pieces import (
@@ -81,10 +82,10 @@ class SubwordVocabulary:
         return encoded
 
     def encode_many(self, texts: Sequence[str]) -> list[list[int]]:
-        """Cut many texts into ids, on every core."""
+        """Cut many texts into ids, on the threads in use."""
         if any(SPACE_SIGN in text for text in texts):
             return [self.encode(text) for text in texts]
-        encoded: list[list[int]] = self._processor.encode(list(texts))
+        encoded: list[list[int]] = self._processor.encode(list(texts), num_threads=threads_in_use())
         return encoded
 
     @property

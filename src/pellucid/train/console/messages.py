@@ -31,7 +31,7 @@ LOUD_SHARE = 0.05
 
 REMEDIES = {
     "empty": "Remove empty lines, or add what is missing.",
-    "too long": "Split long lines into sentences, or raise data.max_length (and data.pad_to).",
+    "too long": "Split long lines into sentences, or raise data.max_length.",
     "ratio": "See with --check whether sides of very different lengths belong together, or raise "
     "data.max_length_ratio.",
     "unreadable": "Correct the lines that cannot be read; the log lists the first.",
@@ -74,6 +74,39 @@ class Interval:
     def seconds_per_update(self) -> float:
         """Mean time of an update."""
         return (time.monotonic() - self._started) / max(1, self._num_updates)
+
+
+STEPS_BEFORE_ESTIMATE, SECONDS_BEFORE_ESTIMATE = 20, 20.0
+"""Updates to wait before estimating the remaining time, or seconds if updates are slow."""
+
+SECONDS_BETWEEN_LINES = 10.0
+"""The longest time without a line of the log while updates are made."""
+
+
+class LogTimes:
+    """Decides by time what the log says next to its lines every so many updates."""
+
+    def __init__(self, first: TrainingState) -> None:
+        self._step, self._seconds = first.step, first.seconds
+        self._is_estimated = False
+        self._said = time.monotonic()
+
+    def knows_speed(self, state: TrainingState) -> bool:
+        """Tell, once, whether the remaining time can be estimated."""
+        num_steps, seconds = state.step - self._step, state.seconds - self._seconds
+        is_known = num_steps >= STEPS_BEFORE_ESTIMATE or seconds >= SECONDS_BEFORE_ESTIMATE
+        is_new = is_known and not self._is_estimated
+        self._is_estimated |= is_known
+        return is_new
+
+    @property
+    def is_line_due(self) -> bool:
+        """True if the last line is long ago."""
+        return time.monotonic() - self._said >= SECONDS_BETWEEN_LINES
+
+    def note_line(self) -> None:
+        """Note that there was a line."""
+        self._said = time.monotonic()
 
 
 def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
@@ -160,7 +193,7 @@ def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_up
     """Estimate how long training takes at most, without validation."""
     seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
     if 0 < 60 * training.max_minutes < seconds:
-        left = max(0.0, 60 * training.max_minutes - state.seconds)
+        left = max(0.0, (state.stop_at or 60 * training.max_minutes) - state.seconds)
         steps = state.step + int(left / seconds_per_update)
         return (
             f"At this speed training makes about {steps:,} of {training.max_steps:,} steps in "
@@ -273,21 +306,14 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
         "muon_learning_rate": training.optimizer != "muon" and optimizer,
         "weight_decay": training.optimizer == "adam" and optimizer,
         "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
-        "average_decay": training.averaging != "running" and averaging,
-        "average_count": training.averaging not in ("last", "best") and averaging,
-        "subword_alpha": no_samples and "training.subword_samples = 0",
-        "subword_dropout": no_samples and "training.subword_samples = 0",
+        "averaging_amount": training.averaging == "none" and averaging,
+        "subword_amount": no_samples and "training.subword_samples = 0",
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
         "score_penalty_decoder": recipe.model.is_recurrent and recurrent,
         "guided_weight": not training.guided_head and "no training.guided_head",
         "guided_convention": not training.guided_head and "no training.guided_head",
     }
-    if training.subword_samples and not recipe.start.model:
-        of_others = (
-            "subword_dropout" if recipe.tokenizer.model_type == "unigram" else "subword_alpha"
-        )
-        reasons[of_others] = f"tokenizer.model_type = {recipe.tokenizer.model_type!r}"
     return [
         f"training.{name} has no effect with {reason}."
         for name, reason in reasons.items()

@@ -16,6 +16,7 @@ from safetensors import safe_open
 
 from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
+from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.evaluate.corpus import evaluate_corpus
 from pellucid.evaluate.form import Form
@@ -23,10 +24,11 @@ from pellucid.evaluate.statistics import Scoring
 from pellucid.files import new_folder, write_text
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.corpus import Split, check_files, read_pairs
+from pellucid.text.reading.corpus import check_files, read_pairs
 from pellucid.text.reading.lines import read_lines
+from pellucid.train.console.summary import describe_seconds
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
-from pellucid.train.distill.teacher import TaughtPair, TeacherSettings, teach
+from pellucid.train.distill.teacher import LINES_IN_A_PART, TaughtPair, TeacherSettings, teach
 from pellucid.train.loop import train
 from pellucid.train.start.filling import fill_in
 from pellucid.translate.translator import Translator, load
@@ -39,6 +41,12 @@ SECONDS = 8.0
 
 MEANINGLESS = 0.5
 """A student below this share of its teacher's BLEU has not learned from it."""
+
+SHARE_OF_TEACHER, SHARE_OF_STUDENT = 0.4, 0.85
+"""Shares of a time limit after which the teacher ends, and the student; the rest compares them."""
+
+LINES_A_MINUTE, FEWEST_LINES = 20, 20
+"""Lines of the test text, for each minute of a time limit, that the comparison translates."""
 
 RESULT_FILE = "distill.json"
 
@@ -56,6 +64,7 @@ class Distillation:
         size: of the student.
         extra: files of sentences without translations, for the teacher to translate too.
         with_original: True to train on the recipe's own pairs too.
+        minutes: the most that everything may take; None sets no limit.
     """
 
     teacher: Sequence[str]
@@ -66,6 +75,7 @@ class Distillation:
     size: StudentSize
     extra: Sequence[Path] = ()
     with_original: bool = False
+    minutes: float | None = None
 
 
 def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredModel]:
@@ -87,6 +97,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
         Kim and Rush 2016, "Sequence-Level Knowledge Distillation"; with ``n_best`` its
         "sequence-level interpolation".
     """
+    began = time.monotonic()
     data = validate(DataConfig, task.recipe.get("data", {}), "the recipe")
     check_files(data, task.recipe_folder)
     text = StudentText(
@@ -101,6 +112,9 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
         task.size,
         with_original=task.with_original,
     )
+    if task.minutes is not None:
+        limit = round(SHARE_OF_STUDENT * task.minutes, 6)
+        values["training"] = {**values.get("training", {}), "max_minutes": limit}
     teacher = load(task.teacher[0], ensemble=task.teacher[1:])
     pairs = list(_sources(data, task))
     say(
@@ -108,16 +122,37 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
         f"{'greedy search' if task.teaching.beam == 1 else f'beam {task.teaching.beam}'} into "
         f"{task.out / 'teacher'}."
     )
-    _write_text(text, teach(teacher, pairs, task.teaching, task.out / "teacher"), say=say)
+    until = began + SHARE_OF_TEACHER * 60 * task.minutes if task.minutes else None
+    lessons = teach(teacher, pairs, task.teaching, task.out / "teacher", until)
+    lessons = _with_estimate(lessons, len(pairs), say, began)
+    _write_text(text, lessons, say=say)
     student_folder = task.out / "student"
     filled = fill_in(values, student_folder, Path.cwd())
     recipe = validate(Recipe, filled.values, "the student's recipe")
     say(f"The student learns in {student_folder}.")
-    train(recipe, student_folder, recipe_folder=Path.cwd(), filled=filled)
+    start = None if task.minutes is None else began
+    train(recipe, student_folder, recipe_folder=Path.cwd(), filled=filled, began=start)
     rows = _compare(task, data, teacher, student_folder, say=say)
     record = {"teacher": list(task.teacher), "rows": [row.to_json() for row in rows]}
     write_text(task.out / RESULT_FILE, json.dumps(record, indent=1) + "\n")
     return rows
+
+
+def _with_estimate(
+    lessons: Iterator[TaughtPair], num_pairs: int, say: Callable[[str], None], began: float
+) -> Iterator[TaughtPair]:
+    """Yield what the teacher teaches, and say after its first part how long all of it takes."""
+    number = 0
+    for number, lesson in enumerate(lessons, start=1):
+        if number == LINES_IN_A_PART < num_pairs:
+            seconds = (time.monotonic() - began) * num_pairs / number
+            say(f"At this speed the teacher takes at most {describe_seconds(seconds)}.")
+        yield lesson
+    if number < num_pairs:
+        say(
+            f"The teacher ends after {number:,} of {num_pairs:,} sentences, so that the student "
+            "has time to learn (--minutes)."
+        )
 
 
 def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str, Any]:
@@ -185,6 +220,8 @@ def _compare(
 ) -> list[MeasuredModel]:  # fmt: skip
     split: Split = "test" if any(data.names("test")) else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
+    if task.minutes is not None:
+        pairs = pairs[: max(FEWEST_LINES, int(LINES_A_MINUTE * task.minutes))]
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
     texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
     models: tuple[tuple[str, Translator, list[Path]], ...] = (

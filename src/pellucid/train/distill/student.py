@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import NAMED_SIZES, DataConfig
+from pellucid.config import NAMED_SIZES, DataConfig, modernize
+from pellucid.config.data import SPLITS, as_texts
 from pellucid.errors import ConfigurationError, suggestion
 from pellucid.text.reading.corpus import resolve_folder
 
 DEFAULT_LAYERS = "6+1"
-_FILES = ("train_source", "train_target", "train", "train_alignments")
+_FILES = ("train", "train_alignments")
 _HALVED = ("d_model", "d_ff", "num_heads", "d_key", "d_value")
 
 
@@ -61,6 +62,7 @@ def student_recipe(
     Raises:
         ConfigurationError: a size is unknown or cannot be halved, or the text is of pieces.
     """
+    recipe = modernize(recipe)
     data = _with_absolute_names(dict(recipe.get("data", {})), base)
     if data.get("cut_by") == "sentencepiece":
         raise ConfigurationError(
@@ -68,11 +70,9 @@ def student_recipe(
             "words, which would be joined. Give the text as it was before it was cut."
         )
     original = {name: _listed(data.pop(name, ())) for name in (*_FILES, "train_weights")}
-    data |= {"train_source": [str(text.source)], "train_target": [str(text.target)]}
+    data["train"] = [[str(text.source), str(text.target)]]
     if with_original:
-        data["train_source"] += original["train_source"]
-        data["train_target"] += original["train_target"]
-        data["train"] = original["train"]
+        data["train"] += original["train"]
         if original["train_weights"]:
             data["train_weights"] = [1.0, *original["train_weights"]]
     training = dict(recipe.get("training", {}))
@@ -91,8 +91,14 @@ def _with_absolute_names(data: dict[str, Any], base: Path) -> dict[str, Any]:
     for name in DataConfig.model_fields:
         is_file = name.startswith(("train", "validation", "test")) and name != "train_weights"
         if is_file and name in data:
-            data[name] = [str(folder / file) for file in _listed(data[name])]
+            texts = as_texts(data[name]) if name in SPLITS else _listed(data[name])
+            data[name] = [_absolute(folder, text) for text in texts]
     return data
+
+
+def _absolute(folder: Path, text: str | tuple[str, str]) -> str | list[str]:
+    """Make the name of a file absolute, or those of two parallel files."""
+    return str(folder / text) if isinstance(text, str) else [str(folder / name) for name in text]
 
 
 def _listed(value: Any) -> list[Any]:

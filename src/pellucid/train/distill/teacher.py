@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -58,6 +59,7 @@ def teach(
     sources: Iterable[tuple[str, str | None]],
     how: TeacherSettings,
     folder: Path,
+    until: float | None = None,
 ) -> Iterator[TaughtPair]:
     """Translate sources with the teacher; parts that an earlier call finished are read.
 
@@ -66,6 +68,7 @@ def teach(
         sources: sentences with their references; None for a sentence without one.
         how: the search.
         folder: for the parts; made if it is not there.
+        until: the ``time.monotonic()`` after which no further part begins; None translates all.
 
     Yields:
         A lesson for each source, in order.
@@ -86,6 +89,8 @@ def teach(
         path = folder / f"part-{number:06d}.jsonl"
         if path.exists():
             yield from _read_part(path, [source for source, _ in rows])
+        elif number and until is not None and time.monotonic() > until:
+            return
         else:
             lessons = _translate(translator, rows, how, aligner)
             write_text(path, "".join(_to_line(lesson) for lesson in lessons))

@@ -73,6 +73,10 @@ class TrainingState:
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
         validation: a hash of the validation text; empty in checkpoints of early versions.
         course: settings of ``[training]`` that were planned again for a time limit.
+        stop_at: seconds of training after which a time limit ends updates; 0 without one.
+        stop_minutes: that time limit.
+        reserved: seconds of it for what comes after the last update.
+        validation_pairs: pairs that validation reads because of it; 0 for all.
     """
 
     step: int = 0
@@ -98,6 +102,10 @@ class TrainingState:
     max_tokens_per_batch: int = 0
     validation: str = ""
     course: dict[str, int | float] = field(default_factory=dict)
+    stop_at: float = 0.0
+    stop_minutes: float = 0.0
+    reserved: float = 0.0
+    validation_pairs: int = 0
 
     @property
     def recent_loss(self) -> float:
@@ -353,6 +361,8 @@ def _read_state(path: Path) -> TrainingState:
             "Use a newer version."
         )
     state = read_record(TrainingState, values, str(path))
+    if "average_decay" in state.course:  # its name in earlier versions
+        state.course["averaging_amount"] = state.course.pop("average_decay")
     if re.fullmatch(NAME, path.parent.name) and state.step != _step_of(path.parent):
         raise BundleError(
             f"The step of {STATE} must be that of its folder, but is {state.step} ({path}). The "

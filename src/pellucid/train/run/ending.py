@@ -17,8 +17,8 @@ Random weights have a loss a little above that of guessing.
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether ``max_steps`` or ``max_minutes`` is reached."""
-    limit_seconds = training.max_minutes * 60
-    return state.step >= training.max_steps or 0 < limit_seconds <= state.seconds
+    is_late = training.max_minutes > 0 and 0 < state.stop_at <= state.seconds
+    return state.step >= training.max_steps or is_late
 
 
 def is_done(training: TrainingConfig, state: TrainingState) -> bool:
@@ -31,7 +31,7 @@ def share_done(training: TrainingConfig, state: TrainingState) -> float:
     """Estimate the share of training that is done, from 0 to 1, by the nearer limit."""
     share = state.step / training.max_steps
     if training.max_minutes:
-        share = max(share, state.seconds / (60 * training.max_minutes))
+        share = max(share, state.seconds / (state.stop_at or 60 * training.max_minutes))
     return min(1.0, share)
 
 

@@ -43,15 +43,9 @@ MAY_CHANGE = frozenset(
         "training.max_steps",
         "training.max_minutes",
         "training.patience",
-        "training.log_every",
         "training.keep_checkpoints",
-        "training.save_minutes",
-        "training.validation_samples",
-        "training.tensorboard",
         "training.device",
         "start.model",
-        "data.test_source",
-        "data.test_target",
         "data.test",
     }
 )

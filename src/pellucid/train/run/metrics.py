@@ -24,9 +24,8 @@ def require_tensorboard() -> None:
     """
     if find_spec("tensorboard") is None:
         raise ConfigurationError(
-            "training.tensorboard = true needs the package tensorboard, which is not installed. "
-            "Install it with: pip install 'pellucid[tensorboard]', or set training.tensorboard to "
-            "false."
+            "--tensorboard needs the package tensorboard, which is not installed. Install it with: "
+            "pip install 'pellucid[tensorboard]', or leave the option out."
         )
 
 
@@ -125,7 +124,7 @@ class MetricsWriter:
         self._show(reopen)
 
     def _open_tensorboard(self, step: int) -> TensorboardWriter | None:
-        if not self._training.tensorboard:
+        if not self._training.log.tensorboard:
             return None
         return TensorboardWriter(self._run.path, purge_step=step + 1)
 

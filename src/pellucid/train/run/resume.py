@@ -92,7 +92,7 @@ def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
     if state.validation not in ("", found):
         raise ConfigurationError(
             "The validation text must be what this run started with, but it differs "
-            "(data.validation_source, data.validation_target). Put the earlier text back, or "
+            "(data.validation). Put the earlier text back, or "
             "train on with the new text in another --out, with --from and this run's folder."
         )
     state.validation = found

@@ -50,7 +50,7 @@ class Saver:
     @property
     def is_due(self) -> bool:
         """True if ``save_minutes`` have passed since the last checkpoint."""
-        minutes = self._recipe.training.save_minutes
+        minutes = self._recipe.training.log.save_minutes
         return 0 < 60 * minutes <= time.monotonic() - self._saved
 
     def better_by(self, found: Validation) -> str | None:

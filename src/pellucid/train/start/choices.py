@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
-from pellucid.config import Recipe
+from pellucid.config import Recipe, modernize
 from pellucid.errors import PellucidError
 from pellucid.terminal.text import count_of
 from pellucid.train.start.kept import SUBWORDS_PER_WORD, KeptText
@@ -153,6 +153,7 @@ def complete(
         Monz 2020, "Optimizing Transformer for Low-Resource Neural Machine Translation"; Gowda and
         May 2020, "Finding the Optimal Vocabulary Size for Neural Machine Translation".
     """
+    values = modernize(values)
     same = dict(values)
     try:
         recipe = Recipe.model_validate(values)
@@ -349,7 +350,7 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         "warmup_steps": (max(1, min(LONGEST_WARMUP, steps // 8)), "an eighth of the steps"),
         "dropout": (dropout, f"{_millions(words)} target words for a model of width {width}"),
         "averaging": ("running", "the average of late weights is better than the last"),
-        "average_decay": (average_decay(steps), "it spans a twentieth of the steps"),
+        "averaging_amount": (average_decay(steps), "it spans a twentieth of the steps"),
         # Epochs are only known once the text is cut into tokens: the screen has their number.
         "max_steps": (steps, why_steps),
         "validate_every": (interval, f"about {round(steps / interval)} times"),
@@ -373,7 +374,7 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         rate = float(f"{MUON_RATE * training.learning_rate / _peak_rate(width):.2g}")
         chosen["muon_learning_rate"] = (min(1.0, rate), "it follows training.learning_rate")
     if training.averaging != "running" and "averaging" in given:
-        del chosen["average_decay"]
+        del chosen["averaging_amount"]
     return [ChosenSetting(f"training.{name}", *choice) for name, choice in chosen.items()]
 
 

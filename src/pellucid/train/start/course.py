@@ -9,22 +9,15 @@ from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.run.folder import ENDING_AT_MAX_STEPS
 from pellucid.train.start.choices import VALIDATIONS, average_decay
 
-STEPS_BEFORE_PLAN = 10
-"""Updates whose speed is measured before the course is planned for a time limit."""
-
 SHARE_OF_VALIDATION = 0.2
 """The most of the time that validations should take."""
-
-SLOWER_THAN_TRAINING = 3.0
-"""Time of validating a token, in times of training on one: decoding writes one after the other,
-and an untrained model writes too many."""
 
 
 def plan_course(
     training: TrainingConfig,
     before: TrainingState,
     now: TrainingState,
-    validation_tokens: float,
+    per_validation: float,
     chosen: Collection[str],
 ) -> tuple[dict[str, int | float], str]:
     """Shorten what was chosen for more steps than fit into ``training.max_minutes``.
@@ -32,8 +25,8 @@ def plan_course(
     Args:
         training: the settings.
         before: an earlier state of the run; the speed is that since.
-        now: its present state.
-        validation_tokens: target tokens of the validation text.
+        now: its present state; updates end at its ``stop_at``.
+        per_validation: seconds of a validation.
         chosen: the settings, ``section.name``, that were chosen and not given.
 
     Returns:
@@ -41,11 +34,10 @@ def plan_course(
         sentence if all steps fit.
     """
     passed = max(1e-6, now.seconds - before.seconds)
-    per_token = passed / max(1, now.target_tokens - before.target_tokens)
-    per_validation = SLOWER_THAN_TRAINING * per_token * max(1.0, validation_tokens)
-    left = max(0.0, 60 * training.max_minutes - now.seconds)
-    validations = max(2, min(VALIDATIONS, int(SHARE_OF_VALIDATION * left / per_validation)))
-    # The last validation comes after the time is up.
+    left = max(0.0, (now.stop_at or 60 * training.max_minutes) - now.seconds)
+    most = int(SHARE_OF_VALIDATION * left / max(1e-9, per_validation))
+    validations = max(2, min(VALIDATIONS, most))
+    # The time of the last validation is reserved.
     left = max(0.0, left - (validations - 1) * per_validation)
     steps = now.step + max(1, int(left * (now.step - before.step) / passed))
     if steps >= training.max_steps:
@@ -54,11 +46,13 @@ def plan_course(
     wanted = {
         "warmup_steps": max(1, steps // 3),
         "validate_every": max(1, steps // validations),
-        "average_decay": average_decay(steps),
+        "averaging_amount": average_decay(steps),
     }
     if training.schedule in ENDING_AT_MAX_STEPS:
         wanted["max_steps"] = steps
-    shorter = {name: value for name, value in wanted.items() if value < getattr(training, name)}
+    before_now = {name: getattr(training, name) for name in wanted}
+    before_now["averaging_amount"] = training.average_decay
+    shorter = {name: value for name, value in wanted.items() if value < before_now[name]}
     course = {name: value for name, value in shorter.items() if f"training.{name}" in chosen}
     changes = ", ".join(f"{name} {value:g}" for name, value in course.items())
     given = ", ".join(f"training.{name}" for name in shorter if name not in course)

@@ -11,6 +11,7 @@ from pellucid.files import read_bytes
 from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 from pellucid.train.start.choices import complete
 from pellucid.train.start.kept import KeptText
+from pellucid.train.start.stages import Say, be_silent
 
 LIMITS = ("max_steps", "patience")
 """Settings that a run keeps if its recipe no longer gives them, whatever their value."""
@@ -32,7 +33,9 @@ class FilledRecipe(NamedTuple):
     text: KeptText | None = None
 
 
-def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> FilledRecipe:
+def fill_in(
+    values: Mapping[str, Any], run: Path, recipe_folder: Path, say: Say = be_silent
+) -> FilledRecipe:
     """Fill in what a recipe leaves open.
 
     Settings that were once chosen for a run stay, and no others are chosen: changing a limit must
@@ -43,13 +46,14 @@ def fill_in(values: Mapping[str, Any], run: Path, recipe_folder: Path) -> Filled
         values: the recipe as its file has it, with all changes.
         run: the run folder, which need not exist.
         recipe_folder: the folder that the recipe's relative names start from.
+        say: takes a line for people while a large text is read.
 
     Raises:
         ConfigurationError: the run's own recipe is damaged.
     """
     recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
     if chosen is None or not recipe_file.is_file():
-        text = KeptText(recipe_folder)
+        text = KeptText(recipe_folder, say)
         filled, choices = complete(values, recipe_folder, text)
         return FilledRecipe(filled, choices, _added(values, filled), text)
     earlier = parse_toml(read_bytes(recipe_file), str(recipe_file))

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from pellucid.check.findings import NAMES, Finding, percent
 from pellucid.config import Recipe
+from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, Split, read_pairs
+from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 from pellucid.train.start.kept import KeptText, longest_kept
 from pellucid.train.start.pairs import CorpusCount, KeptPairs

@@ -16,10 +16,11 @@ from pellucid.config import DataConfig, Recipe
 from pellucid.text.reading.corpus import DropReason, Pair, read_pairs, reason_to_drop
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.train.start.stages import Say, be_silent, follow, in_groups
 
 SUBWORDS_PER_WORD = 1.3
 
-Cut = Callable[[str], Sequence[int]]
+Cut = Callable[[Sequence[str]], Sequence[Sequence[int]]]
 
 MOST_ROUNDS = 3
 """Vocabularies to learn at most. Only lines at the very limits still change after the second."""
@@ -48,10 +49,12 @@ class KeptText:
 
     Args:
         base: the folder that the recipe's relative names start from.
+        say: takes a line for people while a large text is read.
     """
 
-    def __init__(self, base: Path) -> None:
-        self._base = base
+    def __init__(self, base: Path, say: Say = be_silent) -> None:
+        self._base, self._say = base, say
+        self._estimated: dict[str, bytes] = {}
         self._learned: dict[tuple[str, bytes], tuple[Tokenizer, bytes]] = {}
 
     def learn(
@@ -73,14 +76,20 @@ class KeptText:
         Raises:
             PellucidError: the text cannot be read, or no such vocabulary be learned from it.
         """
-        kept = self._select(recipe.data, _estimate, _estimate)
+        text = recipe.data.model_dump_json()
+        if text not in self._estimated:
+            self._estimated[text] = self._select(
+                recipe.data, _estimate, _estimate, "Reading the text"
+            )
+        kept = self._estimated[text]
         for _ in range(MOST_ROUNDS):
             recipe = recipe if choose is None else choose(kept)
             key = recipe.tokenizer.model_dump_json(), kept
             if key not in self._learned:
                 tokenizer = self._learn(recipe, given, kept)
-                cut = tokenizer.encode_source, tokenizer.encode_target
-                self._learned[key] = tokenizer, self._select(recipe.data, *cut)
+                cut = tokenizer.encode_sources, tokenizer.encode_targets
+                doing = "Counting tokens with the new vocabulary"
+                self._learned[key] = tokenizer, self._select(recipe.data, *cut, doing)
             before, (tokenizer, kept) = kept, self._learned[key]
             if kept == before:
                 break
@@ -88,21 +97,25 @@ class KeptText:
 
     def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:
         def pairs() -> Iterator[Pair]:
-            return compress(read_pairs(recipe.data, "train", self._base), kept)
+            pairs = read_pairs(recipe.data, "train", self._base)
+            return compress(follow(pairs, "Learning a vocabulary", self._say), kept)
 
         sides = lambda: (p.source for p in pairs()), lambda: (p.target for p in pairs())
         tokenizer = given or learn_tokenizer(recipe.tokenizer, *sides)
         count = recipe.start.new_tokens
         return tokenizer.extended(count, *sides) if count else tokenizer
 
-    def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut) -> bytes:
+    def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
         kept = bytearray()
-        for pair in read_pairs(data, "train", self._base):
-            ids = cut_source(pair.source), cut_target(pair.target)
-            kept.append(reason_to_leave_out(data, pair, *ids) is None)
+        pairs = follow(read_pairs(data, "train", self._base), doing, self._say)
+        for group in in_groups(pairs):
+            sources = cut_source([pair.source for pair in group])
+            targets = cut_target([pair.target for pair in group])
+            for pair, *ids in zip(group, sources, targets, strict=True):
+                kept.append(reason_to_leave_out(data, pair, *ids) is None)
         return bytes(kept) if any(kept) else b"\1" * len(kept)
 
 
-def _estimate(text: str) -> range:
-    """Estimate a text's tokens, with ``</s>``, by its words."""
-    return range(1 + round(SUBWORDS_PER_WORD * count_words(text)))
+def _estimate(texts: Sequence[str]) -> list[range]:
+    """Estimate the tokens of texts, with ``</s>``, by their words."""
+    return [range(1 + round(SUBWORDS_PER_WORD * count_words(text))) for text in texts]

@@ -18,6 +18,7 @@ from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.kept import longest_kept, reason_to_leave_out
 from pellucid.train.start.links import BrokenLinks, link_tokens, linked_words, read_links
+from pellucid.train.start.stages import in_groups
 
 if TYPE_CHECKING:  # the check does without PyTorch
     from pellucid.data.variants import Variant
@@ -85,16 +86,17 @@ class KeptPairs:
             num_pairs = num_kept = 0
             bad = BadLines()
             pairs = read_pairs(corpus.data, "train", self._base, bad=bad)
-            for pair, links, place in read_links(pairs, self._alignment(number), bad):
-                num_pairs += 1
-                ids = self._ids(pair)
-                if ids is not None:
-                    num_kept += 1
-                    yield KeptPair(pair.source, pair.target, ids, links, place)
-                elif len(self.first_dropped) < MOST_EXAMPLES:
-                    line = pair.where.rpartition(":")[2]
-                    places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
-                    self.first_dropped.append(Example(*places, pair.source, pair.target))
+            for group in in_groups(read_links(pairs, self._alignment(number), bad)):
+                num_pairs += len(group)
+                cut = self._cut([pair for pair, *_ in group])
+                for (pair, links, place), ids in zip(group, cut, strict=True):
+                    if ids is not None:
+                        num_kept += 1
+                        yield KeptPair(pair.source, pair.target, ids, links, place)
+                    elif len(self.first_dropped) < MOST_EXAMPLES:
+                        line = pair.where.rpartition(":")[2]
+                        places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
+                        self.first_dropped.append(Example(*places, pair.source, pair.target))
             self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
@@ -153,12 +155,12 @@ class KeptPairs:
         folder = resolve_folder(self._data.folder, self._base)
         return folder / self._data.train_alignments[corpus]
 
-    def _ids(self, pair: Pair) -> tuple[list[int], list[int]] | None:
-        source_ids = self._tokenizer.encode_source(pair.source)
-        target_ids = self._tokenizer.encode_target(pair.target)
-        self._outside.add(source_ids, target_ids)
-        reason = reason_to_leave_out(self._data, pair, source_ids, target_ids)
-        if reason is None:
-            return source_ids, target_ids
-        self._dropped[reason] += 1
-        return None
+    def _cut(self, pairs: list[Pair]) -> Iterator[tuple[list[int], list[int]] | None]:
+        sources = self._tokenizer.encode_sources([pair.source for pair in pairs])
+        targets = self._tokenizer.encode_targets([pair.target for pair in pairs])
+        for pair, *ids in zip(pairs, sources, targets, strict=True):
+            self._outside.add(*ids)
+            reason = reason_to_leave_out(self._data, pair, *ids)
+            if reason is not None:
+                self._dropped[reason] += 1
+            yield (ids[0], ids[1]) if reason is None else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +32,7 @@ from pellucid.train.start.from_model import describe_extension
 from pellucid.train.start.kept import KeptText
 from pellucid.train.start.links import BrokenLinks
 from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
+from pellucid.train.start.stages import Say, follow
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
@@ -122,13 +124,12 @@ def prepare_data(
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
-            "The validation text must hold at least one pair, but holds none "
-            "(data.validation_source, data.validation_target)."
+            "The validation text must hold at least one pair, but holds none (data.validation)."
         )
     if not run.data.is_dir():
         with new_folder(run.data) as part:
             text = text or KeptText(base)
-            for line in _prepare_into(part, recipe, base, tokenizer, learned, text):
+            for line in _prepare_into(part, recipe, base, tokenizer, learned, text, run.log):
                 run.log(line)
         if bad.count:
             run.log(_describe_bad(bad, "validation"))
@@ -142,11 +143,8 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
     """List the files that training and validation read, by their names in the recipe."""
     data = recipe.data
     folder = resolve_folder(data.folder, base)
-    named = (
-        *(data.train_source + data.train_target + data.train + data.train_alignments),
-        *(data.validation_source + data.validation_target + data.validation),
-    )
-    return {name: folder / name for name in named}
+    texts = *data.names("train"), data.train_alignments, *data.names("validation")
+    return {name: folder / name for name in chain(*texts)}
 
 
 def _check_same_text(run: RunFolder, recipe: Recipe, base: Path) -> None:
@@ -169,6 +167,7 @@ def _prepare_into(
     tokenizer: Tokenizer | None,
     learned: Mapping[str, Any] | None,
     text: KeptText,
+    say: Say,
 ) -> Iterator[str]:
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
@@ -186,8 +185,8 @@ def _prepare_into(
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
     }
     statistics = TextStatistics(**sizes)
-    pairs = (pair.ids for pair in _counted(kept, tokenizer, statistics))
-    build_store(folder / TRAIN, pairs, dropped=dropped, **sizes)
+    pairs = _counted(follow(kept, "Cutting the text into tokens", say), tokenizer, statistics)
+    build_store(folder / TRAIN, (pair.ids for pair in pairs), dropped=dropped, **sizes)
     counted = statistics.to_manifest()
     for side, numbers in kept.outside.to_sides().items():
         counted[side] |= numbers
@@ -237,7 +236,7 @@ def read_test(run: Path) -> list[Pair]:
         )
     values = parse_toml(read_bytes(recipe_file), str(recipe_file))
     data = validate(Recipe, values, str(recipe_file)).data
-    if not any(data.names("test")):
+    if not data.names("test"):
         raise DataError(
             f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
             "FILE."

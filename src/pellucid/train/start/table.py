@@ -65,7 +65,8 @@ def recipe_for(
     start = Path(names[0]) if Path(names[0]).is_dir() else Path(names[0]).parent
     data: dict[str, Any] = {"folder": str(start.resolve())}
     for key, paths in files.items():
-        data[key] = [os.path.relpath(path.resolve(), start.resolve()) for path in paths]
+        found = [os.path.relpath(path.resolve(), start.resolve()) for path in paths]
+        data[key] = [found] if len(names) > 1 else found
     if not files.keys() & {"validation", "test"}:
         data["split"] = HELD_OUT
     elif "validation" not in files:
@@ -78,8 +79,7 @@ def recipe_for(
     data |= _section(told) | (_columns(first, told) if isinstance(first, list) else {})
     values = apply_overrides({"data": data}, changes)
     section = validate(DataConfig, values["data"], "the command")
-    found = _languages_of(section, folder, names)
-    for side, code in enumerate(found):
+    for side, code in enumerate(_languages_of(section, folder, names)):
         key = ("source_language", "target_language")[side]
         if not values["data"].get(key):
             values["data"][key] = code
@@ -98,7 +98,7 @@ def _find_files(names: Sequence[str]) -> dict[str, list[Path]]:
         if not path.exists():
             raise InputFileNotFoundError(f"{path} must be text to train on, but does not exist.")
     if len(paths) == 2:
-        return {"train_source": [paths[0]], "train_target": [paths[1]]}
+        return {"train": paths}
     if paths[0].is_file():
         return {"train": paths}
     found: dict[str, list[Path]] = {}

@@ -1,0 +1,102 @@
+"""The time limit of a training: preparation and validation are inside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pellucid.config import TrainingConfig
+from pellucid.errors import ConfigurationError
+from pellucid.train.console import messages
+from pellucid.train.console.messages import LogTimes
+from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.run.ending import has_reached_limit
+from pellucid.train.run.limit import FEWEST_PAIRS, TimeLimit
+
+TEN_MINUTES = TrainingConfig(max_minutes=10.0)
+
+
+def test_limit_counts_what_came_before_the_first_update() -> None:
+    state = TrainingState()
+    TimeLimit(TEN_MINUTES, state, 150.0)
+    assert state.stop_at == 450
+    assert not has_reached_limit(TEN_MINUTES, state)
+    state.seconds = 450.0
+    assert has_reached_limit(TEN_MINUTES, state)
+
+
+def test_limit_that_preparation_used_up_is_refused() -> None:
+    with pytest.raises(ConfigurationError, match=r"took 11\.0 of 10 minutes \(--minutes\)"):
+        TimeLimit(TEN_MINUTES, TrainingState(), 660.0)
+
+
+def test_limit_leaves_time_for_the_last_validations() -> None:
+    state = TrainingState()
+    limit = TimeLimit(TEN_MINUTES, state, 0.0)
+    limit.note_validation(20.0)
+    assert state.stop_at == 540
+    limit.note_validation(5.0)
+    assert state.stop_at == 585
+    state.seconds = 586.0
+    assert limit.has_time_for(14.0)
+    assert not limit.has_time_for(15.0)
+
+
+@pytest.mark.parametrize(("a_pair", "expected"), [(0.01, 0), (0.1, 600), (100.0, FEWEST_PAIRS)])
+def test_limit_lets_validation_read_as_many_pairs_as_fit(a_pair: float, expected: int) -> None:
+    state = TrainingState()
+    seconds = TimeLimit(TEN_MINUTES, state, 0.0).plan_validation(a_pair, 1000)
+    assert state.validation_pairs == expected
+    assert seconds == pytest.approx(a_pair * (expected or 1000))
+    assert state.stop_at == pytest.approx(max(1e-6, 600 - 3 * seconds))
+
+
+def test_limit_is_planned_once_after_ten_steps_or_a_tenth_of_the_time() -> None:
+    for now in ({"step": 10, "seconds": 1.0}, {"step": 2, "seconds": 60.0}):
+        state = TrainingState()
+        limit = TimeLimit(TEN_MINUTES, state, 0.0)
+        assert not limit.must_plan()
+        state.step, state.seconds = int(now["step"]), now["seconds"]
+        assert limit.must_plan()
+        assert not limit.must_plan()
+    late = TrainingState(step=300)
+    limit = TimeLimit(TEN_MINUTES, late, 0.0)
+    late.step = 400
+    assert not limit.must_plan()
+
+
+def test_run_that_its_limit_ended_stays_ended_and_a_longer_limit_continues_it() -> None:
+    ended = {"step": 90, "seconds": 595.0, "stop_at": 560.0, "stop_minutes": 10.0, "reserved": 40.0}
+    state = TrainingState(**ended)
+    TimeLimit(TEN_MINUTES, state, 3.0)
+    assert has_reached_limit(TEN_MINUTES, state)
+    longer = TrainingConfig(max_minutes=20.0)
+    TimeLimit(longer, state, 3.0)
+    assert not has_reached_limit(longer, state)
+    assert state.stop_at == 1200 - 3 - 40
+
+
+def test_resumed_run_reserves_the_same_time_and_counts_only_its_own_preparation() -> None:
+    state = TrainingState()
+    TimeLimit(TEN_MINUTES, state, 100.0).note_validation(10.0)
+    assert state.stop_at == 600 - 100 - 30
+    state.seconds = 50.0
+    TimeLimit(TEN_MINUTES, state, 7.0)
+    assert state.stop_at == 600 - 7 - 30
+
+
+def test_slow_updates_are_estimated_and_logged_by_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock: dict[str, Any] = {"now": 100.0}
+    monkeypatch.setattr(messages.time, "monotonic", lambda: clock["now"])
+    times, state = LogTimes(TrainingState()), TrainingState(step=2, seconds=19.0)
+    assert not times.knows_speed(state)
+    assert not times.is_line_due
+    state.seconds, clock["now"] = 21.0, 111.0
+    assert [times.knows_speed(state), times.knows_speed(state)] == [True, False]
+    assert times.is_line_due
+    times.note_line()
+    assert not times.is_line_due
+    quick = LogTimes(TrainingState(step=40, seconds=9.0))
+    assert not quick.knows_speed(TrainingState(step=59, seconds=9.5))
+    assert quick.knows_speed(TrainingState(step=60, seconds=9.5))
