@@ -126,12 +126,14 @@ class Share:
         loss = self.passes.sum_gradients(step, pieces, into.views)
         gradients = [weight.grad for weight in self._weights]
         self._has_gradient = [gradient is not None for gradient in gradients]
-        moved: list[tuple[Tensor, Tensor]] = []
+        views: list[Tensor] = []
+        moved: list[Tensor] = []
         for view, gradient in zip(into.views, gradients, strict=True):
             if gradient is None:
                 view.zero_()
             elif gradient is not view:
-                moved.append((view, gradient))
+                views.append(view)
+                moved.append(gradient)
         if moved:
-            torch._foreach_copy_(*(list(side) for side in zip(*moved, strict=True)))
+            torch._foreach_copy_(views, moved)
         into.numbers[LOSS] = loss
