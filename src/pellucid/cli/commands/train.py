@@ -95,14 +95,11 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
-    changes = list(changes or ())
-    if minutes is not None:
-        changes.append(f"training.max_minutes={minutes:g}")
-    log = {
-        "log_every": log_every, "validation_samples": samples, "save_minutes": save_minutes,
-        "tensorboard": "true" if tensorboard else None,
+    given = {
+        "max_minutes": minutes, "log_every": log_every, "validation_samples": samples,
+        "save_minutes": save_minutes, "tensorboard": "true" if tensorboard else None,
     }  # fmt: skip
-    changes += [f"training.{key}={value}" for key, value in log.items() if value is not None]
+    changes = [*(changes or ()), *_changes_of(given)]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -130,6 +127,11 @@ def train(
         data = validate(DataConfig, values.get("data", {}), str(path))
         found = _score(model, data, folder, worst or NUM_WORST)
     return _print_check(report, found, model, is_json=json)
+
+
+def _changes_of(given: Mapping[str, Any]) -> Iterator[str]:
+    """Write options that stand for settings of ``[training]`` as changes of the recipe."""
+    return (f"training.{key}={value}" for key, value in given.items() if value is not None)
 
 
 def _check_text(
