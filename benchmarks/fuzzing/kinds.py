@@ -172,7 +172,7 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
         mutate_file(here / name, dice)
     model = str(originals / "subwords" / "run")
     pairs = dice.choice(("train.tsv", "train.jsonl"))
-    as_pairs = ["--set", f"data.train={pairs}", "--set", "data.train_source="]
+    as_pairs = ["--set", f"data.train={pairs}"]
     train = ["train", "recipe.toml", "--out", "run"]
     shutil.copyfile(originals / "subwords" / "recipe.toml", here / "recipe.toml")
     files = ["--source", "train.en", "--target", "train.fr"]

@@ -117,11 +117,8 @@ def test_a_run_made_from_a_model_names_it_where_it_is_left_out(
     finished_run: Path, tmp_path: Path
 ) -> None:
     text = (finished_run / "recipe.toml").read_text()
-    (finished_run / "recipe.toml").write_text(
-        f'{text}\n[start]\nmodel = "demo"\nmodel_hash = "{"a" * 64}"\n'
-        if "[start]" not in text
-        else text.replace('model_hash = ""', f'model_hash = "{"a" * 64}"')
-    )
+    changed = text.replace("[start]\n", f'[start]\nmodel_hash = "{"a" * 64}"\n')
+    (finished_run / "recipe.toml").write_text(changed)
     with pytest.raises(ConfigurationError, match=r"the model to start from \(--from, start\.model"):
         run_in(tmp_path)
 

@@ -20,9 +20,9 @@ TEN_MINUTES = TrainingConfig(max_minutes=10.0)
 def test_limit_counts_what_came_before_the_first_update() -> None:
     state = TrainingState()
     TimeLimit(TEN_MINUTES, state, 150.0)
-    assert state.stop_at == 450
+    assert state.stop_at == 445
     assert not has_reached_limit(TEN_MINUTES, state)
-    state.seconds = 450.0
+    state.seconds = 445.0
     assert has_reached_limit(TEN_MINUTES, state)
 
 
@@ -35,21 +35,21 @@ def test_limit_leaves_time_for_the_last_validations() -> None:
     state = TrainingState()
     limit = TimeLimit(TEN_MINUTES, state, 0.0)
     limit.note_validation(20.0)
-    assert state.stop_at == 540
+    assert state.stop_at == 535
     limit.note_validation(5.0)
-    assert state.stop_at == 585
-    state.seconds = 586.0
+    assert state.stop_at == 580
+    state.seconds = 581.0
     assert limit.has_time_for(14.0)
     assert not limit.has_time_for(15.0)
 
 
-@pytest.mark.parametrize(("a_pair", "expected"), [(0.01, 0), (0.1, 600), (100.0, FEWEST_PAIRS)])
+@pytest.mark.parametrize(("a_pair", "expected"), [(0.01, 0), (0.1, 595), (100.0, FEWEST_PAIRS)])
 def test_limit_lets_validation_read_as_many_pairs_as_fit(a_pair: float, expected: int) -> None:
     state = TrainingState()
     seconds = TimeLimit(TEN_MINUTES, state, 0.0).plan_validation(a_pair, 1000)
     assert state.validation_pairs == expected
     assert seconds == pytest.approx(a_pair * (expected or 1000))
-    assert state.stop_at == pytest.approx(max(1e-6, 600 - 3 * seconds))
+    assert state.stop_at == pytest.approx(max(1e-6, 595 - 3 * seconds))
 
 
 def test_limit_is_planned_once_after_ten_steps_or_a_tenth_of_the_time() -> None:
@@ -74,16 +74,16 @@ def test_run_that_its_limit_ended_stays_ended_and_a_longer_limit_continues_it() 
     longer = TrainingConfig(max_minutes=20.0)
     TimeLimit(longer, state, 3.0)
     assert not has_reached_limit(longer, state)
-    assert state.stop_at == 1200 - 3 - 40
+    assert state.stop_at == 1195 - 3 - 40
 
 
 def test_resumed_run_reserves_the_same_time_and_counts_only_its_own_preparation() -> None:
     state = TrainingState()
     TimeLimit(TEN_MINUTES, state, 100.0).note_validation(10.0)
-    assert state.stop_at == 600 - 100 - 30
+    assert state.stop_at == 595 - 100 - 30
     state.seconds = 50.0
     TimeLimit(TEN_MINUTES, state, 7.0)
-    assert state.stop_at == 600 - 7 - 30
+    assert state.stop_at == 595 - 7 - 30
 
 
 def test_slow_updates_are_estimated_and_logged_by_seconds(monkeypatch: pytest.MonkeyPatch) -> None:

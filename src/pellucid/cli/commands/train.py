@@ -95,14 +95,8 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
-    changes = list(changes or ())
-    if minutes is not None:
-        changes.append(f"training.max_minutes={minutes:g}")
-    log = {
-        "log_every": log_every, "validation_samples": samples, "save_minutes": save_minutes,
-        "tensorboard": "true" if tensorboard else None,
-    }  # fmt: skip
-    changes += [f"training.{key}={value}" for key, value in log.items() if value is not None]
+    log = (log_every, samples, save_minutes, "true" if tensorboard else None)
+    changes = [*(changes or ()), *_changes_of(minutes, *log)]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -130,6 +124,14 @@ def train(
         data = validate(DataConfig, values.get("data", {}), str(path))
         found = _score(model, data, folder, worst or NUM_WORST)
     return _print_check(report, found, model, is_json=json)
+
+
+def _changes_of(*given: float | str | None) -> Iterator[str]:
+    """Write the options that stand for settings of ``[training]`` as changes of the recipe."""
+    keys = ("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard")
+    for key, value in zip(keys, given, strict=True):
+        if value is not None:
+            yield f"training.{key}={value}"
 
 
 def _check_text(

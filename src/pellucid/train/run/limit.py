@@ -16,6 +16,9 @@ more precisions, each as long as it takes at most."""
 SHARE_OF_LAST = 0.3
 """The most of the time left that these should take; otherwise they read a part of the text."""
 
+SECONDS_TO_WRITE, SHARE_TO_WRITE = 5.0, 0.05
+"""Time for the last checkpoint and the report, and the most of a limit that it takes."""
+
 FEWEST_PAIRS = 20
 TIMED_PAIRS = 16
 """Validation pairs whose time is measured before there was a validation."""
@@ -68,7 +71,8 @@ class TimeLimit:
 
     def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
         self._training, self._state = training, state
-        self._seconds = 60 * training.max_minutes - spent
+        limit = 60 * training.max_minutes
+        self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
         self._first_step, self._first_seconds = state.step, state.seconds
         self._may_plan = training.max_minutes > 0 and state.step < STEPS_BEFORE_PLAN
         is_over = 0 < state.stop_at <= state.seconds and (
