@@ -11,6 +11,7 @@ each answer one question.
 """
 
 from pellucid.inside.ask import Ask
+from pellucid.inside.corpus.patched import PatchedCorpus, patch_corpus
 from pellucid.inside.corpus.study import Study, study
 from pellucid.inside.look import Replaying
 from pellucid.inside.measures.patching import patch
@@ -21,12 +22,14 @@ from pellucid.inside.traces import Trace, load_trace
 __all__ = [
     "Ask",
     "Pair",
+    "PatchedCorpus",
     "Replaying",
     "Study",
     "Trace",
     "load_trace",
     "make_pair",
     "patch",
+    "patch_corpus",
     "replay",
     "study",
 ]
