@@ -244,10 +244,10 @@ def test_shares_of_a_corpus_are_the_pairs_shares_weighted_by_their_differences(
 def test_gender_is_in_the_changed_words_before_and_in_the_pronoun_after_the_layers(
     demo: Translator,
 ) -> None:
-    nouns = ("pizza", "cake", "soup", "bread", "tart", "omelette")
-    lines = [f"The {noun} came out of the oven and it tasted good." for noun in nouns]
-    found = patch_corpus(demo.own_bundle, lines, words=["it"])
-    assert found.num_pairs == 3
+    targets = [text.replace("pizza", noun) for noun in ("pizza", "soupe") for text in TARGETS]
+    lines = [A, B, A.replace("pizza", "soup"), B]
+    found = patch_corpus(demo.own_bundle, lines, targets, words=["it"])
+    assert found.num_pairs == 2
     changed, it = found.shares.column("(changed)"), found.shares.column("it")
     assert changed[0] == pytest.approx(1.0, abs=1e-4)
     assert it[0] == pytest.approx(0.0, abs=1e-4)

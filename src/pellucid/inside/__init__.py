@@ -15,7 +15,7 @@ from pellucid.inside.corpus.patched import PatchedCorpus, patch_corpus
 from pellucid.inside.corpus.study import Study, study
 from pellucid.inside.look import Replaying
 from pellucid.inside.measures.patching import patch
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import Pair, Replace, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace, load_trace
 
@@ -23,6 +23,7 @@ __all__ = [
     "Ask",
     "Pair",
     "PatchedCorpus",
+    "Replace",
     "Replaying",
     "Study",
     "Trace",
