@@ -138,7 +138,7 @@ class Cells(HTMLParser):
 def test_map_in_a_notebook_is_a_table_and_its_repr_is_short(demo: Translator) -> None:
     pair = make_pair(demo.own_bundle, TEXT, demo.translate([TEXT])[0].ids)
     for name in ("norms", "gradients"):
-        found = measure(name, pair)
+        found = measure(pair, name)
         text = found._repr_html_()
         cells = Cells(text)
         assert cells.titles == pytest.approx(found.matrix.ravel().tolist(), rel=1e-5)

@@ -73,10 +73,11 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
     numbers_each = sum(zeros.numel() for zeros in leaves.zeros.values())
     size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     with torch.inference_mode(False):
-        rows = torch.eye(len(chosen_T), dtype=chosen_T.dtype).split(size)
-    for some in rows:
+        one_hot = torch.eye(len(chosen_T), dtype=chosen_T.dtype)
+    for first in range(0, len(one_hot), size):
         # One backward pass for several rows: each has its own gradient of every attention.
         with torch.inference_mode(False):
+            some = one_hot[first : first + size]
             gradients = torch.autograd.grad(
                 *(chosen_T, list(leaves.zeros.values()), some),
                 retain_graph=True,
