@@ -486,7 +486,7 @@ def test_variant_is_trained_by_pytorch_resumed_and_translated(
     losses = [one["loss"] for one in read_metrics(run) if one["kind"] == "train"]
     assert losses[-1] < losses[0]
     kernels = json.loads((run / "plan.json").read_text())["kernels"]
-    assert "since model.norm_kind is rms" in kernels
+    assert "not own: model.norm_kind is rms" in kernels
     translator = pellucid.load(summary.bundle)
     trace = translator.look("the dog sees a cat", everything=True)
     assert trace.problems == ()

@@ -172,6 +172,7 @@ def test_engine_kernels_page_and_exports_refuse_a_variant_by_its_option(
     assert kernels.kernels is None
     assert said in kernels.description
     assert said in cannot_carry(bundle)
+    assert "without this option's" in cannot_carry(bundle)
     with pytest.raises(InputError, match=f"model.{option} must be .* for CTranslate2, but is"):
         check_model(bundle, "CTranslate2", to_ctranslate2.ALLOWED)
 
