@@ -182,5 +182,5 @@ def test_replace_of_a_result_that_does_not_exist_is_refused_with_the_closest(
     pair = make_pair(demo.own_bundle, TEXT, demo.translate([TEXT])[0].ids)
     probe = Replace({name: torch.zeros_like})
     for run in (lambda: pair.logits(probe=probe), lambda: demo.look(TEXT, changes=probe)):
-        with pytest.raises(InputError, match=rf"'{re.escape(name)}' is none\. Did you mean"):
+        with pytest.raises(InputError, match=rf"'{re.escape(name)}' does not exist\. Did you mean"):
             run()

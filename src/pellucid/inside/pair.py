@@ -230,7 +230,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
     for name in [names] if isinstance(names, str) else names:
         if name not in arrays:
             raise InputError(
-                f"A probe's names must be results of this model, but {name!r} is none. "
+                f"A probe's names must be results of this model, but {name!r} does not exist. "
                 f"{suggestion(str(name), arrays)}"
             )
     for site in [sites] if isinstance(sites, str) else sites:

@@ -82,18 +82,12 @@ def study(
     """
     forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
     _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
-    if html is not None or gold is not None or head or measures or sort != _SORT:
-        only = "--head, --gold, --measures, --sort and --html are of heads, so they cannot be "
-        _refuse(patch, f"{only}combined with --patch. Leave them out.")
-    _refuse(bool(at or position) and not patch, "--at and --position need --patch. Add it.")
+    is_of_heads = any((html, gold, head, measures, sort != _SORT))
+    _check_patch(patch, bool(at or position), is_of_heads)
     places = [path for path in (output_file, html) if path is not None and not is_special(path)]
     for path in places:
         check_target(path, may_overwrite=overwrite)
-    named = {"--source": source, "--target": target, "--gold": gold}
-    files = {name: path for name, path in named.items() if path is not None}
-    columns = dict(
-        zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True)
-    )
+    columns = _read_columns(source, target, gold)
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
@@ -153,6 +147,23 @@ def _check_options(
         raise InputError(
             f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
         )
+
+
+def _check_patch(patch: bool, has_places: bool, is_of_heads: bool) -> None:
+    """Refuse options of heads with --patch, and those of patches without it."""
+    _refuse(
+        patch and is_of_heads,
+        "--head, --gold, --measures, --sort and --html are of heads, so they cannot be combined "
+        "with --patch. Leave them out.",
+    )
+    _refuse(has_places and not patch, "--at and --position need --patch. Add it.")
+
+
+def _read_columns(source: str, target: str | None, gold: str | None) -> dict[str, list[str]]:
+    """Read the files that were given, line by line."""
+    named = {"--source": source, "--target": target, "--gold": gold}
+    files = {name: path for name, path in named.items() if path is not None}
+    return dict(zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True))
 
 
 def _refuse(is_wrong: object, sentence: str) -> None:

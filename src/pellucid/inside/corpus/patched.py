@@ -183,7 +183,9 @@ def patch_corpus(
         shares.append(found)
         weights.append(abs(first - second))
     if not shares:
-        raise InputError(f"No pair can be patched; {left_out[0] if left_out else 'there is none.'}")
+        raise InputError(
+            f"No pair can be patched; {left_out[0] if left_out else 'there are no lines.'}"
+        )
     estimates = _estimate(np.stack(shares), np.array(weights), seed)
     shown, low, high = (
         Table(name, ("site", "part"), tuple(labels), tuple(columns), values)

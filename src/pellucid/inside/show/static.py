@@ -59,7 +59,7 @@ def static_table(
     """Make a table of any numbers with their labels as safe HTML, in the look of a trace's map.
 
     Args:
-        numbers: ``(rows, columns)``; not a number where there is none.
+        numbers: ``(rows, columns)``; NaN leaves a cell empty.
         rows: the labels of the rows; those beyond `MOST_CELLS` cells are cut off.
         columns: the labels of the columns.
         caption: one line below.
