@@ -474,3 +474,22 @@ def test_validation_text_whose_targets_are_all_empty_is_refused(tmp_path: Path) 
     (tmp_path / "validation.fr").write_text("\n" * 30)
     with pytest.raises(DataError, match="must hold at least one pair, but holds none"):
         train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
+
+
+def test_variant_is_trained_by_pytorch_resumed_and_translated(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    model = {"positions": "relative", "norm_kind": "rms", "gated_feed_forward": True}
+    model |= {"num_key_value_heads": 1, "activation": "swish", "max_relative_distance": 3}
+    settings = {"optimizer": "muon", "validate_every": 11}
+    for max_steps in (11, 23):
+        recipe = make_recipe(model=model, training={**settings, "max_steps": max_steps})
+        run = tmp_path / "run"
+        summary = train(recipe, run, recipe_folder=tmp_path, progress=False)
+    losses = [one["loss"] for one in read_metrics(run) if one["kind"] == "train"]
+    assert losses[-1] < losses[0]
+    kernels = json.loads((run / "plan.json").read_text())["kernels"]
+    assert "not own: model.norm_kind is rms" in kernels
+    translator = pellucid.load(summary.bundle)
+    trace = translator.look("the dog sees a cat", everything=True)
+    assert trace.problems == ()
+    assert translator.own_bundle.config.model.positions == "relative"

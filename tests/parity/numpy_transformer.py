@@ -6,7 +6,9 @@ import: a mistake would have to be made twice to go unseen.
 
 Source:
     Vaswani et al. 2017, section 3; Hendrycks and Gimpel 2016 (GELU); Ramachandran et al. 2017
-    (swish); Xiong et al. 2020 (pre-norm).
+    (swish); Xiong et al. 2020 (pre-norm); Su et al. 2021 (rotary); Press et al. 2022 (ALiBi); Shaw
+    et al. 2018 (relative); Zhang and Sennrich 2019 (RMS); Shazeer 2020 (gated); Ainslie et al. 2023
+    (grouped).
 """
 
 from __future__ import annotations
@@ -29,7 +31,12 @@ COMPUTES: dict[str, tuple[object, ...]] = {
     "architecture": ("transformer",),
     "norm": ("post", "pre", "none"),
     "activation": ("relu", "gelu", "swish"),
-    "positions": ("sinusoidal", "sinusoidal_halves", "learned", "none"),
+    "positions": (
+        *("sinusoidal", "sinusoidal_halves", "learned", "none"),
+        *("rotary", "alibi", "relative"),
+    ),
+    "norm_kind": ("layer", "rms"),
+    "gated_feed_forward": (False, True),
     "embedding_scale": ("sqrt", "none"),
     "projection_bias": (False, True),
     "tied_embeddings": ("all", "decoder", "none"),
@@ -97,7 +104,7 @@ class NumpyTransformer:
         if self.config["embedding_scale"] == "sqrt":
             embedding = embedding * math.sqrt(self.config["d_model"])
         x = self.keep(f"{part}.embedding", embedding)
-        if self.config["positions"] != "none":
+        if self.config["positions"] in ("sinusoidal", "sinusoidal_halves", "learned"):
             x = x + self.keep(f"{part}.positions", self.positions(part, len(ids)))
         x = self.keep(f"{part}.input", x)
         for layer in range(self.config[f"num_{part}_layers"]):
@@ -149,13 +156,29 @@ class NumpyTransformer:
         queries = x if kind == "none" else self.linear(f"{name}.query", x)
         keys = y if kind == "none" else self.linear(f"{name}.key", y)
         values = self.linear(f"{name}.value", y) if kind == "qkv" else keys
-        query = self.keep(f"{site}.query", self.split(queries, d_key))
-        key = self.keep(f"{site}.key", self.split(keys, d_key))
+        kind = self.config["positions"] if site.endswith(".self") else "none"
+        query, key = self.split(queries, d_key), self.split(keys, d_key)
+        if kind == "rotary":
+            query, key = rotated(query), rotated(key)
+        query, key = self.keep(f"{site}.query", query), self.keep(f"{site}.key", key)
         value = self.keep(f"{site}.value", self.split(values, self.config["d_value"]))
-        scores = self.keep(f"{site}.scores", np.einsum("hqd,hkd->hqk", query, key))
+        scores = np.einsum("hqd,hkd->hqk", query, key)
+        if kind == "relative":
+            table, (_, length, _) = self.weights[f"{name}.positions.weight"], scores.shape
+            most = self.config["max_relative_distance"]
+            for i in range(length):  # e_ij = x_i W^Q (x_j W^K + a_ij)^T, pair by pair.
+                for j in range(length):
+                    scores[:, i, j] += query[:, i] @ table[most + min(max(j - i, -most), most)]
+        scores = self.keep(f"{site}.scores", scores)
         divisor = math.sqrt(d_key) if self.config["scale_scores"] else 1.0
         scaled = self.keep(f"{site}.scaled", scores / divisor)
-        masked = self.keep(f"{site}.masked", np.where(may, scaled, -np.inf))
+        biased = scaled
+        if kind == "alibi":
+            heads = self.config["num_heads"]
+            slopes = [(2.0 ** (-8.0 / heads)) ** (h + 1) for h in range(heads)]
+            away = np.abs(np.subtract.outer(np.arange(len(x)), np.arange(len(y))))
+            biased = scaled - np.stack([slope * away for slope in slopes])
+        masked = self.keep(f"{site}.masked", np.where(may, biased, -np.inf))
         weights = self.keep(f"{site}.weights", softmax(masked))
         context = self.keep(f"{site}.context", np.einsum("hqk,hkd->hqd", weights, value))
         output = self.linear(f"{name}.output", np.concatenate(list(context), axis=1))
@@ -163,13 +186,17 @@ class NumpyTransformer:
 
     def split(self, wide: Array, width: int) -> Array:
         """(positions, heads · width) → (heads, positions, width): heads are consecutive blocks."""
-        num_heads = self.config["num_heads"]
-        return np.stack([wide[:, h * width : (h + 1) * width] for h in range(num_heads)])
+        num_heads, there = self.config["num_heads"], wide.shape[1] // width
+        blocks = [h // (num_heads // there) for h in range(num_heads)]
+        return np.stack([wide[:, block * width : (block + 1) * width] for block in blocks])
 
     def feed_forward(self, site: str, name: str, x: Array) -> Array:
         """Equation 2."""
         inner = self.keep(f"{site}.inner", self.linear(f"{name}.inner", x))
-        activated = self.keep(f"{site}.activated", ACTIVATIONS[self.config["activation"]](inner))
+        activated = ACTIVATIONS[self.config["activation"]](inner)
+        if self.config.get("gated_feed_forward"):
+            activated = activated * self.keep(f"{site}.gate", self.linear(f"{name}.gate", x))
+        activated = self.keep(f"{site}.activated", activated)
         return self.keep(f"{site}.output", self.linear(f"{name}.outer", activated))
 
     def linear(self, name: str, x: Array) -> Array:
@@ -178,7 +205,11 @@ class NumpyTransformer:
         return product if bias is None else product + bias
 
     def layer_norm(self, x: Array, name: str) -> Array:
-        """Population variance, ε inside the root."""
+        """Population variance, ε inside the root; or the mean square, without mean and bias."""
+        if self.config.get("norm_kind") == "rms":
+            root = np.sqrt((x**2).mean(axis=1, keepdims=True) + self.config["layer_norm_epsilon"])
+            scaled: Array = x / root * self.weights[f"{name}.weight"]
+            return scaled
         centered = x - x.mean(axis=1, keepdims=True)
         variance = (centered**2).mean(axis=1, keepdims=True)
         normed = centered / np.sqrt(variance + self.config["layer_norm_epsilon"])
@@ -194,6 +225,14 @@ class NumpyTransformer:
         if self.config["positions"] == "sinusoidal_halves":
             return np.concatenate([np.sin(angles), np.cos(angles)], axis=1)
         return np.stack([np.sin(angles), np.cos(angles)], axis=2).reshape(length, 2 * pairs)
+
+
+def rotated(x: Array) -> Array:
+    """Turn pairs as complex numbers: (x₀ + i x₁) e^{i m θ}, section 3.2.1 of RoFormer."""
+    pairs = x[..., 0::2] + 1j * x[..., 1::2]
+    angles = np.outer(np.arange(x.shape[1]), 10000.0 ** (-np.arange(0, x.shape[2], 2) / x.shape[2]))
+    turned = pairs * np.exp(1j * angles)
+    return np.stack([turned.real, turned.imag], axis=-1).reshape(x.shape)
 
 
 STORED = {"F32": np.float32, "I8": np.int8, "BF16": np.uint16}

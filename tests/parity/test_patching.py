@@ -16,10 +16,11 @@ import pytest
 
 import pellucid
 from pellucid.corpora import iterate_split
-from pellucid.errors import InputError
-from pellucid.inside import Pair, make_pair, patch
+from pellucid.errors import DataError, InputError
+from pellucid.inside import Pair, make_pair, patch, patch_corpus
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.measures.patching import Patching
+from pellucid.inside.pair import states_of
 from pellucid.translate.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -194,3 +195,116 @@ def test_impossible_requests_give_one_sentence_and_2(
     done = run_here("look", "demo", B, *options)
     assert done.returncode == 2
     assert sentence in done.stderr
+
+
+def pronoun_lines(count: int) -> tuple[list[str], list[str]]:
+    examples = list(islice(iterate_split("pronoun"), 2 * count))
+    return [one.source for one in examples], [one.target for one in examples]
+
+
+def test_shares_of_a_corpus_are_the_pairs_shares_weighted_by_their_differences(
+    demo: Translator,
+) -> None:
+    sources, targets = pronoun_lines(11)
+    found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
+    assert found.num_pairs == 11
+    assert not found.left_out
+    assert found.shares.rows == tuple(states_of(demo.own_bundle.exact_model, "encoder"))
+    assert found.shares.columns == ("(changed)", "it", "(others)", "(all)")
+    shares, weights, is_there, wholes = [], [], [], []
+    for number in range(0, 22, 2):
+        a, b = (
+            make_pair(demo.own_bundle, sources[one], targets[one]) for one in (number, number + 1)
+        )
+        task = Patching(a, b)
+        first, second = task.preferences
+        weights.append(abs(first - second))
+        wholes.append(patch(a, b).matrix[:, -1] * weights[-1])
+        place = b.source_tokens.index("it") if "it" in b.source_tokens else -1
+        if a.source_tokens[task.sources.get(place, -1)] != "it":
+            continue
+        is_there.append(number // 2)
+        shares.append(patch(a, b, positions=[place]).matrix[:, 0])
+    assert found.counts == (11, len(is_there), 11, 11)
+    values, kept = np.array(shares), np.array(weights)[is_there]
+    expected = (values * kept[:, None]).sum(axis=0) / kept.sum()
+    assert found.shares.column("it").tolist() == pytest.approx(expected.tolist(), abs=1e-4)
+    whole = np.sum(wholes, axis=0) / sum(weights)
+    assert found.shares.column("(all)").tolist() == pytest.approx(whole.tolist(), abs=1e-4)
+    for row, value in enumerate(found.shares.column("it")):
+        low, high = found.low.column("it")[row], found.high.column("it")[row]
+        assert low <= value <= high
+    # The standard error of a ratio, from its residuals, gives nearly the same interval.
+    residuals = (values[:, -1] - expected[-1]) * kept
+    wide = 1.96 * residuals.std(ddof=1) * len(kept) ** 0.5 / kept.sum()
+    width = found.high.column("it")[-1] - found.low.column("it")[-1]
+    assert width == pytest.approx(2 * wide, rel=0.5)
+
+
+def test_gender_is_in_the_changed_words_before_and_in_the_pronoun_after_the_layers(
+    demo: Translator,
+) -> None:
+    targets = [text.replace("pizza", noun) for noun in ("pizza", "soupe") for text in TARGETS]
+    lines = [A, B, A.replace("pizza", "soup"), B]
+    found = patch_corpus(demo.own_bundle, lines, targets, words=["it"])
+    assert found.num_pairs == 2
+    changed, it = found.shares.column("(changed)"), found.shares.column("it")
+    assert changed[0] == pytest.approx(1.0, abs=1e-4)
+    assert it[0] == pytest.approx(0.0, abs=1e-4)
+    assert it[-1] > 0.9
+    assert found.low.column("it")[-1] > 0.5 > changed[-1]
+
+
+def test_pairs_that_cannot_be_patched_are_left_out_with_the_reason(demo: Translator) -> None:
+    sources = [A, B, "The soup was cold.", "The soup was cold.", A, ""]
+    found = patch_corpus(demo.own_bundle, sources, sites=["encoder.0.self.value"], heads=[1, 3])
+    assert found.num_pairs == 1
+    assert found.shares.rows == tuple(f"encoder.0.self.value head {head}" for head in (1, 3))
+    said = " ".join(found.left_out)
+    assert "lines 3 and 4: The two sentences must have different translations" in said
+    assert "line 6: The line is empty" in said
+    rows = patch_corpus(demo.own_bundle, [A, B], list(TARGETS), sites=["decoder"]).shares
+    assert rows.columns == ("(last row)", "(earlier rows)", "(all)")
+    assert rows.column("(last row)")[-1] == pytest.approx(1.0, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("sources", "options", "sentence"),
+    [
+        ([A], {}, "Lines to patch must come in pairs, but there are 1"),
+        ([A, A], {}, "No pair can be patched; lines 1 and 2"),
+        ([A, B], {"sites": ["encoder.9"]}, "such as encoder.0"),
+        ([A, B], {"sites": ["encoder.0"], "heads": [0]}, "has no heads"),
+        ([A, B], {"sites": ["decoder.0"], "words": ["it"]}, "have no decoder rows"),
+    ],
+)
+def test_corpus_to_patch_that_does_not_fit_is_refused(
+    demo: Translator, sources: list[str], options: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises((InputError, DataError), match=sentence):
+        patch_corpus(demo.own_bundle, sources, **options)
+
+
+def test_study_command_patches_pairs_of_lines(
+    run_here: Run, write_lines: Callable[..., str], demo: Translator
+) -> None:
+    sources, targets = pronoun_lines(5)
+    files = ("--source", write_lines("s", *sources), "--target", write_lines("t", *targets))
+    found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
+    done = run_here("study", "demo", *files, "--patch", "--position", "it", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert json.loads(done.stdout) == found.record()
+    done = run_here("study", "demo", *files, "--patch", "--position", "it", "--csv")
+    assert done.stdout.startswith("site,part,pairs,share,low,high\nencoder.input,(changed),5,")
+    done = run_here("study", "demo", *files, "--patch", "--position", "it")
+    assert "5 pairs of lines" in done.stdout
+    value, low, high = (table.column("it")[-1] for table in (found.shares, found.low, found.high))
+    assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in done.stdout
+    for options, said in (
+        (("--at", "encoder"), "--at and --position need --patch"),
+        (("--patch", "--head", "decoder.0.cross.0"), "cannot be combined with --patch"),
+        (("--patch", "--json", "--csv"), "--json cannot be combined with --csv"),
+    ):
+        done = run_here("study", "demo", *files, *options)
+        assert done.returncode == 2
+        assert said in done.stderr

@@ -20,7 +20,7 @@ ROOT = Path(__file__).parents[2]
 RUNS = ("sh", "console", "python", "toml")
 """Languages of blocks that run; all others show output or files of other programs."""
 
-SHOWS = ("", "text", "ini", "dockerfile", "nginx", "json", "yaml")
+SHOWS = ("", "text", "diff", "ini", "dockerfile", "nginx", "json", "yaml")
 MADE = ("docs/lessons/", "docs/claims.md")
 """Pages that a program writes, whose commands it runs, and `test_lesson_command` too."""
 

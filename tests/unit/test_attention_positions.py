@@ -7,7 +7,8 @@ import math
 import pytest
 import torch
 
-from pellucid.attention import offset_matrix, recover_offset, sinusoidal_positions
+from pellucid.attention import offset_matrix, sinusoidal_positions
+from pellucid.by_hand.examples.positions import recover_offset
 from pellucid.errors import InputError
 
 

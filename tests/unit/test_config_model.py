@@ -99,7 +99,7 @@ def test_named_sizes_are_possible(name: str) -> None:
         ({"d_model": 11, "num_heads": 1}, ["d_model", "even", "11"]),
         ({"norm": "middle"}, ["norm", "'post'", "'pre'", "'none'", "'middle'"]),
         ({"activation": "Relu"}, ["activation", "'relu'", "'Relu'"]),
-        ({"positions": "rotary"}, ["positions", "'sinusoidal'", "'rotary'"]),
+        ({"positions": "circular"}, ["positions", "'sinusoidal'", "'rotary'", "'circular'"]),
         ({"architecture": "lstm"}, ["architecture", "'transformer'", "'lstm'"]),
         ({"layer_norm_epsilon": 0.0}, ["layer_norm_epsilon", "greater than 0"]),
         ({"layer_norm_epsilon": float("nan")}, ["layer_norm_epsilon", "finite", "nan"]),

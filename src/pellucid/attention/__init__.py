@@ -9,7 +9,7 @@ from pellucid.attention.masks import (
     padding_mask,
     scale_then_mask,
 )
-from pellucid.attention.positions import offset_matrix, recover_offset, sinusoidal_positions
+from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.attention.probe import Probe, is_watched, show
 from pellucid.attention.similarity import (
     additive,
@@ -61,7 +61,6 @@ __all__ = [
     "padding_mask",
     "pool",
     "query_network",
-    "recover_offset",
     "scale",
     "scale_then_mask",
     "scaled_dot",

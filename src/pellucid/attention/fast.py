@@ -20,9 +20,12 @@ def attend_fast(
     mask: Tensor | None = None,
     *,
     use_scale: bool = True,
+    bias: Tensor | None = None,
     drop: Callable[[Tensor], Tensor] | None = None,
 ) -> Tensor:
     """Compute only the context, in the fastest way for the lengths and device: ``context_BHLE``.
+
+    A ``bias`` is added to scaled scores.
 
     - Dropout on weights (``drop``) takes plain products: fused attention hides its weights.
     - Short sentences on a CPU without gradients take plain products, which are twice as fast with
@@ -42,6 +45,7 @@ def attend_fast(
     is_short = is_on_cpu and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     if (is_short and not needs_gradients) or drop is not None:
         scaled_BHLM = (query_BHLK * factor) @ key_BHMK.transpose(-2, -1)
+        scaled_BHLM = scaled_BHLM if bias is None else scaled_BHLM + bias
         if mask is not None:
             # The lowest number instead of −∞: a row without any key must not become 0/0.
             scaled_BHLM = scaled_BHLM.masked_fill(~mask, torch.finfo(scaled_BHLM.dtype).min)
@@ -50,8 +54,11 @@ def attend_fast(
             weights_BHLM = drop(weights_BHLM)
         context_BHLE = weights_BHLM @ value_BHME
     else:
+        added = mask if bias is None else bias.to(query_BHLK.dtype)
+        if bias is not None and added is not None and mask is not None:
+            added = added.masked_fill(~mask, torch.finfo(added.dtype).min)
         context_BHLE = F.scaled_dot_product_attention(
-            query_BHLK, key_BHMK, value_BHME, attn_mask=mask, scale=factor
+            query_BHLK, key_BHMK, value_BHME, attn_mask=added, scale=factor
         )
     context_BHLE = context_BHLE.to(dtype)
     if mask is None:

@@ -92,38 +92,3 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
     matrix_DD[even, even] = matrix_DD[odd, odd] = cosines
     matrix_DD[even, odd], matrix_DD[odd, even] = sines, -sines
     return matrix_DD.to(dtype=dtype)
-
-
-def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: int = 5000) -> int:
-    r"""Find the offset δ from position i to position j, given only their interleaved encodings.
-
-    Turning each pair of the second encoding back by the angle of the same pair in the first gives
-    $\sin(\delta\omega_j)$ and $\cos(\delta\omega_j)$: the encoding of position δ itself. One pair
-    leaves δ open by whole turns; only one integer fits all pairs. The best fit up to ``max_offset``
-    in either direction is returned; keep that small for a narrow encoding, which has few pairs.
-    ("The offset δ can be determined", say the notes in section 3.2.)
-
-    Raises:
-        InputError: the encodings are not vectors of one even width, or max_offset is negative.
-    """
-    if encoding_i_D.dim() != 1 or encoding_i_D.shape != encoding_j_D.shape:
-        raise InputError(
-            "Two encodings must be vectors of one width, but have the shapes "
-            f"{tuple(encoding_i_D.shape)} and {tuple(encoding_j_D.shape)}."
-        )
-    if max_offset < 0:
-        raise InputError(f"max_offset must be 0 or more, but is {max_offset}.")
-    d_model = encoding_i_D.shape[0]
-    candidates_LD = _encodings_around_zero(max_offset, d_model)
-    first, second = encoding_i_D.double().cpu(), encoding_j_D.double().cpu()
-    turned_D = torch.empty(d_model, dtype=torch.float64)
-    # sin(b − a) = sin b cos a − cos b sin a; cos(b − a) = cos b cos a + sin b sin a
-    turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]
-    turned_D[1::2] = second[1::2] * first[1::2] + second[0::2] * first[0::2]
-    misfit_L = (candidates_LD - turned_D).square().sum(dim=-1)
-    return int(misfit_L.argmin()) - max_offset
-
-
-@functools.lru_cache(maxsize=1)  # the same table serves every pair of positions of one width
-def _encodings_around_zero(farthest: int, d_model: int) -> Tensor:
-    return sinusoidal_positions(2 * farthest + 1, d_model, offset=-farthest, dtype=torch.float64)

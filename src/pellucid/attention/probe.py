@@ -18,7 +18,8 @@ class Probe(Protocol):
     ``norm``, ``inner``, ``activated``, ``embedding``, ``positions``, ``logits``).
 
     A probe may have an attribute ``sites``, a collection of sites. Attention at any other site
-    then takes the fast path and shows none of its stages; all other results are shown as usual.
+    then takes the fast path and shows none of its stages; all other results are shown as usual. An
+    attribute ``names``, results such as ``encoder.0.self.weights``, is checked in the same way.
 
     Results have the type of the forward pass, which is float64 in a replay (`Translator.look`). A
     replacement is converted to it. Return another tensor instead of changing one in place.

@@ -35,6 +35,7 @@ _OF_TRANSFORMER = (
     *("d_ff", "num_heads", "d_value"),
     *("norm", "layer_norm_epsilon", "activation", "positions", "projection_bias"),
     *("residual", "scale_scores", "look_ahead_mask", "projections"),
+    *("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance"),
 )
 _OF_RECURRENT = ("recurrent_attention",)
 
@@ -53,7 +54,7 @@ settings those that describe it, so that code which reads them finds nothing tha
 _ANY_NUMBER = {
     *_SIZES,
     *("d_key", "d_value", "layer_norm_epsilon", "max_source_length", "max_target_length"),
-    *("source_vocabulary_size", "target_vocabulary_size"),
+    *("source_vocabulary_size", "target_vocabulary_size", "max_relative_distance"),
 }
 
 AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
@@ -68,12 +69,19 @@ AS_FIRST_BUILT: Mapping[str, Collection[object]] = {
     "scale_scores": (True, False),
     "look_ahead_mask": (True, False),
     "projections": ("qkv", "qk", "none"),
+    "norm_kind": ("layer",),
+    "gated_feed_forward": (False,),
+    "num_key_value_heads": (0,),
 }
 """The options of a Transformer, with the values that every implementation of it was built for.
 
-A new option or value is not added here. It goes into the list of each implementation that computes
-it; the others then refuse it.
+A new value is not added here. It goes into the list of each implementation that computes it; the
+others then refuse it. A new option is added with the value under which it changes nothing.
 """
+
+_LATER = ("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance")
+"""Options that files name only if they differ from their defaults, so that the files of models that
+do not use them stay as they were."""
 
 _ROUNDING = "its states would add up the rounding of every step"
 _NO_EFFECT = "it drops only inputs, states between layers and outputs"
@@ -112,13 +120,25 @@ class ModelConfig(Strict):
     # Layers
     norm: Literal["post", "pre", "none"] = "post"
     """Place of layer normalization: after each residual sum, or before each sub-layer."""
+    norm_kind: Literal["layer", "rms"] = "layer"
+    """Normalization itself: ``layer`` subtracts the mean and divides by the standard deviation,
+    ``rms`` divides by the root of the mean square, without a bias."""
     layer_norm_epsilon: PositiveFloat = 1e-5
     """Number added to the variance, so that it is never 0."""
     activation: Literal["relu", "gelu", "swish"] = "relu"
     """Activation inside the feed-forward layers."""
-    positions: Literal["sinusoidal", "sinusoidal_halves", "learned", "none"] = "sinusoidal"
+    gated_feed_forward: bool = False
+    """Multiply what the feed-forward layers activate by a second projection of their input."""
+    positions: Literal[
+        "sinusoidal", "sinusoidal_halves", "learned", "none", "rotary", "alibi", "relative"
+    ] = "sinusoidal"
     """Positional encoding. ``sinusoidal`` alternates sines and cosines as in the paper,
-    ``sinusoidal_halves`` has all sines before all cosines as in Marian."""
+    ``sinusoidal_halves`` has all sines before all cosines as in Marian. Three are part of
+    self-attention instead of the input: ``rotary`` turns queries and keys by their positions,
+    ``alibi`` lowers scores by the distance, ``relative`` learns a vector for each distance."""
+    max_relative_distance: int = Field(default=16, gt=0, le=2**16)
+    """Distance from which on ``relative`` positions are alike. Only for ``positions =
+    "relative"``."""
     embedding_scale: Literal["sqrt", "none"] = "sqrt"
     """Factor of the embeddings: the square root of ``d_model``, or 1."""
     projection_bias: bool = False
@@ -147,6 +167,9 @@ class ModelConfig(Strict):
     projections: Literal["qkv", "qk", "none"] = "qkv"
     """Learned projections: ``qkv`` of queries, keys and values; ``qk`` puts the attention weights
     on the keys; ``none`` attends with the vectors themselves."""
+    num_key_value_heads: int = Field(default=0, ge=0, le=2**16)
+    """Number of heads of keys and values, each shared by a group of query heads. 0 gives every
+    query head its own."""
 
     # The recurrent model
     recurrent_attention: Literal["none", "additive", "dot"] = "additive"
@@ -165,6 +188,11 @@ class ModelConfig(Strict):
         return not self.is_recurrent or self.recurrent_attention != "none"
 
     @property
+    def adds_positions(self) -> bool:
+        """True if the input is the sum of embeddings and vectors of positions."""
+        return self.positions in ("sinusoidal", "sinusoidal_halves", "learned")
+
+    @property
     def attending_layers(self) -> range:
         """The layers of the decoder that attend to the source: of a recurrent one the first."""
         if self.is_recurrent:
@@ -173,7 +201,12 @@ class ModelConfig(Strict):
 
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        return _leave_out_other_architecture(write(self))
+        values = _leave_out_other_architecture(write(self))
+        defaults = {name: type(self).model_fields[name].default for name in _LATER}
+        if self.positions == "relative":
+            del defaults["max_relative_distance"]
+        plain = {name for name, default in defaults.items() if values.get(name) == default}
+        return {name: value for name, value in values.items() if name not in plain}
 
     @model_validator(mode="before")
     @classmethod
@@ -198,6 +231,8 @@ class ModelConfig(Strict):
                     f"given, but is {d_model}"
                 )
             filled[name] = d_model // num_heads
+        if filled.get("num_key_value_heads") == num_heads:
+            filled["num_key_value_heads"] = 0
         return filled
 
     @model_validator(mode="after")
@@ -212,6 +247,7 @@ class ModelConfig(Strict):
                 "d_model must be even for sinusoidal positions (sines and cosines come in "
                 f"pairs), but is {self.d_model}"
             )
+        self._check_variants()
         if self.projections == "qk" and self.d_key != self.d_value:
             raise ValueError(
                 f"d_value must equal d_key ({self.d_key}) if the weights are put on the keys "
@@ -230,6 +266,38 @@ class ModelConfig(Strict):
                 f"embeddings are tied, but are {sizes[0]} and {sizes[1]}"
             )
         return self
+
+    def _check_variants(self) -> None:
+        """Make sure that options of `_LATER`, and the positions in attention, fit the others.
+
+        Raises:
+            ValueError: one does not.
+        """
+        groups = self.num_key_value_heads
+        if groups and self.num_heads % groups:
+            raise ValueError(
+                "num_key_value_heads must divide num_heads "
+                f"({self.num_heads}), so that all groups are equal, but is {groups}"
+            )
+        for is_wrong, rule in (
+            (
+                self.positions == "rotary" and self.d_key % 2,
+                "d_key must be even for rotary positions (they turn pairs of numbers), but is "
+                f"{self.d_key}",
+            ),
+            (
+                groups and self.projections == "none",
+                "num_key_value_heads must be left out without projections (every head attends "
+                f"with its own numbers of the vector), but is {groups}",
+            ),
+            (
+                self.norm_kind != "layer" and self.norm == "none",
+                "norm_kind must be left out (it has no effect) when norm is 'none', but is "
+                f"{self.norm_kind!r}",
+            ),
+        ):
+            if is_wrong:
+                raise ValueError(rule)
 
 
 def known_option(config: ModelConfig, name: str, values: Collection[object]) -> Any:
@@ -292,6 +360,11 @@ def _check_architecture(values: Mapping[str, Any]) -> None:
                 f"model.{name} must be left out (it has no effect) when model.architecture is "
                 f"{architecture!r}, but is {values[name]!r}"
             )
+    if "max_relative_distance" in values and values.get("positions") != "relative":
+        raise ValueError(
+            "model.max_relative_distance must be left out (it has no effect) unless "
+            f"model.positions is 'relative', but is {values['max_relative_distance']!r}"
+        )
     form = values.get("recurrent_attention", "additive")
     width = values.get("d_model")
     if architecture == "recurrent" and form != "additive" and values.get("d_key", width) != width:

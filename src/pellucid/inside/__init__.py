@@ -11,22 +11,26 @@ each answer one question.
 """
 
 from pellucid.inside.ask import Ask
+from pellucid.inside.corpus.patched import PatchedCorpus, patch_corpus
 from pellucid.inside.corpus.study import Study, study
 from pellucid.inside.look import Replaying
 from pellucid.inside.measures.patching import patch
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import Pair, Replace, make_pair
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace, load_trace
 
 __all__ = [
     "Ask",
     "Pair",
+    "PatchedCorpus",
+    "Replace",
     "Replaying",
     "Study",
     "Trace",
     "load_trace",
     "make_pair",
     "patch",
+    "patch_corpus",
     "replay",
     "study",
 ]

@@ -46,10 +46,11 @@ def arrays_of(model: ModelConfig) -> Iterator[Wanted]:
         ("decoder", "T", model.num_decoder_layers),
     ):
         for stage in WAY_IN:
-            if stage != "positions" or model.positions != "none":
+            if stage != "positions" or model.adds_positions:
                 yield Wanted(f"{part}.{stage}", f"{length}D")
         for layer in range(depth):
-            inner = {"inner": f"{length}F", "activated": f"{length}F", "output": f"{length}D"}
+            stages = ("inner", *(["gate"] if model.gated_feed_forward else []), "activated")
+            inner = {**dict.fromkeys(stages, f"{length}F"), "output": f"{length}D"}
             sublayers = {"self": _attention(length, length)}
             if part == "decoder":
                 sublayers["cross"] = _attention("T", "S")
@@ -117,7 +118,7 @@ ATTENTION_STAGES = (*HEAD_STAGES, "output")
 
 AROUND = ("input", "residual", "norm")
 STAGES = (
-    *(*ATTENTION_STAGES, *AROUND, "inner", "activated", "embedding", "positions", "logits"),
+    *(*ATTENTION_STAGES, *AROUND, "inner", "gate", "activated", "embedding", "positions", "logits"),
     *RECURRENT_STAGES,
 )
 PARTS = ("encoder", "decoder")

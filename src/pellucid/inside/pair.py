@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import cast
 
@@ -125,6 +125,24 @@ class Keeper:
             self.found[f"{site}.{stage}"] = tensor
 
 
+class Replace:
+    """A probe that replaces results by name, and refuses names that the model does not have.
+
+    Args:
+        functions: by name, such as ``encoder.0.self.weights``, a function that is handed the result
+            and returns what takes its place.
+    """
+
+    def __init__(self, functions: Mapping[str, Callable[[Tensor], Tensor]]) -> None:
+        self.names = dict(functions)
+        self.sites = {name.rpartition(".")[0] for name in functions}
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Replace one result if a function has its name."""
+        function = self.names.get(f"{site}.{stage}")
+        return None if function is None else function(tensor.clone())
+
+
 def make_pair(
     bundle: Bundle, source: str, target: str | Sequence[int], *, float64: bool = False
 ) -> Pair:
@@ -195,10 +213,10 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
 
 
 def check_probe(probe: Probe | None, config: ModelConfig) -> None:
-    """Make sure that an object is a probe, and that the sites that it names exist.
+    """Make sure that an object is a probe, and that the sites and results that it names exist.
 
     Raises:
-        InputError: it has no method ``see``, or a site does not exist.
+        InputError: it has no method ``see``, or a site or a result does not exist.
     """
     if probe is not None and not callable(getattr(probe, "see", None)):
         raise InputError(
@@ -206,7 +224,15 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
             f"{type(probe).__name__}. Wrap changes: Changes(parse_change('cut decoder.0.cross.0'))."
         )
     sites = getattr(probe, "sites", None) or ()
-    known = {wanted.name.rpartition(".")[0] for wanted in arrays_of(config)}
+    arrays = [wanted.name for wanted in arrays_of(config)]
+    known = {name.rpartition(".")[0] for name in arrays}
+    names = getattr(probe, "names", None) or ()
+    for name in [names] if isinstance(names, str) else names:
+        if name not in arrays:
+            raise InputError(
+                f"A probe's names must be results of this model, but {name!r} does not exist. "
+                f"{suggestion(str(name), arrays)}"
+            )
     for site in [sites] if isinstance(sites, str) else sites:
         if site not in known:
             raise InputError(

@@ -210,9 +210,10 @@ class _Recorder:
             result = seen["weights"] @ seen["value"]
         else:
             stage, attention = "output", attention_at(self._model, site)
-            scores_HLM = seen["query"] @ seen["key"].transpose(1, 2)
+            scores_HLM = attention.positions.score(seen["query"], seen["key"])
             if attention.use_scale:
                 scores_HLM = stages.scale(scores_HLM, seen["query"].shape[-1])
+            scores_HLM = attention.positions.lower(scores_HLM)
             transformed_HMD = seen["value"] @ output_by_head(attention).double().contiguous()
             result = (seen["weights"] @ transformed_HMD).sum(dim=0)
             if attention.output.bias is not None:

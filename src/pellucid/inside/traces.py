@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
 from pellucid.inside.record.data import TraceData
 from pellucid.inside.record.files import name_without_gz, read_trace, write_json, write_npz
+from pellucid.inside.record.tables import to_frame, to_xarray
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -30,6 +32,30 @@ class Trace(TraceData):
             OutputError: the file cannot be written.
         """
         save_trace(self, Path(path))
+
+    def frame(self, name: str) -> Any:
+        """Write an array as a pandas data frame: a row for each number, with its place and tokens.
+
+        Args:
+            name: such as ``decoder.1.cross.weights``.
+
+        Raises:
+            InputError: the trace does not hold the array.
+            ConfigurationError: pandas is not installed.
+        """
+        return to_frame(self, name)
+
+    def xarray(self, name: str) -> Any:
+        """Write an array as an xarray array with named axes, and tokens along them.
+
+        Args:
+            name: such as ``decoder.1.cross.weights``.
+
+        Raises:
+            InputError: the trace does not hold the array.
+            ConfigurationError: xarray is not installed.
+        """
+        return to_xarray(self, name)
 
     def _repr_html_(self) -> str:
         from pellucid.inside.show.static import fragment

@@ -75,13 +75,17 @@ def verify_cell(
     pair = Pair(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
     entering_LD, attended_MD = _entering(pair, site)
     attention = attention_at(pair.model, site)
-    query = _project(attention, "query", entering_LD[row], head)
+    query = _project(attention, "query", entering_LD[row], head, row)
     may_see = _may_see(pair, site, row, len(attended_MD))
     scores = []
     for position in range(len(attended_MD)):
-        key = _project(attention, "key", attended_MD[position], head)
+        key = _project(attention, "key", attended_MD[position], head, position)
+        key = _with_distance(attention, key, position - row)
         product = math.fsum(one * other for one, other in zip(query, key, strict=True))
-        scores.append(product / math.sqrt(len(query)) if attention.use_scale else product)
+        score = product / math.sqrt(len(query)) if attention.use_scale else product
+        if attention.positions.kind == "alibi":
+            score -= 2 ** (-8 * (head + 1) / attention.num_heads) * abs(position - row)
+        scores.append(score)
     largest = max(scores[position] for position in may_see)
     exponentials = {position: math.exp(scores[position] - largest) for position in may_see}
     weight = exponentials.get(column, 0.0) / math.fsum(exponentials.values())
@@ -138,18 +142,40 @@ def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
     return entering_LD, torch.from_numpy(arrays[memory])
 
 
-def _project(attention: MultiHeadAttention, what: str, x_D: Tensor, head: int) -> list[float]:
+def _project(
+    attention: MultiHeadAttention, what: str, x_D: Tensor, head: int, position: int
+) -> list[float]:
     """Compute one head's query or key of one position with plain sums."""
+    width, x = attention.d_key, x_D.tolist()
     if attention.projections == "none":
-        width = len(x_D) // attention.num_heads
-        return list(x_D[head * width : (head + 1) * width].tolist())
+        return _turn(attention, x[head * width : (head + 1) * width], position)
     linear = attention.query if what == "query" else attention.key
-    width = linear.out_features // attention.num_heads
-    rows = range(head * width, (head + 1) * width)
-    x = x_D.tolist()
+    # Groups of query heads share one head of keys.
+    own = head * (linear.out_features // width) // attention.num_heads
     weight = linear.weight.tolist()
     bias = [0.0] * linear.out_features if linear.bias is None else linear.bias.tolist()
-    return [
+    projected = [
         math.fsum([*(a * b for a, b in zip(weight[row], x, strict=True)), bias[row]])
-        for row in rows
+        for row in range(own * width, (own + 1) * width)
     ]
+    return _turn(attention, projected, position)
+
+
+def _turn(attention: MultiHeadAttention, vector: list[float], position: int) -> list[float]:
+    """Turn each pair of numbers by its angle, if positions are rotary."""
+    if attention.positions.kind != "rotary":
+        return vector
+    turned: list[float] = []
+    for place in range(0, len(vector), 2):
+        angle = position / 10000 ** (place / len(vector))
+        sine, cosine, (x, y) = math.sin(angle), math.cos(angle), vector[place : place + 2]
+        turned += [x * cosine - y * sine, x * sine + y * cosine]
+    return turned
+
+
+def _with_distance(attention: MultiHeadAttention, key: list[float], distance: int) -> list[float]:
+    """Add the vector of a distance to a key, if positions are relative."""
+    if attention.positions.kind != "relative":
+        return key
+    added = attention.positions.vector(distance, like=attention.positions.weight).tolist()
+    return [one + other for one, other in zip(key, added, strict=True)]

@@ -17,6 +17,7 @@ from pellucid.inside.pair import Pair
 from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
 from pellucid.model.site import Site
+from pellucid.model.variants import PositionsInside
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,8 @@ def vectors_of_words(
     attention = layer.self_attention
     if layer.self_attention_norm is not None and model.config.norm == "pre":
         x_V1D = layer.self_attention_norm(x_V1D)
-    query_VH1K = attention.project_query(x_V1D)
-    key_VH1K, value_VH1E = attention.project_key_value(x_V1D)
+    query_VH1K = attention.project_query(x_V1D, position)
+    key_VH1K, value_VH1E = map(attention.share, attention.project_key_value(x_V1D, position))
     return query_VH1K[:, head, 0], key_VH1K[:, head, 0], value_VH1E[:, head, 0]
 
 
@@ -79,7 +80,10 @@ def best_words(
     query_VK, _, _ = vectors_of_words(pair, part, row, head)
     ids = pair.source_ids if part == "encoder" else pair.read_ids
     _, key_VK, _ = vectors_of_words(pair, part, position, head)
-    scores_V = key_VK @ query_VK[ids[row]]
+    query_K = query_VK[ids[row]]
+    inside = pair.model.get_submodule(f"{part}.layers.0.self_attention.positions")
+    assert isinstance(inside, PositionsInside)
+    scores_V = (inside.vector(position - row, like=key_VK) + key_VK) @ query_K
     if pair.model.config.scale_scores:
         scores_V = scores_V / query_VK.shape[-1] ** 0.5
     found = scores_V.topk(min(most, len(scores_V)))

@@ -18,6 +18,7 @@ from pellucid.attention.fast import attend_fast
 from pellucid.config import ModelConfig, known_option
 from pellucid.model.cache import LayerCache
 from pellucid.model.site import Site
+from pellucid.model.variants import PositionsInside, make_norm
 
 _Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, _Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}
@@ -31,41 +32,56 @@ class MultiHeadAttention(nn.Module):
     Queries and keys share a width, values have another, and $W^O$ is $h d_v × d$. Rows $i d_k$ to
     $(i + 1) d_k$ (end excluded; $d_v$ for values) of a projection's weight belong to head i,
     counted from 0. Projecting is separate from `forward`, so that a cache can keep keys and values.
+    With ``num_key_value_heads``, each head of keys and values serves a group of query heads.
+
+    Args:
+        config: sizes and switches.
+        has_positions: True for self-attention, which some kinds of positions are part of.
 
     Source:
-        Vaswani et al. 2017, section 3.2.2; notes "Transformers", equations 7 to 9 and 12 to 14.
+        Vaswani et al. 2017, section 3.2.2; notes "Transformers", equations 7 to 9 and 12 to 14;
+        groups: Ainslie et al. 2023, "GQA", section 2.2.
     """
 
     __call__: Callable[..., Tensor]  # For type checkers: PyTorch declares Any.
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, *, has_positions: bool = False) -> None:
         super().__init__()
-        self.num_heads = config.num_heads
+        self.num_heads, self.d_key, self.d_value = config.num_heads, config.d_key, config.d_value
+        self.positions = PositionsInside(config, is_used=has_positions)
         self.use_scale: bool = known_option(config, "scale_scores", (True, False))
         self.projections = known_option(config, "projections", ("qkv", "qk", "none"))
         d_model, bias = config.d_model, known_option(config, "projection_bias", (False, True))
-        key_width, value_width = config.num_heads * config.d_key, config.num_heads * config.d_value
+        kv_heads = known_option(config, "num_key_value_heads", range(config.num_heads))
+        kv_heads = kv_heads or config.num_heads
         if config.projections != "none":
-            self.query = nn.Linear(d_model, key_width, bias=bias)
-            self.key = nn.Linear(d_model, key_width, bias=bias)
+            self.query = nn.Linear(d_model, config.num_heads * config.d_key, bias=bias)
+            self.key = nn.Linear(d_model, kv_heads * config.d_key, bias=bias)
         if config.projections == "qkv":
-            self.value = nn.Linear(d_model, value_width, bias=bias)
-        self.output = nn.Linear(value_width, d_model, bias=bias)
+            self.value = nn.Linear(d_model, kv_heads * config.d_value, bias=bias)
+        self.output = nn.Linear(config.num_heads * config.d_value, d_model, bias=bias)
 
-    def project_query(self, x_BLD: Tensor) -> Tensor:
-        """Make the queries: ``query_BHLK``."""
-        return self._split_heads(x_BLD if self.projections == "none" else self.query(x_BLD))
+    def project_query(self, x_BLD: Tensor, start: int = 0) -> Tensor:
+        """Make the queries of positions from ``start``: ``query_BHLK``."""
+        wide = x_BLD if self.projections == "none" else self.query(x_BLD)
+        return self.positions.turn(self._split_heads(wide, self.d_key), start)
 
-    def project_key_value(self, x_BMD: Tensor) -> tuple[Tensor, Tensor]:
-        """Make the keys and values: ``key_BHMK``, ``value_BHME``."""
-        key_BHMK = self._split_heads(x_BMD if self.projections == "none" else self.key(x_BMD))
-        if self.projections == "qkv":
-            return key_BHMK, self._split_heads(self.value(x_BMD))
-        return key_BHMK, key_BHMK  # "qk" and "none": the keys are also the values.
+    def project_key_value(self, x_BMD: Tensor, start: int = 0) -> tuple[Tensor, Tensor]:
+        """Make the keys and values, with fewer heads if these serve groups."""
+        wide = x_BMD if self.projections == "none" else self.key(x_BMD)
+        value_BHME = key_BHMK = self._split_heads(wide, self.d_key)
+        if self.projections == "qkv":  # "qk" and "none": the keys are also the values.
+            value_BHME = self._split_heads(self.value(x_BMD), self.d_value)
+        return self.positions.turn(key_BHMK, start), value_BHME
 
-    def _split_heads(self, wide: Tensor) -> Tensor:
-        batch, length, width = wide.shape
-        return wide.view(batch, length, self.num_heads, width // self.num_heads).transpose(1, 2)
+    def _split_heads(self, wide: Tensor, width: int) -> Tensor:
+        batch, length, _ = wide.shape
+        return wide.view(batch, length, -1, width).transpose(1, 2)
+
+    def share(self, grouped: Tensor) -> Tensor:
+        """Repeat each head of keys or values for the query heads of its group."""
+        groups = self.num_heads // grouped.shape[1]
+        return grouped if groups == 1 else grouped.repeat_interleave(groups, dim=1)
 
     def forward(
         self,
@@ -77,23 +93,26 @@ class MultiHeadAttention(nn.Module):
         site: Site,
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
-        drop = site.drop_weights
+        drop, positions = site.drop_weights, self.positions
+        key_BHMK, value_BHME = self.share(key_BHMK), self.share(value_BHME)
         if site.is_watched:
             query_BHLK = site.show("query", query_BHLK, is_shared=True)
             key_BHMK = site.show("key", key_BHMK, is_shared=True)
             value_BHME = site.show("value", value_BHME, is_shared=True)
-            scores_BHLM = scaled_BHLM = site.show("scores", stages.score(query_BHLK, key_BHMK))
+            scores_BHLM = scaled_BHLM = site.show("scores", positions.score(query_BHLK, key_BHMK))
             if self.use_scale:
                 scaled_BHLM = stages.scale(scores_BHLM, query_BHLK.shape[-1])
             scaled_BHLM = site.show("scaled", scaled_BHLM)
-            masked_BHLM = site.show("masked", masks.apply_mask(scaled_BHLM, mask))
+            biased_BHLM = positions.lower(scaled_BHLM)
+            masked_BHLM = site.show("masked", masks.apply_mask(biased_BHLM, mask))
             weights_BHLM = site.show("weights", stages.weigh(masked_BHLM))
             # Weights are shown as the softmax gives them, before dropout.
             weights_BHLM = weights_BHLM if drop is None else drop(weights_BHLM)
             context_BHLE = site.show("context", stages.mix(weights_BHLM, value_BHME))
         else:
+            use_scale, bias = self.use_scale, positions.bias(query_BHLK, key_BHMK, self.use_scale)
             context_BHLE = attend_fast(
-                query_BHLK, key_BHMK, value_BHME, mask, use_scale=self.use_scale, drop=drop
+                query_BHLK, key_BHMK, value_BHME, mask, use_scale=use_scale, bias=bias, drop=drop
             )
         return site.show("output", self.output(context_BHLE.transpose(1, 2).flatten(2)))
 
@@ -101,22 +120,29 @@ class MultiHeadAttention(nn.Module):
 class FeedForward(nn.Module):
     r"""The position-wise feed-forward network, with ReLU: $\max(0, xW_1 + b_1)W_2 + b_2$.
 
-    The same weights serve every position, and a row's result depends on that row only.
+    The same weights serve every position, and a row's result depends on that row only. A gated one
+    multiplies by a second projection: $(\max(0, xW_1 + b_1) \odot (xV + c))W_2 + b_2$.
 
     Source:
-        Vaswani et al. 2017, equation 2; notes "Transformers", equation 17.
+        Vaswani et al. 2017, equation 2; notes "Transformers", equation 17; gated: Shazeer 2020,
+        "GLU Variants Improve Transformer", equations 5 and 6.
     """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.inner = nn.Linear(config.d_model, config.d_ff)
         self.outer = nn.Linear(config.d_ff, config.d_model)
+        if known_option(config, "gated_feed_forward", (False, True)):
+            self.gate = nn.Linear(config.d_model, config.d_ff)
         self.activation = ACTIVATIONS[known_option(config, "activation", ACTIVATIONS)]
 
     def forward(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Widen, activate, narrow: ``output_BLD``."""
         inner_BLF = site.show("inner", self.inner(x_BLD))
-        activated_BLF = site.show("activated", self.activation(inner_BLF))
+        activated_BLF = self.activation(inner_BLF)
+        if hasattr(self, "gate"):
+            activated_BLF = activated_BLF * site.show("gate", self.gate(x_BLD))
+        activated_BLF = site.show("activated", activated_BLF)
         return site.show("output", self.outer(site.drop_activated(activated_BLF)))
 
 
@@ -159,22 +185,16 @@ class AddNorm:
         return output_BLD
 
 
-def _layer_norm(config: ModelConfig) -> nn.Module | None:
-    if config.norm == "none":
-        return None
-    return nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
-
-
 class EncoderLayer(nn.Module):
     """Self-attention, then the feed-forward network, each within an `AddNorm`."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.add_norm = AddNorm(config)
-        self.self_attention = MultiHeadAttention(config)
-        self.self_attention_norm = _layer_norm(config)
+        self.self_attention = MultiHeadAttention(config, has_positions=True)
+        self.self_attention_norm = make_norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = _layer_norm(config)
+        self.feed_forward_norm = make_norm(config)
 
     def forward(self, x_BSD: Tensor, mask: Tensor | None, site: Site) -> Tensor:
         """Map a layer's input to its output, both ``x_BSD``."""
@@ -195,12 +215,12 @@ class DecoderLayer(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.add_norm = AddNorm(config)
-        self.self_attention = MultiHeadAttention(config)
-        self.self_attention_norm = _layer_norm(config)
+        self.self_attention = MultiHeadAttention(config, has_positions=True)
+        self.self_attention_norm = make_norm(config)
         self.cross_attention = MultiHeadAttention(config)
-        self.cross_attention_norm = _layer_norm(config)
+        self.cross_attention_norm = make_norm(config)
         self.feed_forward = FeedForward(config)
-        self.feed_forward_norm = _layer_norm(config)
+        self.feed_forward_norm = make_norm(config)
 
     def forward(
         self,
@@ -224,8 +244,9 @@ class DecoderLayer(nn.Module):
     def _attend_to_target(
         self, x_BTD: Tensor, site: Site, mask: Tensor | None, cache: LayerCache | None
     ) -> Tensor:
-        query_BHTK = self.self_attention.project_query(x_BTD)
-        key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD)
+        start = 0 if cache is None else cache.self_attention.length
+        query_BHTK = self.self_attention.project_query(x_BTD, start)
+        key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD, start)
         if cache is not None:
             key_BHMK, value_BHME = cache.self_attention.append(key_BHMK, value_BHME)
         return self.self_attention(query_BHTK, key_BHMK, value_BHME, mask=mask, site=site)

@@ -16,6 +16,7 @@ from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, in_turns, make_embedding
 from pellucid.model.layers import DecoderLayer, EncoderLayer
 from pellucid.model.site import Site
+from pellucid.model.variants import IN_ATTENTION, make_norm
 
 
 class Stack(nn.Module):
@@ -30,8 +31,7 @@ class Stack(nn.Module):
         num_layers = config.num_encoder_layers if is_encoder else config.num_decoder_layers
         make_layer = EncoderLayer if is_encoder else DecoderLayer
         self.layers = nn.ModuleList(make_layer(config) for _ in range(num_layers))
-        if config.norm == "pre":
-            self.norm = nn.LayerNorm(config.d_model, eps=config.layer_norm_epsilon)
+        self.norm = make_norm(config) if config.norm == "pre" else None
         if config.positions == "learned":
             self.positions = make_embedding(self.max_length, config.d_model)
 
@@ -55,7 +55,7 @@ class Stack(nn.Module):
 
     def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
-        if self.config.positions == "none":
+        if self.config.positions in ("none", *IN_ATTENTION):
             return None
         if self.config.positions == "learned":
             return self.positions.weight[start:end]
@@ -65,7 +65,7 @@ class Stack(nn.Module):
 
     def leave(self, x_BLD: Tensor, site: Site) -> Tensor:
         """Apply the last norm of a pre-norm stack."""
-        return site.show("norm", self.norm(x_BLD)) if self.config.norm == "pre" else x_BLD
+        return x_BLD if self.norm is None else site.show("norm", self.norm(x_BLD))
 
 
 class Transformer(EncoderDecoder):

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from pellucid.evaluate.links import GoldLinks
     from pellucid.inside.corpus.study import Study
 
+_SORT = "cut_log_probability"
 MEASURED = 10
 """Lines that are measured by default if there are gold links."""
 
@@ -42,6 +43,9 @@ MEASURED = 10
         "N",
         f"With --gold: compare all measures on N lines; 0 for none. [default: {MEASURED}]",
     ),
+    patch=("", "Patch line 2i with vectors of line 2i - 1, instead of studying heads."),
+    at=("SITE", "With --patch: as for look; may be repeated. [default: encoder]"),
+    position=("WORD", "With --patch: a column for this word; may be repeated."),
     csv_table=("", "Write the table of heads as CSV.", {"name": "--csv"}),
     html=("FILE", "Write a page with the heads as a map."),
 )
@@ -51,8 +55,11 @@ def study(
     target: str | None = None,
     gold: str | None = None,
     head: list[str] | None = None,
-    sort: str = "cut_log_probability",
+    sort: str = _SORT,
     measures: int | None = None,
+    patch: bool = False,
+    at: list[str] | None = None,
+    position: list[str] | None = None,
     json: Json = False,
     csv_table: bool = False,
     html: str | None = None,
@@ -68,17 +75,19 @@ def study(
     with --gold all measures compared with gold links and with occlusion.
 
     With -o FILE or --html FILE an interrupted command continues when it is given again.
+
+    With --patch, lines are pairs: the first and the second, the third and the fourth. The table
+    has the share of the difference between their answers that vectors of the first line restore in
+    the second, over all pairs, with 95 % intervals.
     """
     forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
     _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
+    is_of_heads = any((html, gold, head, measures, sort != _SORT))
+    _check_patch(patch, bool(at or position), is_of_heads)
     places = [path for path in (output_file, html) if path is not None and not is_special(path)]
     for path in places:
         check_target(path, may_overwrite=overwrite)
-    named = {"--source": source, "--target": target, "--gold": gold}
-    files = {name: path for name, path in named.items() if path is not None}
-    columns = dict(
-        zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True)
-    )
+    columns = _read_columns(source, target, gold)
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
@@ -88,6 +97,8 @@ def study(
 
     set_threads(threads)
     bundle = load_bundle(resolve_model(model))
+    if patch:
+        return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
     golds = None if gold is None else _read_gold(bundle, columns, gold)
     if measures is None:
         measures = 0 if gold is None else MEASURED
@@ -126,21 +137,81 @@ def _check_options(
     """Refuse options that contradict each other, before anything is read."""
     from pellucid.inside.corpus.study import FIGURES
 
-    for is_wrong, sentence in (
-        (len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out."),
-        (
-            measures and not has_gold,
-            "--measures needs --gold, to compare with. Add it.",
-        ),
-        (has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."),
-    ):
-        if is_wrong:
-            raise InputError(sentence)
+    _refuse(len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out.")
+    _refuse(measures and not has_gold, "--measures needs --gold, to compare with. Add it.")
+    _refuse(
+        has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."
+    )
     known = [name for name in FIGURES if has_gold or not name.startswith("error")]
     if sort not in known:
         raise InputError(
             f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
         )
+
+
+def _check_patch(patch: bool, has_places: bool, is_of_heads: bool) -> None:
+    """Refuse options of heads with --patch, and those of patches without it."""
+    _refuse(
+        patch and is_of_heads,
+        "--head, --gold, --measures, --sort and --html are of heads, so they cannot be combined "
+        "with --patch. Leave them out.",
+    )
+    _refuse(has_places and not patch, "--at and --position need --patch. Add it.")
+
+
+def _read_columns(source: str, target: str | None, gold: str | None) -> dict[str, list[str]]:
+    """Read the files that were given, line by line."""
+    named = {"--source": source, "--target": target, "--gold": gold}
+    files = {name: path for name, path in named.items() if path is not None}
+    return dict(zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True))
+
+
+def _refuse(is_wrong: object, sentence: str) -> None:
+    if is_wrong:
+        raise InputError(sentence)
+
+
+def _patch(
+    bundle: Bundle,
+    columns: dict[str, list[str]],
+    sites: list[str] | None,
+    words: list[str] | None,
+    forms: list[str],
+    output_file: str,
+    *,
+    overwrite: bool,
+) -> int:
+    """Patch pairs of lines, and write the shares with their intervals."""
+    from pellucid.inside.corpus.patched import patch_corpus
+
+    with ProgressLine(bar="short") as line:
+        found = patch_corpus(
+            bundle,
+            columns["--source"],
+            columns.get("--target"),
+            sites=sites,
+            words=words or (),
+            on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
+        )
+    for sentence in found.left_out:
+        warn(sentence)
+    with open_output(output_file, may_overwrite=overwrite) as output:
+        if forms == ["--json"]:
+            output.write(to_json_line(found.record()))
+        elif forms:
+            writer = csv.DictWriter(output, list(found.records()[0]), lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(found.records())
+        else:
+            output.write(
+                f"{found.num_pairs:,} pairs of lines; the share of the difference between the "
+                "answers to both that vectors of the first line restore in the second, with its "
+                "95 % interval. Shares need not add up.\n\n"
+            )
+            cells = found.cells()
+            is_right = [False, *[True] * (len(cells[0]) - 1)]
+            output.write("".join(f"{line}\n" for line in lay_out(cells, is_right)))
+    return 2 if found.left_out else 0
 
 
 def _read_gold(bundle: Bundle, columns: dict[str, list[str]], path: str) -> list[GoldLinks]:

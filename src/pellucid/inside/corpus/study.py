@@ -60,6 +60,14 @@ class Table(Brief):
     columns: tuple[str, ...]
     values: np.ndarray
 
+    def _repr_html_(self) -> str:
+        from pellucid.inside.show.static import static_table
+
+        is_colored = self.axes[1] == "part"
+        return static_table(
+            self.values, self.rows, self.columns, f"{self.name}.", is_colored=is_colored
+        )
+
     def column(self, label: str) -> np.ndarray:
         """Return the numbers of one column."""
         found: np.ndarray = self.values[:, self.columns.index(label)]

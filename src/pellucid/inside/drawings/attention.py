@@ -22,6 +22,8 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     projected = start - STEP - 8
     query, key, value = (counts.of(f"{ATTENTION}.{name}") for name in ("query", "key", "value"))
     sizes = {"Q": (query, d_key), "K": (key, d_key), "V": (value, d_value)}
+    owners = {"Q": heads, "K": config.num_key_value_heads or heads}
+    owners["V"] = owners["K"]
     tops: dict[str, Box] = {}
     for name, x in columns.items():
         source = first if name == "Q" else second
@@ -35,12 +37,16 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
             source, Box(x, projected, 150, 44), words, fill="attention", shape=shape
         )
     y = projected - STEP - 8
-    scores = canvas.box(Box(230, y, 350, 40), ["Q Kᵀ", "every query by every key"])
+    product = {
+        "rotary": ["Q Kᵀ", "both turned by position"],
+        "relative": ["Q (K + A)ᵀ", "A: one vector for each distance"],
+    }.get(config.positions, ["Q Kᵀ", "every query by every key"])
+    scores = canvas.box(Box(230, y, 350, 40), product)
     for name, letter in (("Q", "L"), ("K", "M")):
-        shape, count = f"{name}: {letter} × {d_key}", sizes[name][0] // heads
+        shape, count = f"{name}: {letter} × {d_key}", sizes[name][0] // owners[name]
         canvas.rise(columns[name], tops[name].top, scores.bottom, shape=shape, count=count)
     last, mixed = _draw_stages(canvas, counts, scores)
-    shape, count = f"V: M × {d_value}", sizes["V"][0] // heads
+    shape, count = f"V: M × {d_value}", sizes["V"][0] // owners["V"]
     canvas.rise(columns["V"], tops["V"].top, mixed.bottom, shape=shape, count=count)
     canvas.rise(last.x, last.top, mixed.bottom, shape="weights: L × M")
     canvas.rise(mixed.x, mixed.top, mixed.top - 46, shape=f"context: L × {d_value}")
@@ -60,6 +66,8 @@ def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]
         steps.append(("scores", ["÷ √d_k", f"÷ {root}"], False))
     masks = "padding, later tokens" if config.look_ahead_mask else "padding"
     before = "scaled" if config.scale_scores else "scores"
+    if config.positions == "alibi":
+        steps.append((before, ["bias", "− slope · distance"], False))
     steps.append((before, ["mask", f"−∞ at {masks}"], True))
     steps.append(("masked", ["softmax", "of each row"], False))
     below = scores
@@ -82,7 +90,9 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
     source = canvas.box(
         Box(middle, 0, max(wide, 300), 40), ["the layer's input", f"L × {width} and M × {width}"]
     )
-    each = counts.of(*(f"{ATTENTION}.{name}" for name in ("query", "key", "value"))) // heads
+    owners = config.num_key_value_heads or heads
+    each = counts.of(f"{ATTENTION}.query") // heads
+    each += counts.of(f"{ATTENTION}.key", f"{ATTENTION}.value") // owners
     joined = Box(middle, -230, max(wide, 300), 44)
     for index, head in enumerate(shown):
         x = 50 + index * step

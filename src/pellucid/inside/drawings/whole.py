@@ -7,6 +7,7 @@ from typing import Literal
 
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import ATTENTION, IN_LAYER, Counts
+from pellucid.model.variants import IN_ATTENTION
 
 LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
 STEP = 66.0
@@ -64,7 +65,7 @@ class _Column:
         self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
         self._lengthen(30)
         if last_norm := counts.of(f"{self.part}.norm"):
-            self.box(["layer norm"], last_norm)
+            self.box([f"{self.counts.config.norm_kind} norm"], last_norm)
         return boxes
 
     def box(self, words: Sequence[str], count: int, *, fill: str = "plain", shape: str = "") -> Box:
@@ -89,7 +90,7 @@ class _Column:
         table = f"{size:,} × {config.d_model}" + (", the source's" if is_shared else "")
         self.box([f"{side} embedding", table], count, fill="table", shape=f"{self.length} ids")
         scale = f"× √{config.d_model}" if config.embedding_scale == "sqrt" else ""
-        if config.positions != "none":
+        if config.adds_positions:
             kind = config.positions.replace("_", " in ")
             words = [f"{scale} + positions".strip(), kind]
             self.box(words, self.counts.of(f"{self.part}.positions"), fill="table")
@@ -102,14 +103,19 @@ class _Column:
         norm_count = counts.of(f"{ATTENTION}_norm")
         start = self.top - 6
         if norm == "pre":
-            self.box(["layer norm"], norm_count)
+            self.box([f"{counts.config.norm_kind} norm"], norm_count)
         if name == "feed-forward":
             config = counts.config
-            sizes = f"{config.d_model} → {config.d_ff} {config.activation} → {config.d_model}"
+            gate = " gated" if config.gated_feed_forward else ""
+            sizes = f"{config.d_model} → {config.d_ff} {config.activation}{gate} → {config.d_model}"
             count = counts.of(f"{IN_LAYER}.feed_forward")
             box = self.box(["feed-forward", sizes], count, fill="network")
         else:
             heads = f"{counts.config.num_heads} heads"
+            if groups := counts.config.num_key_value_heads:
+                heads += f", {groups} of keys"
+            if name.endswith("self-attention") and counts.config.positions in IN_ATTENTION:
+                heads += f", {counts.config.positions}"
             box = self.box([name, heads], counts.of(ATTENTION), fill="attention")
         if counts.config.residual:
             added = self.box(["add the input"], 0)
@@ -117,7 +123,7 @@ class _Column:
             edge = added.left if self.length == "S" else added.right
             self.canvas.arrow([(self.x, start), (side, start), (side, added.y), (edge, added.y)])
         if norm == "post":
-            self.box(["layer norm"], norm_count)
+            self.box([f"{counts.config.norm_kind} norm"], norm_count)
         return box
 
 

@@ -4,7 +4,7 @@ $$y_i = \sum_h \sum_j \alpha^h_{ij} f^h(x_j) + b, \qquad f^h(x) = (x W^V_h + b^V
 
 This sum is the only place where tokens exchange anything, and it is linear for fixed weights. The
 residual connection follows and, with post-norm, the layer norm, which is linear too for a fixed
-standard deviation of its row:
+standard deviation of its row (an RMS norm subtracts no mean, and has no β):
 
 $$\text{LN}(z_i) = L_i(z_i) + \beta, \qquad
 L_i(v) = \frac{v - \text{mean}(v)}{\sigma_i} \odot \gamma$$
@@ -67,7 +67,9 @@ class Attention(Brief):
         sum_LD: output plus own.
         gain_D: of the layer norm, with post-norm.
         shift_D: its bias.
-        deviation_L1: the standard deviation of each row of the sum, with epsilon.
+        deviation_L1: the standard deviation of each row of the sum, with epsilon; of an RMS norm
+            the root of the mean square.
+        is_centered: False for an RMS norm.
         is_cross: True for cross-attention.
         has_residual: True if the model has residual connections.
     """
@@ -83,6 +85,7 @@ class Attention(Brief):
     deviation_L1: Tensor | None
     is_cross: bool
     has_residual: bool
+    is_centered: bool = True
 
     def bring(self, row: int) -> Tensor:
         """Sum over heads what each position brings to a row: ``vectors_MD``."""
@@ -114,8 +117,8 @@ class Attention(Brief):
         """Apply $L_i$, the linear part of row i's layer norm, to some vectors."""
         if self.gain_D is None or self.deviation_L1 is None:
             return vectors
-        centered = vectors - vectors.mean(dim=-1, keepdim=True)
-        return centered / self.deviation_L1[row] * self.gain_D
+        mean = vectors.mean(dim=-1, keepdim=True) if self.is_centered else 0.0
+        return (vectors - mean) / self.deviation_L1[row] * self.gain_D
 
 
 @torch.inference_mode()
@@ -141,13 +144,17 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
     bias = module.output.bias
     sum_LD = seen[f"{site}.residual"].double()
     gain_D = shift_D = deviation_L1 = None
+    is_centered = True
     if known_option(config, "norm", ("post", "pre", "none")) == "post":
         part, layer, kind = site.split(".")
         norm = pair.model.get_submodule(f"{part}.layers.{layer}.{kind}_attention_norm")
-        assert isinstance(norm, nn.LayerNorm)
-        gain_D, shift_D = norm.weight.double(), norm.bias.double()
-        variance_L1 = sum_LD.var(dim=-1, correction=0, keepdim=True)
-        deviation_L1 = (variance_L1 + norm.eps).sqrt()
+        assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        gain_D = norm.weight.double()
+        is_centered = isinstance(norm, nn.LayerNorm)
+        shift_D = norm.bias.double() if isinstance(norm, nn.LayerNorm) else torch.zeros_like(gain_D)
+        mean_L1 = sum_LD.mean(dim=-1, keepdim=True) if is_centered else 0.0
+        variance_L1 = (sum_LD - mean_L1).square().mean(dim=-1, keepdim=True)
+        deviation_L1 = (variance_L1 + config.layer_norm_epsilon).sqrt()
     return Attention(
         weights_HLM=seen[f"{site}.weights"].double(),
         transformed_HMD=value_HME @ output_by_head(module).double(),
@@ -160,6 +167,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
         deviation_L1=deviation_L1,
         is_cross=site.endswith(".cross"),
         has_residual=config.residual,
+        is_centered=is_centered,
     )
 
 

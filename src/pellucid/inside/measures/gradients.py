@@ -38,6 +38,9 @@ from pellucid.inside.measures.maps import (
 )
 from pellucid.inside.pair import Pair
 
+MOST_NUMBERS_AT_ONCE = 1 << 23
+"""Gradients of weights that one backward pass computes."""
+
 
 class _Leaves:
     """A probe that keeps weights, and adds a zero to them that can be differentiated by."""
@@ -67,16 +70,25 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
     with torch.inference_mode(False), torch.enable_grad():
         logits_TV = pair.logits(probe=leaves)
         chosen_T = logits_TV[torch.arange(len(pair.target_ids)), list(pair.target_ids)]
-    sites = list(leaves.zeros)
-    for row in range(len(pair.target_ids)):
+    numbers_each = sum(zeros.numel() for zeros in leaves.zeros.values())
+    size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
+    with torch.inference_mode(False):
+        one_hot = torch.eye(len(chosen_T), dtype=chosen_T.dtype)
+    for first in range(0, len(one_hot), size):
+        # One backward pass for several rows: each has its own gradient of every attention.
         with torch.inference_mode(False):
+            some = one_hot[first : first + size]
             gradients = torch.autograd.grad(
-                chosen_T[row], [leaves.zeros[site] for site in sites], retain_graph=True
+                *(chosen_T, list(leaves.zeros.values()), some),
+                retain_graph=True,
+                is_grads_batched=True,
             )
-        yield {
-            site: (gradient * leaves.weights[site])[0].clamp(min=0).mean(dim=0).double().numpy()
-            for site, gradient in zip(sites, gradients, strict=True)
-        }
+            kept = {
+                site: (gradient * leaves.weights[site])[:, 0].clamp(min=0).mean(dim=1).double()
+                for site, gradient in zip(leaves.zeros, gradients, strict=True)
+            }
+        for row in range(len(some)):
+            yield {site: by_row[row].numpy() for site, by_row in kept.items()}
 
 
 def gradients(pair: Pair, *, kind: MapKind = "whole", layer: int | None = None) -> Map:

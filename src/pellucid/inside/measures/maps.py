@@ -91,6 +91,12 @@ class Map(Brief):
         )
         return share
 
+    def _repr_html_(self) -> str:
+        from pellucid.inside.show.static import static_table
+
+        caption = f"{self.title}. {self.source}."
+        return static_table(self.matrix, self.row_labels, self.column_labels, caption)
+
     @property
     def title(self) -> str:
         """Name and place: ``norms, decoder layer 1 cross head 0``."""

@@ -186,7 +186,7 @@ def patch(
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
     names = expand_sites(pair_b, sites or ("encoder",))
     axes = {wanted.name: wanted.axes for wanted in arrays_of(pair_b.model.config)}
-    length = _length_of({axes[name].removeprefix("H")[0] for name in names})
+    length = length_of(axes, names)
     tokens = pair_b.source_tokens if length == "S" else pair_b.read_tokens[: task.row + 1]
     aligned = [second for _, second in task.positions(length)]
     columns = aligned if positions is None else list(positions)
@@ -197,11 +197,12 @@ def patch(
                 f"Position {column} ({tokens[column]}) aligns with no position of the first "
                 "sentence, so nothing can take its place. Choose another."
             )
-    vectors = _record(task, names)
+    vectors = record_vectors(task, names)
+    groups = [*([column] for column in columns), columns]
     rows, labels = [], []
     for name in names:
         for head in [None] if heads is None else heads:
-            rows.append(_patch_row(task, vectors, name, axes[name], head, columns, length))
+            rows.append(shares_of(task, vectors, name, axes[name], head, groups))
             labels.append(name if head is None else f"{name} head {head}")
     part = cast(Part, names[0].split(".")[0])
     return Map(
@@ -246,7 +247,13 @@ def expand_sites(pair: Pair, sites: Sequence[str]) -> list[str]:
     return found
 
 
-def _length_of(lengths: set[str]) -> str:
+def length_of(axes: Mapping[str, str], names: Sequence[str]) -> str:
+    """Return the axis of positions that arrays have: of the source (S), or decoder rows (T).
+
+    Raises:
+        InputError: some have the one, some the other.
+    """
+    lengths = {axes[name].removeprefix("H")[0] for name in names}
     if len(lengths) > 1:
         raise InputError(
             "A map must be of source positions or of decoder rows, but the sites have both. Ask "
@@ -255,7 +262,7 @@ def _length_of(lengths: set[str]) -> str:
     return lengths.pop()
 
 
-def _record(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
+def record_vectors(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
     """Run A with the common beginning of the translations, and keep arrays."""
     a = task.a
     pair = Pair(a.model, a.tokenizer, a.source_ids, a.target_ids[: task.row + 1])
@@ -263,17 +270,28 @@ def _record(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
     return pair.see({stage for *_, stage in places}, sites={site for site, *_ in places})
 
 
-def _patch_row(
+def shares_of(
     task: Patching,
     vectors: Mapping[str, Tensor],
     name: str,
     axes: str,
     head: int | None,
-    columns: Sequence[int],
-    length: str,
+    groups: Iterable[Sequence[int]],
 ) -> list[float]:
-    """Return the share of each position, and of all of these together."""
-    pairs = {second: first for first, second in task.positions(length)}
+    """Return the share that each group of positions restores.
+
+    Args:
+        task: the two sentences.
+        vectors: arrays of A by name.
+        name: of the array to patch.
+        axes: its axes.
+        head: patch only this head.
+        groups: positions of B, each of which aligns with one of A.
+
+    Raises:
+        InputError: the array has no heads or not that one, or its columns do not align.
+    """
+    pairs = {second: first for first, second in task.positions(axes.removeprefix("H")[0])}
     if head is not None:
         if not axes.startswith("H"):
             raise InputError(f"{name} has no heads, but head {head} was asked for. Leave it out.")
@@ -295,7 +313,7 @@ def _patch_row(
     def share(places: Sequence[int]) -> float:
         return task.share(vectors, {name: (index([pairs[p] for p in places]), index(places))})
 
-    return [*(share([column]) for column in columns), share(columns)]
+    return [share(group) for group in groups]
 
 
 def _align(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[int, int]]:

@@ -27,7 +27,9 @@ from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair
 from pellucid.model.site import Site
 
-MOST_NUMBERS_AT_ONCE = 1 << 24
+MOST_NUMBERS_AT_ONCE = 1 << 21
+"""Numbers in the widest result of one block of positions; a block holds several such results."""
+
 ROUNDING = 1e-12
 """A smaller change of direction is only rounding."""
 
@@ -37,6 +39,7 @@ class _Zero:
 
     def __init__(self, site: str, silent_B: Tensor) -> None:
         self._site = site
+        self.sites = (site,)  # attention elsewhere takes the fast path
         self._silent_B = silent_B
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:

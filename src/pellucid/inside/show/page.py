@@ -166,7 +166,9 @@ def cannot_carry(bundle: Bundle) -> str:
     for section, values, name in found:
         if name is not None:
             value = getattr(values, name)
-            return f"{recorded}cannot run a model whose {section}.{name} is {value}."
+            said = f"{recorded}cannot run a model whose {section}.{name} is {value}."
+            steps = " Its arithmetic explains the paper's steps, without this option's."
+            return said + (steps if section == "model" else "")
     size = sum(4 * weight.numel() for weight in bundle.exact_model.state_dict().values())
     if size > MODEL_LIMIT:
         return (

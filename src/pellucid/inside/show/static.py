@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.record.data import TraceData
-from pellucid.inside.show.colors import ground_and_ink
+from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import HeadView, default_view, number_in_cell
 
 MOST_CELLS = 10_000
@@ -44,6 +45,47 @@ def static_map(view: HeadView) -> str:
         '<figure class="pellucid-map"><div class="pellucid-scroll"><table>'
         f"<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody></table></div>"
         f"<figcaption>{caption}</figcaption></figure>"
+    )
+
+
+def static_table(
+    numbers: np.ndarray,
+    rows: Sequence[str],
+    columns: Sequence[str],
+    caption: str,
+    *,
+    is_colored: bool = True,
+) -> str:
+    """Make a table of any numbers with their labels as safe HTML, in the look of a trace's map.
+
+    Args:
+        numbers: ``(rows, columns)``; NaN leaves a cell empty.
+        rows: the labels of the rows; those beyond `MOST_CELLS` cells are cut off.
+        columns: the labels of the columns.
+        caption: one line below.
+        is_colored: False if the columns' scales differ.
+    """
+    finite = numbers[np.isfinite(numbers)]
+    is_share = bool(((finite >= 0) & (finite <= 1)).all())
+    limit = None if is_share else scale_end(numbers)
+    shown = min(len(rows), max(1, MOST_CELLS // max(1, len(columns))))
+    head = "".join(f'<th scope="col"{_TURNED}>{escape(word)}</th>' for word in columns)
+    body = []
+    for word, values in zip(rows[:shown], numbers[:shown].tolist(), strict=True):
+        cells = []
+        for value in values:
+            style, number = "", f"{value:.3g}" if math.isfinite(value) else "–"
+            if is_colored and math.isfinite(value):
+                ground, ink = ground_and_ink(value, limit)
+                style, number = f"background:{ground};color:{ink}", number_in_cell(value, limit)
+            cells.append(f'<td style="{style}" title="{value:.6g}">{number}</td>')
+        body.append(f'<tr><th scope="row">{escape(word)}</th>{"".join(cells)}</tr>')
+    note = f" The first {shown} of {len(rows)} rows." if shown < len(rows) else ""
+    return (
+        f'<div class="pellucid"><style>{_STYLE}</style><figure class="pellucid-map">'
+        f'<div class="pellucid-scroll"><table><thead><tr><th></th>{head}</tr></thead>'
+        f"<tbody>{''.join(body)}</tbody></table></div>"
+        f"<figcaption>{escape(caption)}{note}</figcaption></figure></div>"
     )
 
 

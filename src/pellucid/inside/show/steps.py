@@ -65,8 +65,12 @@ def follow(
     yield from _vectors(view, model, row, column, shown)
     root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
     divisor = " / √d_k" if model.scale_scores else ""
-    stages = {"scores": "score q·k", "scaled": root, "masked": "masked"}
-    yield weighing(view, row, f"q Kᵀ{divisor}", stages)
+    kind = model.positions if view.kind == "self" else ""
+    added = {"relative": " + q·a", "alibi": " − slope · distance"}.get(kind, "")
+    score, masked = (added, "") if kind == "relative" else ("", added)
+    stages = {"scores": f"score q·k{score}", "scaled": root, "masked": f"masked{masked}"}
+    product = f"(q Kᵀ{score})" if score else "q Kᵀ"
+    yield weighing(view, row, f"{product}{divisor}{masked}", stages)
     yield mixing(view, row, shown)
     yield from _way_out(view, model, row, shown)
     if view.part == "decoder":
@@ -78,16 +82,19 @@ def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> 
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
     found = [(f"embedding of id {ids[row]}{scale}", trace.get(f"{part}.embedding")[row])]
-    if model.positions != "none":
+    if model.adds_positions:
         found.append((f"position {row}", trace.get(f"{part}.positions")[row]))
     found.append(("sum, enters layer 0", trace.get(f"{part}.input")[row]))
     entering = trace.get(f"{view.site}.input")[row]
     found.append((f"enters layer {view.layer}'s {view.kind} attention", entering))
+    norm = f"after {_NORMS[model.norm_kind]}"
     if model.norm == "pre":
-        found.append(("after layer norm", trace.get(f"{view.site}.norm")[row]))
-    position = " + P[position]" if model.positions != "none" else ""
+        found.append((norm, trace.get(f"{view.site}.norm")[row]))
+    position = " + P[position]" if model.adds_positions else ""
     return table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
 
+
+_NORMS = {"layer": "layer norm", "rms": "RMS norm"}
 
 _PROJECTIONS = {
     "qkv": "q = x Wq, k = m Wk, v = m Wv",
@@ -106,9 +113,10 @@ def _vectors(
         view.at("key")[column],
         view.at("value")[column],
     )
+    is_turned = model.positions == "rotary" and view.kind == "self"
     yield table(
         f"Query of the row; key and value of {word}",
-        _PROJECTIONS[model.projections],
+        _PROJECTIONS[model.projections] + ("; q and k turned by position" if is_turned else ""),
         [("query", query_K), ("key", key_K), ("value", value_E)],
         shown,
     )
@@ -189,20 +197,24 @@ def _way_out(
     word = "plus what entered (residual)" if model.residual else "no residual"
     found.append((word, trace.get(f"{site}.residual")[row]))
     if model.norm == "post":
-        found.append(("after layer norm", trace.get(f"{site}.norm")[row]))
+        found.append((f"after {_NORMS[model.norm_kind]}", trace.get(f"{site}.norm")[row]))
     yield table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
     site = f"{view.part}.{view.layer}.feed_forward"
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
-    stages = ["input", *before, "inner", "activated", "output", "residual", *after]
+    gate = ["gate"] if model.gated_feed_forward else []
+    stages = ["input", *before, "inner", *gate, "activated", "output", "residual", *after]
+    gating = " ⊙ (x V + c)" if gate else ""
     yield table(
         f"The feed-forward network of layer {view.layer}",
-        f"{model.activation}(x W₁ + b₁) W₂ + b₂",
+        f"({model.activation}(x W₁ + b₁){gating}) W₂ + b₂"
+        if gate
+        else f"{model.activation}(x W₁ + b₁) W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
         shown,
     )
     end = f"{view.part}.norm"
     if end in trace.arrays:
-        yield table("The last layer norm", "", [(end, trace.get(end)[row])], shown)
+        yield table(f"The last {_NORMS[model.norm_kind]}", "", [(end, trace.get(end)[row])], shown)
 
 
 def choosing(trace: TraceData, row: int) -> NumberTable:

@@ -107,7 +107,8 @@ class MemoryNeeds:
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
         # Attention's weights are float32 on a processor, whatever the precision.
-        seen = 3 * longest * (4 // bytes_per_number) if is_plain else 0
+        is_biased = model.positions in ("alibi", "relative")
+        seen = 3 * longest * (4 // bytes_per_number) if is_plain or is_biased else 0
         passes = positions * (
             _recurrent_numbers_per_position(model, longest)
             if model.is_recurrent
@@ -205,7 +206,8 @@ def _recurrent_numbers_per_position(model: ModelConfig, longest: int) -> int:
 
 def _numbers_per_position(model: ModelConfig, seen: int, *, attentions: int) -> int:
     """Count the numbers saved for backward in one layer, for each position of a batch."""
-    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + seen)
+    turned = 6 * model.d_key if model.positions == "rotary" else 0
+    heads = model.num_heads * (4 * model.d_key + 3 * model.d_value + turned + seen)
     around = 4 * model.d_model
-    feed_forward = 2 * model.d_ff
+    feed_forward = (4 if model.gated_feed_forward else 2) * model.d_ff
     return attentions * (heads + around + model.d_model) + around + feed_forward

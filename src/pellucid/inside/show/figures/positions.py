@@ -71,9 +71,10 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
     """
     config = bundle.config.model
     limit = config.max_source_length if part == "encoder" else config.max_target_length
-    if config.positions == "none":
+    if not config.adds_positions:
         raise InputError(
-            'The model has no positions to draw (model.positions = "none"). Draw another model\'s.'
+            "The model adds no vectors of positions to draw (model.positions = "
+            f'"{config.positions}"). Draw another model\'s.'
         )
     if not 1 <= num_positions <= limit:
         raise InputError(
