@@ -126,9 +126,12 @@ class Share:
         loss = self.passes.sum_gradients(step, pieces, into.views)
         gradients = [weight.grad for weight in self._weights]
         self._has_gradient = [gradient is not None for gradient in gradients]
+        moved: list[tuple[Tensor, Tensor]] = []
         for view, gradient in zip(into.views, gradients, strict=True):
             if gradient is None:
                 view.zero_()
             elif gradient is not view:
-                view.copy_(gradient)
+                moved.append((view, gradient))
+        if moved:
+            torch._foreach_copy_(*(list(side) for side in zip(*moved, strict=True)))
         into.numbers[LOSS] = loss
