@@ -112,7 +112,7 @@ class Bundle:
 
     @property
     def taught_head(self) -> str:
-        """The same head by its name, such as ``decoder.1.cross.0``; empty if there is none."""
+        """The same head by its name, such as ``decoder.1.cross.0``; empty without one."""
         taught = self.guided_head
         return f"decoder.{taught[0]}.cross.{taught[1]}" if taught else ""
 

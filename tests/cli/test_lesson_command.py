@@ -34,12 +34,12 @@ def test_statement_is_shown_by_its_command(name: str) -> None:
     assert max(map(len, shown)) <= 78
     assert statement.answer(output), "the short form of a measurement has the numbers too"
     if not statement.is_measured:
-        compare(statement, output)
+        assert_printed(statement, output)
 
 
 @pytest.mark.parametrize("name", [name for name, one in STATEMENTS.items() if one.is_measured])
 def test_measured_answer_is_that_of_the_recorded_measurement(name: str) -> None:
-    compare(STATEMENTS[name], read_outputs()["measured"][STATEMENTS[name].command])
+    assert_printed(STATEMENTS[name], read_outputs()["measured"][STATEMENTS[name].command])
 
 
 @pytest.mark.parametrize("name", STATEMENTS)
@@ -63,7 +63,7 @@ def is_among(number: str, others: Sequence[str]) -> bool:
     return any(abs(float(number) - float(other)) <= half + 1e-12 for other in others)
 
 
-def compare(statement: Statement, output: str) -> None:
+def assert_printed(statement: Statement, output: str) -> None:
     """Compare an answer with what its command printed: its numbers, and what it says of them."""
     answer, found = statement.answer(output), statement.find_numbers(output)
     known = numbers_of(" ".join((output, statement.says, statement.expect, statement.check)))
@@ -83,15 +83,15 @@ def test_comparison_finds_wrong_numbers_and_wrong_words() -> None:
         "1", "", "", "pellucid attend toy-four", (), "It is {size}, more than 3.",
         {"size": r"size: (\d+)"}, "size > 3",
     )  # fmt: skip
-    compare(one, "size:\n  7")
+    assert_printed(one, "size:\n  7")
     with pytest.raises(AssertionError):
-        compare(one, "size: 2")
+        assert_printed(one, "size: 2")
     wrong = Statement("1", "", "", "pellucid attend toy-four", (), "It is 0.26.")
-    compare(wrong, "weight 0.263727")
+    assert_printed(wrong, "weight 0.263727")
     with pytest.raises(AssertionError):
-        compare(wrong, "weight 0.273727")
+        assert_printed(wrong, "weight 0.273727")
     with pytest.raises(AssertionError, match="nothing to compare"):
-        compare(Statement("1", "", "", "pellucid attend pizza", (), "Often not."), "0.5")
+        assert_printed(Statement("1", "", "", "pellucid attend pizza", (), "Often not."), "0.5")
 
 
 def test_all_statements_of_the_texts_are_there() -> None:

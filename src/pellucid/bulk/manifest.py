@@ -1,4 +1,4 @@
-"""The manifest of a job: what is translated, by what, and where its inputs are cut.
+"""The manifest of a job: its inputs and their cuts, the model, and how it translates.
 
 It is written once, before the work, and says everything that the results depend on. Whoever joins
 compares the model, options, version and processor with it.

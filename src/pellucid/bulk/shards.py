@@ -93,7 +93,7 @@ class ShardReader:
         """Read a piece.
 
         Raises:
-            DataError: the shard is no longer what the manifest describes.
+            DataError: the shard has changed since the manifest was written.
             InputFileNotFoundError: it does not exist.
         """
         shard, data = piece.shard, b""

@@ -15,7 +15,7 @@ from pellucid.files import expand_home
 
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
-    "train": "Train a model from a recipe, or from text alone; the same command again resumes.",
+    "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
     "distill": "Teach a small fast model from a large one, and compare the two.",
     "translate": "Translate lines of text, or the texts of JSON Lines, keeping their order.",
     "bulk": "Translate many files with many workers, on one machine or on many.",

@@ -69,10 +69,9 @@ def evaluate(
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
-    Give either MODEL and --source, or --hypothesis. A run folder alone is scored on the test text
-    of its recipe. Each score comes with a 95 % bootstrap
-    interval and the signature that says how it was computed. With --change, scores are those of
-    the changed model, compared with the unchanged one.
+    Give either MODEL and --source, or --hypothesis; without files, a run is scored on the test
+    text of its recipe. Each score comes with a 95 % bootstrap interval and the signature that says
+    how it was computed. With --change, the changed model is compared with the unchanged one.
     """
     _prepare_model(model, to, threads)
     if change and (model is None or baseline is not None):

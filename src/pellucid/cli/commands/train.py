@@ -63,9 +63,9 @@ def train(
     threads: Threads = None,
     changes: Changes = None,
 ) -> int:
-    """Train a model from a recipe, or from text alone; the same command again resumes.
+    """Train a model from a recipe or a table of pairs; the same command again resumes.
 
-    For text alone a recipe is written next to RUN: it sets a thousand pairs aside for validation,
+    Without a recipe, one is written next to RUN: it sets a thousand pairs aside for validation,
     as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
     RUN/bundle, which every other command takes. Ctrl-C saves first.
     """

@@ -58,7 +58,7 @@ def why(
 ) -> None:
     """Measure a claim of the texts on this machine, in less than a minute.
 
-    --full takes longer: more sizes, and three seeds, or five where a run takes seconds. Press
+    --full takes longer: more sizes, and three seeds, or five if a run takes seconds. Press
     Ctrl-C at any time: the same command continues after the last finished part.
 
     The answer comes first, in one sentence; then the statements of the texts with a verdict each:

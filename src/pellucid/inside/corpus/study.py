@@ -44,7 +44,7 @@ MEASURE_FIGURES = (*(f"error_{rule}" for rule in RULES), "occlusion", "milliseco
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Table(Brief):
-    """Numbers with two named axes; not a number where there is none.
+    """Numbers with two named axes; NaN marks a missing one.
 
     Attributes:
         name: of the table.
@@ -66,7 +66,7 @@ class Table(Brief):
         return found
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a dictionary for each row; None where there is no number."""
+        """Return a dictionary for each row; None marks a missing number."""
         return [
             {self.axes[0]: row}
             | {

@@ -178,7 +178,7 @@ def patch(
 
     Raises:
         InputError: an array, a position or a head does not exist, the sentences do not align, or
-            there is no difference to restore.
+            the answers do not differ.
     """
     task = Patching(pair_a, pair_b)
     if pair_a.model is not pair_b.model:

@@ -16,7 +16,7 @@ from pellucid.inside.show.colors import scale_end
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})
 
 RESTING = 0.5
-"""The share of its weight, on the token at the end, from which a head is said to rest there."""
+"""A head rests on the token at the end if at least this share of its weight is there."""
 
 WHY_IT_RESTS = "a head that a row does not need rests there, which costs nothing"
 
