@@ -35,7 +35,8 @@ export function piecesOf(text: string, tokens: string[]): { before: string; word
   let at = 0;
   return tokens.flatMap((token, place) => {
     const word = token.replace(/^\u2581/, "");
-    const found = word ? text.indexOf(word, at) : -1;
+    // A blank is no word to choose.
+    const found = word.trim() ? text.indexOf(word, at) : -1;
     if (found < 0) return [];
     const before = text.slice(at, found);
     at = found + word.length;
