@@ -95,7 +95,7 @@ def take(
     if "view=look" in link:
         # The head that the pronoun needs is found by trying all.
         reader.click_text("Try all heads")
-        reader.wait("document.querySelector('button.head.vain') && !document.querySelector('progress')")
+        reader.wait("/ of \\d+ heads|None of/.test(document.querySelector('.heads').textContent)")
         if "head=" not in link and reader.texts("button.head.needed"):
             reader.click("button.head.needed")
             reader.click_text("Try its ")

@@ -91,7 +91,7 @@ export class Verdicts {
   }
 
   /** Hide each source word in turn, and keep what each French word loses; a recording has that measured. */
-  async measureCosts(unchanged: Answer): Promise<void> {
+  async measureCosts(unchanged: Answer, delay = 0): Promise<void> {
     const { source } = this.app;
     if (!source || this.costs.length) return;
     const { predictedIds: target, logProbabilities: before, sourceTokens } = unchanged.trace.records;
@@ -108,7 +108,7 @@ export class Verdicts {
     const { text, decoding } = this.app.state;
     for (const position of this.words.keys()) {
       this.progress = { name: "words", done: position, of: this.words.length };
-      await new Promise((ready) => setTimeout(ready));
+      await new Promise((ready) => setTimeout(ready, position ? 0 : delay));
       if (number !== this.number) return;
       const answer = await source.ask({ text, decoding, prefix: [], changes: [hide(position)], target }).catch(() => null);
       if (number !== this.number) return;
