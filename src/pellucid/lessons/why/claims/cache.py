@@ -46,9 +46,10 @@ def measure(setting: Setting) -> Found:
     compared = Cells(tuple(row for row in written.rows if row["length"] <= JUDGED))
     last = compared.rows[-1]
     number = (
-        f"then earlier keys never change, and {last['length']} tokens take {last['cached_keys']} "
-        f"keys in each layer instead of {last['plain_keys']:,}; in an encoder, which reads both "
-        "ways, one more word changes all keys from the second layer on."
+        f"then earlier keys and values never change, and to write {last['length']} tokens a layer "
+        f"computes {last['cached_keys']} keys, where computing all again at every token takes "
+        f"{last['plain_keys']:,}; in an encoder, which reads both ways, one more word changes all "
+        "keys from the second layer on."
     )
     method = (
         "The packaged model writes given tokens, one after another: once with the keys and "

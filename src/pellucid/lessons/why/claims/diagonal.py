@@ -56,11 +56,12 @@ def measure(setting: Setting) -> Found:
     of_seeds = " for each seed" if setting.is_long else ""
     usual, decoder = judge_seeds(judge, cells), cells.where(kind=TRAINED, part="decoder")
     return Found(
-        f"in the packaged model's encoder {fmean(highest.values()):.0%} of the words attend most "
-        f"to themselves, where chance is {cells.mean('chance', kind=PLAIN):.0%}; without the "
-        f"matrices for queries and keys {cells.mean('highest', kind=PLAIN):.0%} would"
-        + (f". In its decoder {decoder.mean('highest'):.0%} do, where chance is "
-           f"{decoder.mean('chance'):.0%}." if decoder.rows else "."),
+        f"then {cells.mean('highest', kind=PLAIN):.0%} of the words attend most to themselves; "
+        "with the matrices that a model has learned for queries and keys "
+        f"{fmean(highest.values()):.0%} do in the encoder of `demo` (chance: "
+        f"{cells.mean('chance', kind=PLAIN):.0%})"
+        + (f" and {decoder.mean('highest'):.0%} in its decoder (chance: "
+           f"{decoder.mean('chance'):.0%})." if decoder.rows else "."),
         f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
         "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
         "weights on the other words with the cosines of the embeddings; first: the share of words "

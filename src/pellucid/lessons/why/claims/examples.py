@@ -52,11 +52,11 @@ def measure(setting: Setting) -> Found:
     lowest = min(cells.mean("it_score", count=count) for count in counts[1:])
     example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"with {most:,} such sentences instead of {counts[0]}, {after[0]:.0%} of the pronouns of "
-        f"pizza are right instead of {before[0]:.0%}, and of those of the other noun "
-        f"{after[1]:.0%} instead of {before[1]:.0%}, but the score of “it” for “pizza” moves up "
-        f"and down: it begins at {before[2]:+.2f}, falls to {lowest:+.2f} and ends at "
-        f"{after[2]:+.2f}.".replace("-", "−"),
+        f"with {most:,} sentences such as “the pizza … and it tasted good” in training instead of "
+        f"{counts[0]}, {after[0]:.0%} of the pronouns for pizza are right instead of "
+        f"{before[0]:.0%} (those for the other noun {after[1]:.0%} instead of {before[1]:.0%}), "
+        f"but the score of “it” for “pizza” does not simply grow: it begins at {before[2]:+.2f}, "
+        f"falls to {lowest:+.2f} and ends at {after[2]:+.2f}.".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "

@@ -54,9 +54,10 @@ def measure(setting: Setting) -> Found:
     )
     best = max(speed, key=lambda way: speed[way])
     return Found(
-        f"with texts of mixed lengths {padding['fixed size']:.0%} of the places of a fixed size of "
-        f"{middle} are padding, and it reads {speed['fixed size']:,.0f} sentences a second, where "
-        f"“{best}” reads {speed[best]:,.0f}.",
+        f"if texts of mixed lengths are all padded to {middle} tokens, "
+        f"{padding['fixed size']:.0%} of the input is padding, and a model reads "
+        f"{speed['fixed size']:,.0f} sentences a second; in the best other way ({best}) it reads "
+        f"{speed[best]:,.0f}.",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. "

@@ -50,9 +50,10 @@ def measure(setting: Setting) -> Found:
         for form in (forms[0], "Transformer")
     )
     return Found(
-        f"{length - 1} letters back, {vector[0]} of the gradient is left in a recurrent network "
-        f"before training and {vector[1]} after it, since its gates learn to let it through; in a "
-        f"Transformer {transformer[0]} and {transformer[1]} (1 means that nothing is lost).",
+        f"over {length - 1} letters a recurrent network keeps {vector[0]} of the gradient before "
+        f"training and {vector[1]} after it, because it learns to let it through; a Transformer "
+        f"keeps {transformer[0]} before and {transformer[1]} after (1 means that nothing is lost, "
+        "more that it grew).",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "

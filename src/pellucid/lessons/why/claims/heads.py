@@ -56,8 +56,8 @@ def measure(setting: Setting) -> Found:
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
     common = clear.most_common(1)[0] if clear else ("nothing", 0)
     found = Found(
-        f"the {len(first.rows)} heads of the packaged model's encoder have {len(clear)} favorites "
-        f"between them, and {common[1]} share one ({SAID.get(common[0], common[0])}).",
+        f"the {len(first.rows)} heads of the encoder of `demo` look most at {len(clear)} different "
+        f"things, and {common[1]} of them at the same one ({SAID.get(common[0], common[0])}).",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

@@ -45,8 +45,8 @@ def measure(setting: Setting) -> Found:
     laws = _laws_of(cells)
     more = {cost: 2 ** laws[cost].exponent for cost in COSTS}
     number = (
-        f"twice the words take {more['explicit_seconds']:.1f} times the time if every stage is "
-        f"written out and {more['fast_seconds']:.1f} times if all is computed in one go (fused); "
+        f"twice the words take {more['explicit_seconds']:.1f} times the time if the table of all "
+        f"weights is kept, and {more['fast_seconds']:.1f} times if it is never stored (fused); "
         f"memory grows {more['explicit_bytes']:.1f} times, fused only {more['fast_bytes']:.1f}"
     )
     tables = [_tabulate(cells, is_long=setting.is_long)]
@@ -54,8 +54,8 @@ def measure(setting: Setting) -> Found:
         longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
         explicit, fast = (list(map(write_length, found)) for found in longest.values())
         number += (
-            f", so that six layers read {fast[0]} words in a second and 24 GiB hold {fast[1]} "
-            f"({explicit[1]} if written out)."
+            f". In a second six fused layers read a text of {fast[0]} words; 24 GiB of memory "
+            f"hold one of {fast[1]} (of {explicit[1]} with the table)."
         )
         tables += [_exponents(cells), _crossings(cells), _tabulate_words(longest)]
         about = "Below the length at which attention takes as long as the rest of its layer, "

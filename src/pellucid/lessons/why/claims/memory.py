@@ -70,12 +70,12 @@ def measure(setting: Setting) -> Found:
     last = recall.where(form="Transformer", length=farthest).rows
     kept = sum(row["share"] >= KEPT for row in last)
     shares = [recall.mean("share", form=form, length=judged) for form in forms]
-    attending = f"with attention {min(shares[1:-1]):.0%}, " if shares[1:-1] else ""
+    attending = f"one with attention in {min(shares[1:-1]):.0%}, " if shares[1:-1] else ""
     return Found(
-        f"a recurrent network without attention then names the first of {judged} letters in "
-        f"{shares[0]:.0%} of the cases, hardly more than by guessing ({CHANCE:.0%}); {attending}a "
-        f"Transformer {shares[-1]:.0%}, and over {farthest} letters {kept} of {len(last)} "
-        "Transformers learned it.",
+        f"asked for the first of {judged} letters, a recurrent network without attention is right "
+        f"in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}), {attending}and a Transformer "
+        f"in {shares[-1]:.0%}; with {farthest} letters {kept} of {len(last)} Transformers learned "
+        "to answer.",
         f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
         f"Each length has its own model, which gets {updates} updates with {ROWS} new sequences "

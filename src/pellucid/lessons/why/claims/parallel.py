@@ -46,9 +46,9 @@ def measure(setting: Setting) -> Found:
     verdict = judge_seeds(lambda one: judge(average_races(one)), measured)
     first, last = races.rows[0], races.rows[-1]
     faster = (
-        f"training on all words of a target at once is {first['speedup']:.1f} times as fast as "
-        f"word by word for {first['length']} words and {last['speedup']:.0f} times for "
-        f"{last['length']}, with the same gradient"
+        f"training on all words of a translation at once is {first['speedup']:.1f} times as fast "
+        f"as word by word for {first['length']} words and {last['speedup']:.0f} times for "
+        f"{last['length']}, with the same result"
     )
     if setting.is_long:
         return _measure_sequence(setting, races, verdict, faster)
@@ -80,9 +80,9 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
     own = _learn(setting, setting.choose((120, 300), (3,)))
     short, long = (_ratio(speeds, length) for length in _judged_lengths(lengths))
     return Found(
-        f"{faster}; next to the fastest recurrent network a Transformer reads {short:.1f} times as "
-        f"many tokens a second in texts of {_judged_lengths(lengths)[0]} tokens, {long:.1f} times "
-        f"in texts of {lengths[-1]}.",
+        f"{faster}; compared with the fastest recurrent network, a Transformer reads {short:.1f} "
+        f"times as many tokens a second in texts of {_judged_lengths(lengths)[0]} tokens, and "
+        f"{long:.1f} times as many in texts of {lengths[-1]}.",
         f"Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
         f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
         "Next to them only encoders, forward and backward: the cell of this project, a loop in "

@@ -49,10 +49,11 @@ def measure(setting: Setting) -> Found:
         _length_table(lengths, trained_to, is_long=is_long),
     )  # fmt: skip
     number = (
-        f"without positions a trained model translates {same['none']:.0%} of the sentences alike "
-        f"when the two animals change places, with positions {same['sinusoidal']:.0%}; but "
-        f"positions do not carry beyond training: {right[trained_to]:.0%} of the lists of "
-        f"{trained_to} animals are right, and {right[trained_to + 1]:.0%} of those of one more"
+        "if the two animals of a sentence change places, a model without positions writes the same "
+        f"translation in {same['none']:.0%} of the cases, with positions in "
+        f"{same['sinusoidal']:.0%}; but positions fail beyond the lengths of training: "
+        f"{right[trained_to]:.0%} of the lists of {trained_to} animals are right, and "
+        f"{right[trained_to + 1]:.0%} of the lists with one more"
     )
     note = (
         "The look-ahead mask shows a decoder how many words stand before each row. Its first "

@@ -82,9 +82,9 @@ def measure(setting: Setting) -> Found:
         for way in (ALL, TWO, NONE, RANDOM)
     )
     return Found(
-        f"a small whole model learns the same in the layers around it, and has {bare} % of new "
-        f"lists right without the three matrices, {whole} % with them, {two} % if keys serve as "
-        f"values too, and {still} % if the matrices stay random.",
+        f"in a small whole model the other layers do their work. Each seed by itself, it has "
+        f"{whole} % of new lists right with the three matrices, {bare} % without them, {two} % if "
+        f"keys serve as values too, and {still} % if the matrices stay random.",
         "Tiny models learn lists of two to four animals, such as “the black dog and the "
         "cow”; order and agreement differ between the languages. New lists have four. "
         + ("In a second text the predicate tells which noun “it” is. " if len(texts) > 1 else "")

@@ -75,10 +75,10 @@ def measure(setting: Setting) -> Found:
     ).add(last=lambda row: row["losses"][-1])  # fmt: skip
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
-        f"through {depths[-1]} layers {share[BOTH]:.2g} of the gradient arrives with residual "
-        f"connections and norms (1 is that of one layer), {share[NORM]:.2g} with norms only and "
-        f"{write_small(share[NEITHER])} without both; but with norms only all words become one "
-        "vector"
+        f"compared with one layer, {write_small(share[NEITHER])} of the gradient arrives through "
+        f"{depths[-1]} layers that have neither norms nor residual connections, {share[NORM]:.2g} "
+        f"with norms only, and {share[BOTH]:.2g} with both; but with norms only all words of a "
+        "sentence get the same vector"
     )
     verdicts = {
         "gradient": judge_seeds(judge_gradient, untrained),
@@ -124,7 +124,7 @@ def _add_long(
         cells.line(kind, "depth", "exact", _role(kind), scale=100, kind=kind) for kind in KINDS
     )
     return Found(
-        f"{number}, and nothing is learned.",
+        f"{number}, so nothing is learned.",
         "Untrained encoders of growing depth read sentences of a tiny language: the gradient of "
         "the translation's loss in the first layer's matrices, and in every layer of an encoder of "
         f"{layers}. Then models (d = 32, one decoder layer of the same kind) with {trained[0]} to "

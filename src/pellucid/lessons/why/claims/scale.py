@@ -62,10 +62,10 @@ def measure(setting: Setting) -> Found:
     )  # fmt: skip
     verdict = judge_seeds(judge, softmax)
     number = (
-        f"as d_k grows from {WIDTHS[0]} to {WIDTHS[-1]}, the gradient of a typical query ends "
-        f"at {_left(softmax, 'independent', SCALED):.0%} of what it was with it, and at "
-        f"{_left(softmax, 'independent', RAW):.1%} without; where a key equals its query, hardly "
-        "anything is left even with it"
+        f"as d_k grows from {WIDTHS[0]} to {WIDTHS[-1]}, scores divided by √d_k keep "
+        f"{_left(softmax, 'independent', SCALED):.0%} of the gradient, undivided ones "
+        f"{_left(softmax, 'independent', RAW):.1%}; if a key equals the query, almost nothing is "
+        "left either way"
     )
     tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
     panels = (
@@ -105,8 +105,8 @@ def _train_too(
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return Found(
-        f"{number}; {_learned(cells, SCALED)} trainings learned with it, "
-        f"{_learned(cells, RAW)} without.",
+        f"{number}; {_learned(cells, SCALED)} trainings learned with divided scores, "
+        f"{_learned(cells, RAW)} with undivided ones.",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys; the "
         "gradient is the Frobenius norm of the softmax's Jacobian, the entropy a share of the "
         "most possible. Then models of one layer with one head and d = 64 learn a tiny language, "
