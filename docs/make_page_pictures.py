@@ -35,29 +35,28 @@ AREA = quote("the European Economic Area")
 WIDE, PHONE = 1400, 390
 
 VIEWS = {
-    "translate": "view=translate",
-    "beam": "view=translate&decode=beam&beam=4",
-    "links": f"view=links&text={AREA}",
-    "arcs": "view=links&head=encoder.0.self.2",
-    "head": "view=head",
-    "arithmetic": "view=arithmetic&head=encoder.0.self.2&cell=8,1",
-    "heads": "view=heads",
-    "what-if": "view=what-if&change=cut+decoder.1.cross.0",
-    "beyond": "view=beyond&cell=7",
-    "lessons": "view=lessons",
+    "why": "view=why",
+    "struck": "view=why&change=word+1",
+    "measures": "view=why&show=measures",
+    "look": "view=look",
+    "cross": f"view=look&head=decoder.1.cross.0&text={AREA}",
+    "map": "view=look&show=map",
+    "arithmetic": "view=look&open=1",
+    "change": "view=change&change=cut+decoder.1.cross.0",
+    "words": "view=change&show=words",
+    "beam": "view=change&show=decoding&decode=beam&beam=4",
+    "learn": "view=learn",
 }
 LESSONS = {
-    "lesson-lecture": "view=lessons&lesson=lecture&screen=2",
-    "lesson-slides": "view=lessons&lesson=slides&screen=1",
-    "lesson-notes": "view=lessons&lesson=notes&screen=32",
-    "lesson-objectives": "view=lessons&lesson=objectives&screen=12",
-    "lesson-study-notes": "view=lessons&lesson=study-notes&screen=14",
-    "lesson-grow": "view=lessons&lesson=grow",
+    "lesson-lecture": "view=learn&lesson=lecture&screen=2",
+    "lesson-slides": "view=learn&lesson=slides&screen=1",
+    "lesson-notes": "view=learn&lesson=notes&screen=32",
+    "lesson-objectives": "view=learn&lesson=objectives&screen=12",
+    "lesson-study-notes": "view=learn&lesson=study-notes&screen=14",
+    "lesson-grow": "view=learn&lesson=grow",
 }
 SHOWN = {
-    **{name: (VIEWS[name], 900) for name in ("translate", "links", "head", "arithmetic", "heads")},
-    "what-if": (VIEWS["what-if"], 1100),
-    "beyond": (VIEWS["beyond"], 1150),
+    **{name: (VIEWS[name], 900) for name in ("why", "look", "arithmetic", "change")},
     "lesson": (LESSONS["lesson-slides"], 1100),
 }
 """The pictures of the documentation: name, link, and height in pixels."""
@@ -91,7 +90,17 @@ def take(
     sizes = {"width": width, "height": height or 900, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **sizes)
     reader = PageReader(browser, page, f"#{link}")
-    reader.wait("!document.getElementById('panel').textContent.includes('Measuring…')")
+    for busy in ("Measuring…", "Hiding each word"):
+        reader.wait(f"!document.getElementById('panel').textContent.includes('{busy}')")
+    if "view=look" in link:
+        # The head that the pronoun needs is found by trying all.
+        reader.click_text("Try all heads")
+        reader.wait("/ of \\d+ heads|None of/.test(document.querySelector('.heads').textContent)")
+        if "head=" not in link and reader.texts("button.head.needed"):
+            reader.click("button.head.needed")
+            reader.click_text("Try its ")
+            reader.wait("!document.querySelector('progress')")
+        reader.run("scrollTo(0, 0)")
     if "lesson=grow" in link:
         reader.wait("document.getElementById('panel').textContent.includes('for good')")
     if button := reader.run("document.querySelector('article .button.main')?.textContent"):
@@ -125,7 +134,7 @@ def main() -> None:
         for name, (link, height) in SHOWN.items():
             path = HERE / "pictures" / f"page-{name}.png"
             wanted[path] = {"link": link, "width": WIDE, "scheme": "light", "height": height}
-        dark = {"link": VIEWS["beyond"], "width": WIDE, "scheme": "dark", "height": 900}
+        dark = {"link": VIEWS["look"], "width": WIDE, "scheme": "dark", "height": 900}
         wanted[HERE / "pictures" / "page-dark.png"] = dark
     else:
         options.all.mkdir(parents=True, exist_ok=True)

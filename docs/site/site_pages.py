@@ -98,9 +98,7 @@ def lesson(text: str, name: str) -> str:
     def add(match: re.Match[str]) -> str:
         nonlocal number
         number += 1
-        return (
-            match[0] + live(f"view=lessons&amp;lesson={name}&amp;screen={number}", "../") + "\n\n"
-        )
+        return match[0] + live(f"view=learn&amp;lesson={name}&amp;screen={number}", "../") + "\n\n"
 
     return re.sub(r"^## \d+\. .*\n\n", add, text, flags=re.MULTILINE)
 

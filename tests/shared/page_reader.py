@@ -77,6 +77,15 @@ class PageReader:
             self.browser.press(key)
             self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
+    def recomputed(self) -> list[str]:
+        """Go through the steps of the arithmetic, and read what each says of its numbers."""
+        said = list[str]()
+        while True:
+            said += self.texts(".drawer .mark")
+            if self.run("document.querySelector('[aria-label=\"Next step\"]').disabled"):
+                return said
+            self.click('[aria-label="Next step"]')
+
     @property
     def target(self) -> str:
         """The translation in view."""

@@ -26,7 +26,7 @@ NEW = "The good pizza came out, isn't it?"
 
 @pytest.fixture
 def reader(browser: Browser, page: Path) -> PageReader:
-    return PageReader(browser, page, "#view=translate")
+    return PageReader(browser, page, "#view=change&show=decoding")
 
 
 def best(translator: Translator, text: str, **options: int) -> str:
@@ -89,7 +89,7 @@ def test_chosen_alternative_is_decoded_from_as_a_forced_prefix(
 def test_beam_shows_its_tree_and_the_models_best(
     browser: Browser, page: Path, translator: Translator
 ) -> None:
-    reader = PageReader(browser, page, "#view=translate&decode=beam&beam=4")
+    reader = PageReader(browser, page, "#view=change&show=decoding&decode=beam&beam=4")
     found = translator.translate([SENTENCES[0]], beam=4, n_best=4, precision="float32")[0]
     assert reader.target == best(translator, SENTENCES[0], beam=4)
     scores = [float(t.replace("−", "-")) for t in reader.texts("td.number")[1::2]]
@@ -102,18 +102,17 @@ def test_beam_shows_its_tree_and_the_models_best(
 def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
     reader: PageReader, translator: Translator
 ) -> None:
-    reader.run("document.getElementById('tab-translate').focus()")
-    reader.press("ArrowRight", "ArrowRight")
-    assert reader.run("document.activeElement.id") == "tab-head"
+    reader.run("document.getElementById('tab-change').focus()")
+    reader.press("ArrowLeft")
+    assert reader.run("document.activeElement.id") == "tab-look"
+    reader.click_text("Map", "[role=radio]")
     reader.run("document.querySelector('[role=gridcell][tabindex=\"0\"]').focus()")
     reader.press("Home", "ArrowDown", "ArrowRight", "ArrowRight", "ArrowLeft")
     said = reader.run("document.activeElement.getAttribute('aria-label')")
-    head = re.search(
-        r"of (\S+) attention|decoder\.(\d)\.cross, head (\d)",
-        reader.run("document.querySelector('[role=grid]').getAttribute('aria-label')"),
-    )
+    name = reader.run("document.querySelector('[role=grid]').getAttribute('aria-label')")
+    head = re.search(r"cross-attention, layer (\d), head (\d)", name)
     assert head is not None
-    layer, number = int(head[2]), int(head[3])
+    layer, number = int(head[1]), int(head[2])
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
     row, column = 2, 1
     weight = trace.weights("decoder", layer, "cross")[number, row, column]
@@ -123,12 +122,15 @@ def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
     assert said.endswith(f"{weight:.4f}")
     assert f"cell={row}%2C{column}" in reader.link
     reader.press("Enter")
-    assert "view=arithmetic" in reader.link
-    assert reader.run("document.activeElement.id") == "panel"
-    reader.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    marks = reader.texts(".mark")
+    assert "open=1" in reader.link
+    assert reader.run("document.activeElement.classList.contains('drawer')")
+    marks = reader.recomputed()
     assert len(marks) >= 9
     assert all("Recomputed: equal" in mark for mark in marks), marks
+    reader.run("document.querySelector('.drawer').focus()")
+    reader.press("Escape")
+    assert "open=" not in reader.link
+    assert reader.run("document.activeElement.dataset.cell") == f"{row},{column}"
 
 
 @pytest.mark.parametrize("place", ["encoder.0.self.2", "decoder.1.self.0", "decoder.0.cross.1"])
@@ -136,8 +138,7 @@ def test_arithmetic_of_every_kind_of_attention_is_recomputed(
     browser: Browser, page: Path, place: str
 ) -> None:
     reader = PageReader(browser, page, f"#view=arithmetic&head={place}&cell=2,1")
-    reader.run("document.querySelectorAll('details').forEach((one) => (one.open = true))")
-    marks = reader.texts(".mark")
+    marks = reader.recomputed()
     assert len(marks) >= 8
     assert all("Recomputed: equal" in mark for mark in marks), marks
     assert not reader.browser.problems
@@ -146,25 +147,24 @@ def test_arithmetic_of_every_kind_of_attention_is_recomputed(
 def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
     browser: Browser, page: Path, translator: Translator
 ) -> None:
-    reader = PageReader(browser, page, "#view=what-if&head=decoder.1.cross.0")
+    reader = PageReader(browser, page, "#view=change&head=decoder.1.cross.0")
     reader.click_text("Cut this head")
     assert "change=cut+decoder.1.cross.0" in reader.link
-    reader.wait("document.querySelectorAll('.bars tr').length === 6")
+    reader.wait("document.querySelector('.effect .number')")
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
     pair = make_pair(translator.own_bundle, SENTENCES[0], ids)
     found = what_if(pair, [parse_change("cut decoder.1.cross.0")])
-    shown = float(reader.texts(".bars tr.mine .number")[0].replace("−", "-"))
+    shown = float(reader.texts(".effect .number")[0].replace("−", "-"))
     assert shown == pytest.approx(found.effect, abs=6e-3)
     assert reader.target == found.after.text
     reader.click_text("Undo all")
     assert "change=" not in reader.link
 
 
-def test_moved_word_is_read_at_its_new_place_and_compared_with_other_words(
+def test_moved_word_is_read_at_its_new_place(
     browser: Browser, page: Path, translator: Translator
 ) -> None:
-    reader = PageReader(browser, page, "#view=what-if")
-    words = translator.look(SENTENCES[0], beam=1).source_tokens[:-1]
+    reader = PageReader(browser, page, "#view=change&show=words")
     for _ in range(2):
         reader.click_text("Later")
     assert "change=move+1%3E3" in reader.link
@@ -173,8 +173,8 @@ def test_moved_word_is_read_at_its_new_place_and_compared_with_other_words(
         moved.replace(" ", "").replace(",", "")
     )
     assert reader.target == best(translator, moved, beam=1)
-    reader.wait(f"document.querySelectorAll('.bars tr').length === {len(words)}")
-    shown = float(reader.texts(".bars tr.mine .number")[0].replace("−", "-"))
+    reader.wait("document.querySelector('.effect .number')")
+    shown = float(reader.texts(".effect .number")[0].replace("−", "-"))
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
     before, after = (
         make_pair(translator.own_bundle, text, ids).log_probabilities().sum().item()
@@ -186,19 +186,21 @@ def test_moved_word_is_read_at_its_new_place_and_compared_with_other_words(
     assert "change=" not in reader.link
 
 
-def test_every_view_says_that_the_model_is_changed(browser: Browser, page: Path) -> None:
+def test_views_say_that_the_model_is_changed(browser: Browser, page: Path) -> None:
     changes = "&change=word+1&change=cut+encoder.0.self.2:4>1"
-    reader = PageReader(browser, page, f"#view=links{changes}")
+    reader = PageReader(browser, page, f"#view=look{changes}")
     words = reader.run("document.getElementById('sentence').value").split()
     second, fifth = words[1], words[4]
     (note,) = reader.texts("[role=note] p")
-    assert f"The model is changed: the word “{second}” cannot be read; cut: " in note
-    assert f"“{fifth}” → “{second}” in head 2 of encoder self-attention, layer 0." in note
-    for view, said in (("head", "is changed"), ("heads", "is changed"), ("beyond", "leaves your")):
+    assert f"The model is changed: the word “{second}” is hidden; cut: " in note
+    assert f"“{fifth}” → “{second}” in encoder self-attention, layer 0, head 2." in note
+    for view in ("why", "change", "look"):
         reader.click(f"#tab-{view}")
-        assert said in reader.texts("[role=note] p")[0]
+        assert reader.texts(".composer .changed") == ["changed"]
+        assert bool(reader.texts("[role=note]")) == (view != "change")
     reader.click_text("Undo all")
     assert not reader.texts("[role=note]")
+    assert not reader.texts(".composer .changed")
     assert "change=" not in reader.link
 
 
@@ -206,54 +208,70 @@ def test_row_of_one_head_is_compared_with_the_other_heads(
     browser: Browser, page: Path, translator: Translator
 ) -> None:
     row = 3
-    reader = PageReader(browser, page, f"#view=links&head=decoder.1.self.0&cell={row}")
+    reader = PageReader(browser, page, f"#view=look&head=decoder.1.self.0&cell={row}")
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
     weights = np.stack([trace.weights("decoder", layer, "self")[:, row] for layer in (0, 1)])
     likeliest = [
         trace.target_tokens[column].replace("￭", "") for column in weights.argmax(-1).flatten()
     ]
-    assert reader.texts(".heads .to bdi") == likeliest
-    place = len(likeliest) - 1
-    reader.click(".heads button", place)
+    choose_figure(reader, "most")
+    assert reader.texts(".heads .value")[3:9] == likeliest
+    reader.click("button.head", 8)
     assert f"head=decoder.1.self.{weights.shape[1] - 1}" in reader.link
     assert f"cell={row}" in reader.link
 
 
-def test_row_of_the_encoder_is_no_row_of_the_decoder(browser: Browser, page: Path) -> None:
-    reader = PageReader(browser, page, "#view=links&head=encoder.0.self.1&cell=5")
-    reader.click("#tab-beyond")
-    usual = PageReader(browser, page, "#view=beyond").texts("#panel h2 bdi")
-    reader = PageReader(browser, page, "#view=beyond&head=encoder.0.self.1&cell=5")
-    assert reader.texts("#panel h2 bdi") == usual
-    reader.click(".words .button", 4)
-    assert reader.texts("#panel h2 bdi") == [reader.texts(".words .button bdi")[4]]
-    reader.run("location.hash = '#view=links&head=encoder.0.self.1&cell=5'")
+def choose_figure(reader: PageReader, figure: str) -> None:
+    """Let each head show a figure, or the word it looks at most."""
+    reader.run(
+        "(() => { const one = document.querySelector('.heads select');"
+        f" one.value = {json.dumps(figure)};"
+        " one.dispatchEvent(new Event('change', { bubbles: true })); })()"
+    )
     reader.settle()
-    reader.click_text("cross-attention")
-    assert "cell=" not in reader.link
+
+
+def test_row_of_the_encoder_is_no_french_word(browser: Browser, page: Path) -> None:
+    usual = PageReader(browser, page, "#view=why").texts("h2 bdi")
+    reader = PageReader(browser, page, "#view=look&head=encoder.0.self.1&cell=5")
+    chosen = "[...document.querySelectorAll('.out [aria-pressed=true]')].map((o) => o.textContent)"
+    assert reader.run(chosen) == usual
+    reader.click(".out .word", 4)
+    assert "word=4" in reader.link
+    assert "cell=5" in reader.link
+    reader.click("#tab-why")
+    assert reader.texts("h2 bdi") == [reader.texts(".out .word")[4]]
+    reader.run("location.hash = '#view=look&head=encoder.0.self.1&cell=5,2'")
+    reader.settle()
+    reader.click("[aria-label='cross-attention, layer 0, head 0']")
+    assert "%2C2" not in reader.link
 
 
 def test_link_reproduces_the_state(browser: Browser, page: Path, reader: PageReader) -> None:
     reader.type(NEW)
-    reader.click("#tab-what-if")
+    reader.click("#tab-change")
     reader.click_text("Cut this head")
-    state, words = reader.link, reader.texts("dd")
+    state, words = reader.link, reader.texts(".out .word.fresh")
     again = PageReader(browser, page, state)
     assert again.link == state
-    assert again.texts("dd") == words
+    assert again.texts(".out .word.fresh") == words
 
 
-def test_all_heads_are_there_and_open(reader: PageReader) -> None:
-    reader.click("#tab-heads")
+def test_all_heads_are_there_with_their_figures_and_open(
+    reader: PageReader, translator: Translator
+) -> None:
+    reader.click("#tab-look")
     assert len(reader.texts("button.head")) == 3 + 2 * 3 + 2 * 3
-    reader.click_text("Entropy")
-    values = [float(text) for text in reader.texts("button.head .mono")]
-    assert values == sorted(values, reverse=True)
-    reader.click("button.head")
-    assert "view=head" in reader.link
+    choose_figure(reader, "confidence")
+    weights = translator.look(SENTENCES[0], everything=True, beam=1).weights("encoder", 0, "self")
+    shown = [float(text) for text in reader.texts(".heads .value")[:3]]
+    np.testing.assert_allclose(shown, weights.max(axis=-1).mean(axis=-1), atol=5.1e-3)
+    reader.click("button.head", 2)
+    assert "head=encoder.0.self.2" in reader.link
+    assert reader.texts("#panel h2")[0] == "encoder self-attention, layer 0, head 2"
 
 
-def test_heads_are_sorted_by_their_distance_from_the_head_that_was_taught(
+def test_heads_have_their_distance_from_the_head_that_was_taught(
     browser: Browser, page: Path, translator: Translator, tmp_path: Path
 ) -> None:
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
@@ -262,8 +280,8 @@ def test_heads_are_sorted_by_their_distance_from_the_head_that_was_taught(
     html = model_page(replace(bundle, manifest=manifest), trace, SENTENCES[0])
     path = tmp_path / "taught.html"
     path.write_text(html, encoding="utf-8")
-    reader = PageReader(browser, path, "#view=heads")
-    reader.click_text("Alignment error")
+    reader = PageReader(browser, path, "#view=look")
+    choose_figure(reader, "alignment")
     most = [trace.weights("decoder", layer, "cross").argmax(axis=-1) for layer in range(2)]
     rows = [r for r, token in enumerate(trace.predicted_tokens) if not token.startswith("<")]
     errors = [
@@ -271,20 +289,18 @@ def test_heads_are_sorted_by_their_distance_from_the_head_that_was_taught(
         for layer in range(2)
         for head in range(3)
     ]
-    shown = [float(text) for text in reader.texts("button.head .mono")]
-    assert "Head 2 of layer 1" in reader.texts("[role=status]")[0].replace("head", "Head")
-    np.testing.assert_allclose(shown, sorted(errors), atol=5.1e-3)
-    assert shown[0] == 0
-
-    reader = PageReader(browser, page, "#view=heads")
-    reader.click_text("Alignment error")
-    assert "nothing to measure against" in reader.texts("[role=status]")[0]
-    assert len(reader.texts("button.head")) == 3 + 2 * 3 + 2 * 3
+    shown = [float(text) for text in reader.texts(".heads .value") if text]
+    assert "layer 1, head 2, which was shown word links" in reader.texts(".heads")[0]
+    np.testing.assert_allclose(shown, errors, atol=5.1e-3)
+    assert shown[5] == 0
+    # Without such a head there is nothing to measure against.
+    reader = PageReader(browser, page, "#view=look")
+    assert not reader.texts(".heads option[value=alignment]")
 
 
 def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
-    reader.click("#tab-lessons")
-    reader.click(".text")
+    reader.click("#tab-learn")
+    reader.click(".text", 1)
     claim = reader.texts("article h2")[0]
     assert not reader.texts("article .number")
     assert not reader.texts("figure pre")
@@ -302,7 +318,7 @@ def test_measures_of_a_word_are_those_of_the_package(
     browser: Browser, page: Path, translator: Translator
 ) -> None:
     row = 2
-    reader = PageReader(browser, page, f"#view=beyond&cell={row}")
+    reader = PageReader(browser, page, f"#view=why&show=measures&cell={row}")
     reader.wait("document.querySelectorAll('.measures ol').length === 7")
     pair = make_pair(
         translator.own_bundle, SENTENCES[0], translator.look(SENTENCES[0], beam=1).predicted_ids
@@ -316,26 +332,23 @@ def test_measures_of_a_word_are_those_of_the_package(
         shown = reader.texts(f"section[aria-label={json.dumps(title)}] li .mono")
         numbers = [float(text.replace("−", "-")) for text in shown]
         np.testing.assert_allclose(numbers, map_.source_matrix[row], atol=5.1e-3)
-    reader.click(".words .button", 4)
-    assert "cell=4" in reader.link
-    assert reader.texts("#panel h2 bdi") == [reader.texts(".words .button bdi")[4]]
     assert len(reader.texts("[role=gridcell]")) == 7 * 7
-    lost = expected["Occlusion"].source_matrix[4]
-    words = reader.texts("section[aria-label=Occlusion] li bdi")
-    first, second = (words[column] for column in np.argsort(-lost)[:2])
-    said = " ".join(reader.texts(".lead")[0].split())
-    assert f"Without {first}, " in said
-    assert f"loses {np.sort(lost)[-1]:.2f} nats of log-probability; without {second}, " in said
+    reader.click(".out .word", 4)
+    assert "cell=4" in reader.link
+    assert reader.texts("h2 bdi") == [reader.texts(".out .word")[4]]
+    shown = reader.texts("section[aria-label=Occlusion] li .mono")
+    numbers = [float(text.replace("−", "-")) for text in shown]
+    np.testing.assert_allclose(numbers, expected["Occlusion"].source_matrix[4], atol=5.1e-3)
 
 
 def test_live_view_of_a_lesson_is_the_one_that_its_data_names(browser: Browser, page: Path) -> None:
     for screen, shown in ((2, "svg .link"), (6, ".measures"), (15, "[role=grid]")):
-        reader = PageReader(browser, page, f"#view=lessons&lesson=slides&screen={screen}")
+        reader = PageReader(browser, page, f"#view=learn&lesson=slides&screen={screen}")
         # Before the answer is asked for, the picture would give it away.
         assert not reader.texts(".live")
         reader.click_text("Show the answer")
         assert reader.run(f"Boolean(document.querySelector({json.dumps('.live ' + shown)}))")
-    reader = PageReader(browser, page, "#view=lessons&lesson=slides&screen=8")
+    reader = PageReader(browser, page, "#view=learn&lesson=slides&screen=8")
     assert not reader.texts(".live")
     assert not reader.texts("#panel .remark")
     reader.click_text("Show the answer")
@@ -347,7 +360,7 @@ def test_export_has_every_number(reader: PageReader, translator: Translator) -> 
         "URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t));"
         " return 'blob:none'; }"
     )
-    reader.run("location.hash = '#view=head&head=decoder.1.cross.2'")
+    reader.run("location.hash = '#view=look&show=map&head=decoder.1.cross.2'")
     reader.settle()
     reader.click_text("CSV")
     reader.wait("window.saved")
@@ -376,8 +389,9 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
 @pytest.mark.parametrize(
     "view",
     [
-        *("translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"),
-        "lessons&lesson=slides&screen=2",
+        *("why", "why&show=measures", "look", "look&show=map&open=1", "change", "learn"),
+        *("change&show=words&change=word+1", "change&show=formula", "change&show=decoding"),
+        "learn&lesson=slides&screen=2",
     ],
 )
 def test_no_view_is_wider_than_the_window(

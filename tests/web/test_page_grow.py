@@ -171,9 +171,9 @@ def test_reader_sees_il_become_elle_and_takes_the_mask_away(
     browser: Browser, bare_page: Path, node: str
 ) -> None:
     assert node, "axe-core is installed with the page's libraries"
-    reader = PageReader(browser, bare_page, "#view=lessons")
+    reader = PageReader(browser, bare_page, "#view=learn")
     reader.click_text("Grow a Transformer")
-    assert reader.link == "#view=lessons&lesson=grow"
+    assert reader.link == "#view=learn&lesson=grow"
     reader.wait("document.querySelector('.pronoun')?.textContent === 'elle'")
     reader.wait("/is elle for good/.test(document.querySelector('#panel').textContent)")
     (moment,) = re.findall(r"From update (\d+) on it is elle for good", reader.texts("#panel")[0])
@@ -215,7 +215,7 @@ def test_slow_browser_says_so_and_trains_when_asked(browser: Browser, bare_page:
     slow = "const now = performance.now.bind(performance); performance.now = () => 40 * now();"
     script = browser.call("Page.addScriptToEvaluateOnNewDocument", source=slow)["identifier"]
     try:
-        reader = PageReader(browser, bare_page, "#view=lessons&lesson=grow")
+        reader = PageReader(browser, bare_page, "#view=learn&lesson=grow")
         reader.wait("document.querySelector('[role=alert]')")
         (alert,) = reader.texts("#panel [role=alert]")
         assert "This browser is too slow: one training would take about" in alert

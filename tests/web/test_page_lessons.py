@@ -88,5 +88,5 @@ def test_model_without_the_words_or_too_large_says_why_there_are_no_lessons(
     html = model_page(translator.own_bundle, trace, SENTENCES[0], without_lessons=reason)
     path = tmp_path / "page.html"
     path.write_text(html, encoding="utf-8")
-    reader = PageReader(browser, path, "#view=lessons")
+    reader = PageReader(browser, path, "#view=learn")
     assert reader.texts("#panel .remark") == [reason]

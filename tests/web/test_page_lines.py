@@ -23,7 +23,7 @@ from pellucid.serve.models import load_models
 from pellucid.serve.routes.page import make_service_page
 
 TEXT = "The pizza came out of the oven and it tasted good."
-LOOPING = (
+LONG = (
     "The little dog ate the soup because it was hungry and the cat ate the pizza because it was "
     "good and the baby ate the cake because it was cold."
 )
@@ -82,7 +82,7 @@ def colors(reader: PageReader, selector: str) -> dict[str, str]:
 def test_blanks_and_unlearned_characters_are_prepared_as_by_the_command(
     browser: Browser, demo_page: Path, demo: Translator
 ) -> None:
-    reader = PageReader(browser, demo_page, "#view=translate")
+    reader = PageReader(browser, demo_page, "#view=why")
     for line in ("The pizza is good. ", " \tThe pizza\u00a0 is\u200b good.\u3000", "The pizza is"):
         (found,) = demo.translate([line], beam=1, split=False, precision="float32")
         reader.type(line)
@@ -93,12 +93,18 @@ def test_blanks_and_unlearned_characters_are_prepared_as_by_the_command(
 
 
 def test_word_is_called_unknown_only_when_it_is_finished(browser: Browser, demo_page: Path) -> None:
-    reader = PageReader(browser, demo_page, "#view=translate")
+    reader = PageReader(browser, demo_page, "#view=why")
     for typed in ("The", "The ", "The cak", "The cake", "The cake ", "The cake ca"):
         type_keys(reader, typed)
         assert "<unk>" not in reader.target + remarks(reader), typed
     type_keys(reader, "The kitten ")
     assert '"kitten" (close: ' in remarks(reader)
+    # Known words that are close stand there as buttons.
+    close = reader.texts(".remark .button")
+    assert len(close) == 3
+    reader.click(".remark .button")
+    assert reader.run("document.getElementById('sentence').value") == f"The {close[0]} "
+    assert not remarks(reader)
     type_keys(reader, "The zebr")
     assert "zebr" not in remarks(reader)
     reader.wait("document.body.textContent.includes('\"zebr\" (nothing close)')")
@@ -109,10 +115,14 @@ def test_word_is_called_unknown_only_when_it_is_finished(browser: Browser, demo_
 def test_notes_of_the_command_stand_below_the_line(
     browser: Browser, demo_page: Path, tmp_path: Path
 ) -> None:
-    reader = PageReader(browser, demo_page, "#view=links")
+    reader = PageReader(browser, demo_page, "#view=look")
     assert not remarks(reader)
-    reader.type(LOOPING)
-    assert "This translation looks wrong: it repeats itself" in remarks(reader)
+    untrained = pellucid.load("demo-untrained")
+    path = tmp_path / "untrained.html"
+    trace = untrained.look(TEXT, beam=1)
+    path.write_text(model_page(untrained.own_bundle, trace, TEXT), encoding="utf-8")
+    assert "This translation looks wrong: it repeats itself" in remarks(PageReader(browser, path))
+    reader = PageReader(browser, demo_page, "#view=look")
     reader.type("The 😀 zyzzyva pizza\u00a0is good.")
     said = remarks(reader)
     assert '"zyzzyva" (nothing close)' in said
@@ -131,18 +141,18 @@ def test_notes_of_the_command_stand_below_the_line(
 
 
 def test_line_that_cannot_be_translated_clears_every_view(browser: Browser, page: Path) -> None:
-    shown = "#panel table, #panel svg, #panel .token, #panel .order, #panel .button"
-    reader = PageReader(browser, page, "#view=what-if")
-    for view in ("what-if", "links", "head", "arithmetic", "heads", "beyond", "translate"):
-        reader.click(f"#tab-{view}")
-        assert reader.texts(shown) or view == "heads"
+    shown = "#panel table, #panel svg, #panel .token, #panel .order, #panel .costs, #panel .button"
+    links = ("why", "look&show=lines", "look&show=map&open=1", "change", "change&show=words")
+    for link in (*links, "change&show=decoding"):
+        reader = PageReader(browser, page, f"#view={link}")
+        reader.wait(f"document.querySelector({shown!r})")
         for line in ("", "  ", "word " * 60):
             reader.type(line)
             assert reader.texts("[role=alert]")
             assert not reader.target
-            assert not reader.texts(shown), (view, line)
+            assert not reader.texts(shown), (link, line)
         reader.type(SENTENCES[0])
-    reader.run("location.hash = '#view=what-if&change=word+1&text=+'")
+    reader.run("location.hash = '#view=change&change=word+1&text=+'")
     reader.settle()
     assert reader.texts("#panel .button") == ["Undo all changes"]
     reader.click("#panel .button")
@@ -153,17 +163,19 @@ def test_commands_name_the_model_and_the_line_that_the_page_shows(
     browser: Browser, demo_page: Path, page: Path, translator: Translator, tmp_path: Path
 ) -> None:
     commands = "#panel .export pre"
-    for view in ("translate", "links", "head", "arithmetic", "beyond", "what-if&change=word+1"):
+    views = ("why", "why&show=measures", "look&show=lines", "look&show=map&open=1")
+    for view in (*views, "change&show=decoding", "change&change=word+1"):
         reader = PageReader(browser, demo_page, f"#view={view}&text=+The+pizza+is+good.+")
         said = reader.texts(commands)
+        assert said
         assert all("'runs/it'\\''s mine'" in one or '"runs/it\'s mine"' in one for one in said)
         assert all("The pizza is good." in one and "good. " not in one for one in said), said
         assert not [one for one in reader.texts("#panel .export p") if "stands for" in one]
     path = tmp_path / "unnamed.html"
     trace = translator.look(SENTENCES[0], beam=1)
     path.write_text(model_page(translator.own_bundle, trace, SENTENCES[0]), encoding="utf-8")
-    reader = PageReader(browser, path, "#view=arithmetic&text=-x")
-    terminal, python = reader.texts(commands)
+    reader = PageReader(browser, path, "#view=look&open=1&text=-x")
+    terminal, python = reader.texts(".drawer .export pre")
     assert terminal.startswith("pellucid look MODEL --part")
     assert terminal.endswith(" -- -x")
     assert 'pellucid.load("MODEL").look("-x"' in python
@@ -175,20 +187,23 @@ def test_commands_name_the_model_and_the_line_that_the_page_shows(
 
 
 def test_text_of_the_page_has_no_figures_of_another_model(browser: Browser, page: Path) -> None:
-    reader = PageReader(browser, page, "#view=beyond&text=The+oven")
+    reader = PageReader(browser, page, "#view=why&show=measures&text=The+oven")
     reader.wait("document.querySelectorAll('.measures ol').length === 7")
     said = " ".join(reader.texts(".measures p"))
     assert not [word for word in ("pizza", "elle", "nats without", "0.97", "0.34") if word in said]
     assert "was shown word links" not in " ".join(reader.texts("#panel"))
     reader.run("location.hash = '#view=arithmetic&head=decoder.1.cross.0&cell=2,1'")
     reader.settle()
-    scaled = next(one for one in reader.texts("details.step") if "spreads √" in one)
+    reader.click("[aria-label='Next step']")
+    reader.click("[aria-label='Next step']")
+    (scaled,) = reader.texts(".step")
+    assert "spreads √" in scaled
     assert "In this row the largest weight is " in " ".join(scaled.split())
     assert "nearly everything" not in scaled
 
 
 def test_signed_numbers_are_blue_below_zero_and_orange_above(browser: Browser, page: Path) -> None:
-    reader = PageReader(browser, page, "#view=head&stage=scores&head=decoder.1.cross.1")
+    reader = PageReader(browser, page, "#view=look&show=map&stage=scores&head=decoder.1.cross.1")
     for text, hue in colors(reader, "[role=gridcell]").items():
         if text.strip("\u22120."):
             assert hue == ("accent" if text.startswith("\u2212") else "other"), text
@@ -206,17 +221,17 @@ def test_long_line_has_both_ends_of_every_link_and_labels_in_view(
         ".length"
     )
     for path, link in (
-        (demo_page, f"text={LOOPING}"),
-        (demo_page, f"text={LOOPING}&head=encoder.0.self.1"),
+        (demo_page, f"text={LONG}"),
+        (demo_page, f"text={LONG}&head=encoder.0.self.1"),
         (page, f"text=The {'x' * 200} pizza"),
     ):
         for width in (1400, 390):
             with window(browser, width):
-                reader = PageReader(browser, path, f"#view=links&{link}")
+                reader = PageReader(browser, path, f"#view=look&show=lines&{link}")
                 assert reader.texts(".picture .word")
                 assert reader.run(out) == 0, (link[:20], width)
     with window(browser, 1400):
-        reader = PageReader(browser, demo_page, f"#view=head&text={LOOPING}")
+        reader = PageReader(browser, demo_page, f"#view=look&show=map&text={LONG} {LONG}")
         assert reader.texts(".labels.columns bdi")[:3] == ["The", "little", "dog"]
         assert reader.texts(".labels.rows bdi")[:3] == reader.target.split()[:3]
 
@@ -232,11 +247,11 @@ def test_word_of_200_letters_and_8_heads_fit_the_window(
     long = f"&text=The {'x' * 200} is good"
     for width in (390, 1400):
         with window(browser, width):
-            reader = PageReader(browser, eight, "#view=heads")
+            reader = PageReader(browser, eight, "#view=look")
             assert reader.run("document.documentElement.scrollWidth") <= width
-            reader = PageReader(browser, page, f"#view=what-if{long}")
-            for view in ("translate", "head", "arithmetic", "beyond", "what-if"):
-                reader.click(f"#tab-{view}")
+            views = ("why", "why&show=measures", "look&show=map&open=1", "change")
+            for view in (*views, "change&show=words", "change&show=decoding"):
+                reader = PageReader(browser, page, f"#view={view}{long}")
                 assert reader.run("document.documentElement.scrollWidth") <= width, view
 
 
@@ -247,11 +262,11 @@ def test_paper_is_light_and_has_no_buttons(browser: Browser, demo_page: Path) ->
     )
     style = "getComputedStyle(document.querySelector({!r})).{}"
     with window(browser, 794, scheme="dark"):
-        reader = PageReader(browser, demo_page, "#view=links")
+        reader = PageReader(browser, demo_page, "#view=look&show=lines")
         assert reader.run(shown)
         dark = reader.run(style.format(".word text", "fill"))
     with window(browser, 794, scheme="dark", media="print"):
-        reader = PageReader(browser, demo_page, "#view=links")
+        reader = PageReader(browser, demo_page, "#view=look&show=lines")
         assert not reader.run(shown)
         assert reader.run(style.format(".word text", "fill")) == "rgb(27, 29, 33)" != dark
         assert reader.run(style.format(".picture svg", "printColorAdjust")) == "exact"
@@ -259,10 +274,11 @@ def test_paper_is_light_and_has_no_buttons(browser: Browser, demo_page: Path) ->
 
 
 def test_title_icon_and_page_without_scripts(browser: Browser, demo_page: Path) -> None:
-    reader = PageReader(browser, demo_page, "#view=what-if&change=word+1")
+    reader = PageReader(browser, demo_page, "#view=change&change=word+1")
     assert reader.run("document.title") == f"{TEXT} · Pellucid"
-    reader.wait("document.querySelector('dd.after')")
-    assert "".join(reader.texts("dd.after")).split() == reader.target.split()
+    assert reader.target == "Le four est sorti du four et il avait bon goût."
+    assert reader.texts(".out .fresh") == ["Le", "four", "sorti", "il"]
+    assert reader.texts(".before") == ["La pizza est sortie du four et elle avait bon goût."]
     reader.type("The dog.")
     assert reader.run("document.title") == "The dog. · Pellucid"
     assert reader.run("document.querySelector('link[rel=icon]').href") == "data:,"
@@ -291,13 +307,13 @@ def test_recording_has_the_notes_of_the_command_and_its_target(
     )
     path = tmp_path / "recorded.html"
     path.write_text(html, encoding="utf-8")
-    reader = PageReader(browser, path, "#view=links")
+    reader = PageReader(browser, path, "#view=look&show=lines")
     assert "A note on the line." in remarks(reader)
     (command,) = reader.texts("#panel .export pre")
     assert command.startswith(f"pellucid look my/run '{SENTENCES[0]}' --part ")
     assert "--target=" in command
     given = replace(trace, decoding={"given": True})
     path.write_text(trace_page(given), encoding="utf-8")
-    reader = PageReader(browser, path, "#view=translate")
+    reader = PageReader(browser, path, "#view=why")
     assert "￭" not in reader.target + reader.run("document.title")
     assert "looks wrong" not in remarks(reader)

@@ -90,7 +90,7 @@ def test_recording_of_a_model_comes_with_its_measures(
     trace = translator.look(text, beam=1)
     path = tmp_path / "recorded.html"
     path.write_text(model_page(translator.own_bundle, trace, text), encoding="utf-8")
-    reader = PageReader(browser, path, f"#view=beyond&cell={row}")
+    reader = PageReader(browser, path, f"#view=why&show=measures&cell={row}")
     reader.wait("document.querySelectorAll('.measures ol').length === 8")
     pair = make_pair(translator.own_bundle, text, trace.predicted_ids)
     for title, name in (("Gradients", "gradients"), ("ALTI+", "alti")):

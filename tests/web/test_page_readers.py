@@ -15,7 +15,14 @@ from page_reader import PageReader
 
 from pellucid.inside.show.page import trace_page
 
-VIEWS = ("translate", "links", "head", "heads", "what-if", "beyond")
+VIEWS = (
+    "why",
+    "why&show=measures",
+    "look",
+    "look&show=map&open=1",
+    "change",
+    "change&show=decoding",
+)
 SCRIPTS = {
     "arabic": ("خرجت", "البيتزا", "من", "الفرن", "</s>"),
     "hebrew": ("הפיצה", "יצאה", "מן", "התנור", "</s>"),
@@ -61,7 +68,7 @@ def test_forced_colors_leave_text_to_read_and_choices_to_see(
 
 def test_map_keeps_its_colors_when_colors_are_forced(browser: Browser, page: Path) -> None:
     with emulated(browser, forced_colors="active"):
-        reader = PageReader(browser, page, "#view=head")
+        reader = PageReader(browser, page, "#view=look&show=map")
         grounds = reader.run(
             "[...document.querySelectorAll('[role=gridcell]')]"
             ".map((one) => getComputedStyle(one).backgroundColor)"
@@ -72,19 +79,19 @@ def test_map_keeps_its_colors_when_colors_are_forced(browser: Browser, page: Pat
 def test_nothing_moves_for_readers_who_ask_for_that(browser: Browser, page: Path) -> None:
     count = "document.getAnimations().length"
     # Guard: otherwise the tokens fade in.
-    browser.open(page, "#view=translate")
-    reader = PageReader(browser, page, "#view=translate")
+    browser.open(page, "#view=change&show=decoding")
+    reader = PageReader(browser, page, "#view=change&show=decoding")
     assert reader.run("getComputedStyle(document.querySelector('.tokens li')).animationName") != (
         "none"
     )
     with emulated(browser, prefers_reduced_motion="reduce"):
-        reader = PageReader(browser, page, "#view=translate")
+        reader = PageReader(browser, page, "#view=change&show=decoding")
         assert reader.run(count) == 0
         opacity = (
             "[...document.querySelectorAll('.tokens li')].map((o) => getComputedStyle(o).opacity)"
         )
         assert set(reader.run(opacity)) == {"1"}
-        reader.click("#tab-links")
+        reader.click("#tab-look")
         assert reader.run(count) == 0
 
 
@@ -98,7 +105,7 @@ def test_other_scripts_fit_a_phone_and_keep_their_direction(
     size = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": False}
     browser.call("Emulation.setDeviceMetricsOverride", **size)
     try:
-        reader = PageReader(browser, path, "#view=translate")
+        reader = PageReader(browser, path, "#view=change&show=decoding")
         direction = reader.run("getComputedStyle(document.getElementById('sentence')).direction")
         assert direction == ("rtl" if script in ("arabic", "hebrew") else "ltr")
         assert [text.strip() for text in reader.texts(".token .word")] == list(words)
@@ -106,10 +113,9 @@ def test_other_scripts_fit_a_phone_and_keep_their_direction(
             "[...document.querySelectorAll('.token .word')].every((one) => one.matches('bdi'))"
         )
         assert reader.run(isolated)
-        for view in ("links", "head", "heads", "arithmetic", "translate"):
-            reader.click(f"#tab-{view}")
+        for view in ("why", "change", "look&show=map&open=1", "look&show=lines"):
+            reader = PageReader(browser, path, f"#view={view}")
             assert reader.run("document.documentElement.scrollWidth") <= 390, view
-        reader.click("#tab-links")
         shown = reader.texts("svg [data-side=column] text")
         assert shown == list(words)
         # No label leaves the drawing.

@@ -113,7 +113,7 @@ def test_site_is_whole_small_and_without_remote_addresses(site: Path) -> None:
     assert not find_remote(pages, styles)
     assert (site / LIVE).exists()
     slides = (site / "lessons" / "slides.html").read_text(encoding="utf-8")
-    screens = re.findall(r'<iframe src="\.\./live\.html#view=lessons&amp;lesson=slides', slides)
+    screens = re.findall(r'<iframe src="\.\./live\.html#view=learn&amp;lesson=slides', slides)
     assert len(screens) == len(load_walk("slides").statements)
     text = (site / "guides" / "measures.html").read_text(encoding="utf-8")
     assert text.count("<math ") > 10

@@ -2,9 +2,10 @@ import { describe, expect, it } from "vitest";
 import { quoted, times } from "../src/state/format";
 
 describe("times", () => {
-  it("has two digits, and a power of ten if it is large", () => {
-    expect([2.13, 347, 9874].map(times)).toEqual(["2.1", "350", "9900"]);
-    expect(times(268_000_000)).toBe("2.7 × 10⁸");
+  it("has two digits, and is in words or a power of ten if it is large", () => {
+    expect([2.13, 347, 9874, 28_312].map(times)).toEqual(["2.1", "350", "9,900", "28,000"]);
+    expect(times(268_000_000)).toBe("270 million");
+    expect(times(2_680_000_000)).toBe("2.7 × 10⁹");
     expect(times(1.04e13)).toBe("1.0 × 10¹³");
     expect(times(Infinity)).toBe("more than 10³⁰⁸");
   });

@@ -3,12 +3,15 @@ import { liveOf } from "../src/lessons/live";
 import { readLink, START, writeLink, type State } from "../src/state/link";
 
 const STATE: State = {
-  view: "what-if",
+  view: "change",
+  show: "words",
+  isOpen: true,
   text: "The <b>pizza</b> & 50 % #1 «été»",
   source: 1,
   head: { part: "decoder", layer: 1, kind: "cross", head: 2 },
   stage: "scaled",
-  row: 3,
+  word: 3,
+  row: null,
   column: 5,
   decoding: { method: "sample", beam: 4, temperature: 0.7, topK: 9, topP: 0.9, seed: 8 },
   prefix: [7, 11],
@@ -18,15 +21,30 @@ const STATE: State = {
 };
 
 test("a state is read as it was written", () => expect(readLink(writeLink(STATE))).toEqual(STATE));
-test("the start needs no names but the view", () => expect(writeLink(START)).toBe("#view=translate"));
+test("the start needs no names but the view", () => expect(writeLink(START)).toBe("#view=why"));
+test("a row of a head of the encoder is no French word", () => {
+  const state: State = { ...STATE, head: { part: "encoder", layer: 0, kind: "self", head: 1 }, word: 7, row: 2 };
+  expect(readLink(writeLink(state))).toEqual(state);
+  expect(readLink("#view=look&head=encoder.0.self.1&cell=2,5")).toMatchObject({ word: null, row: 2, column: 5 });
+});
+test.each([
+  ["translate", "change", "decoding", false],
+  ["links", "look", "lines", false],
+  ["head", "look", "map", false],
+  ["arithmetic", "look", "map", true],
+  ["heads", "look", "", false],
+  ["what-if", "change", "", false],
+  ["beyond", "why", "measures", false],
+  ["lessons", "learn", "", false],
+])("the former view %s is now in %s", (name, view, show, isOpen) => expect(readLink(`#view=${name}`)).toEqual({ ...START, view, show, isOpen }));
 test("what makes no sense is left at its start", () =>
   expect(readLink("#view=x&head=y&cell=-1,q&beam=999&temperature=zero&prefix=1,a&change=boom&screen=1.5&top-p=7")).toEqual(START));
 
 test("a statement opens the view, head and stage that it names", () => {
   const sentence = "The pizza is good";
   expect(liveOf({ live: "head decoder.self masked", sentence })).toEqual(
-    { view: "head", part: "decoder", kind: "self", head: null, stage: "masked", text: sentence });
+    { view: "look", show: "map", isOpen: false, part: "decoder", kind: "self", head: null, stage: "masked", text: sentence });
   expect(liveOf({ live: "head encoder.0.self.2 scores", sentence })?.head).toEqual({ part: "encoder", layer: 0, kind: "self", head: 2 });
-  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "beyond", part: "decoder", kind: "cross", stage: "weights" });
+  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "why", show: "measures", part: "decoder", kind: "cross", stage: "weights" });
 });
-test.each(["", "lessons", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());
+test.each(["", "lessons", "learn", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());

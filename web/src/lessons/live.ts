@@ -1,11 +1,13 @@
 /** The live picture of a statement: a view of the page, with what to look at. */
 
 import type { Statement } from "../state/data";
-import { VIEWS, type View } from "../state/link";
+import { sceneOf, type Show, type View } from "../state/link";
 import { parseHead, STAGES, type HeadPlace, type Stage } from "../trace/trace";
 
 export interface Live {
   view: View;
+  show: Show | "";
+  isOpen: boolean;
   text: string;
   part: "encoder" | "decoder";
   kind: "self" | "cross";
@@ -17,12 +19,12 @@ export interface Live {
 /** Read what a statement shows; null if it shows nothing. */
 export function liveOf({ live, sentence }: Pick<Statement, "live" | "sentence">): Live | null {
   const [name, place = "decoder.cross", stage] = live.split(" ");
-  const view = VIEWS.find((one) => one === name);
-  if (!view || view === "lessons") return null;
+  const scene = sceneOf(name);
+  if (!scene || scene.view === "learn") return null;
   const head = parseHead(place);
   const [part, kind] = head ? [head.part, head.kind] : place.split(".");
   return {
-    view,
+    ...scene,
     text: sentence,
     part: part === "encoder" ? "encoder" : "decoder",
     kind: kind === "self" ? "self" : "cross",

@@ -36,7 +36,7 @@ export const MEASURES: readonly Measure[] = [
     title: "Norms",
     isOfLayer: true,
     isHere: true,
-    meaning: "The length of the vector that is added from each word, all heads together.",
+    meaning: "How much each word adds: the length of weight × value, all heads together.",
     trust: "Sees that a large weight on a short vector brings little; two long vectors may still cancel.",
   },
   {
@@ -45,14 +45,14 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: true,
     isHere: true,
     meaning: "The length of what each word has in the result, after residual connection and norm.",
-    trust: "Includes what bypasses attention, and leaves the feed-forward network out.",
+    trust: "Counts the residual connection, but not the feed-forward network.",
   },
   {
     name: "value-zeroing",
     title: "Value zeroing",
     isOfLayer: true,
     isHere: true,
-    meaning: "The share of each word in the turn of the layer’s result when its values are 0.",
+    meaning: "How far the layer’s result turns when this word contributes nothing, as a share of all words.",
     trust: "Counts the whole layer; not what later layers or the prediction would miss.",
   },
   {
@@ -85,8 +85,8 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: false,
     isHere: true,
     isSigned: true,
-    meaning: "How much log-probability, in nats, the predicted word loses without each word.",
-    trust: "The model’s real prediction, for a sentence it may never have met; two words that say the same are each missed little.",
+    meaning: "How much less likely the French word becomes when this word is left out; 2.3 more is ten times less likely.",
+    trust: "The model’s real prediction, for a sentence it may never have met; if two words say the same, leaving one out changes little.",
   },
 ];
 

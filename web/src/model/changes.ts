@@ -97,6 +97,10 @@ export function writeChange(change: Change): string {
   }
 }
 
+/** The cuts that hide a source word: every edge to it, in the encoder and in cross-attention. */
+export const edgesTo = (position: number): string[] =>
+  [`cut encoder.*.self.*:*>${position}`, `cut decoder.*.cross.*:*>${position}`];
+
 /** The rows of a source in the order of their positions, after words have moved. */
 export function orderOf(changes: Change[], length: number): number[] {
   const order = Array.from({ length }, (_, row) => row);

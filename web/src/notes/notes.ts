@@ -5,6 +5,8 @@ export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "inve
 export interface Notes {
   /** The words outside a vocabulary of whole words and what is close to each, in one phrase. */
   words: string;
+  /** Those words, if the page can say what is close. */
+  missing: string[];
   /** Names of characters that training never had and that were replaced or left out. */
   changed: string[];
   /** Names of those that remain. */
@@ -14,7 +16,7 @@ export interface Notes {
   flags: Flag[];
 }
 
-export const NO_NOTES: Notes = { words: "", changed: [], unknown: [], isLong: false, flags: [] };
+export const NO_NOTES: Notes = { words: "", missing: [], changed: [], unknown: [], isLong: false, flags: [] };
 
 const FLAGS: Record<Flag, string> = {
   repeats: "it repeats itself",

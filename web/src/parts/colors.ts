@@ -6,9 +6,9 @@
 const isOrange = (value: number, isSigned: boolean) => isSigned && value > 0;
 
 /** The background of a cell. `value` is a share of the largest, from −1 to 1. */
-export function ground(value: number, isSigned: boolean): string {
+export function ground(value: number, isSigned: boolean, color = isOrange(value, isSigned) ? "other" : "accent"): string {
   const size = Math.min(1, Math.abs(value));
-  return `color-mix(in oklab, var(--${isOrange(value, isSigned) ? "other" : "accent"}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
+  return `color-mix(in oklab, var(--${color}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
 }
 
 /** The color of a number on its ground: each has a contrast of at least 4.5 in both themes. */

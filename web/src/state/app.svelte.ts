@@ -5,8 +5,11 @@ import type { Answer, Source } from "../trace/source";
 import { clearestHead } from "../trace/figures";
 import { largest, row as rowOf } from "../model/tensor";
 import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
+import { align } from "./align";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
+import { PRONOUN, SOURCE_PRONOUN } from "./rivals";
+import { cutHead, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [
   "The pizza came out of the oven and it tasted good.",
@@ -14,6 +17,24 @@ export const EXAMPLES = [
   "the European Economic Area",
   "Not on your life!",
 ];
+
+const LANGUAGES: Record<string, string> = { en: "English", fr: "French", de: "German" };
+
+/** Words to exchange with one click, in sentences that have either. */
+const SWITCHES = [
+  ["tasted good", "closed badly"],
+  ["pizza", "cake"],
+  ["was tired", "was wide"],
+];
+
+/** The switches of a text, each with the text that its other side makes. */
+export const switchesFor = (source: Source | undefined, text: string) =>
+  SWITCHES.flatMap((pair) => {
+    const now = pair.findIndex((one) => new RegExp(`\\b${one}\\b`).test(text));
+    if (!source?.isLive || now < 0) return [];
+    const texts = pair.map((one) => text.replace(pair[now], one));
+    return source.isRemote || source.reads(texts[1 - now]) ? [{ pair, texts, now }] : [];
+  });
 
 /** Sentences to begin with: those whose words a model has, as far as is known. */
 export const examplesFor = (source?: Source) =>
@@ -27,11 +48,17 @@ export class App {
   unchanged = $state.raw<Answer | null>(null);
   problem = $state("");
   /** The line and the source that the answer is about. */
-  private answered = $state.raw<Pick<State, "text" | "source">>(START);
+  private answered = $state.raw<State>(START);
   isBusy = $state(false);
   /** The text so far, while a source writes it piece by piece. */
   written = $state("");
   private asked = 0;
+  readonly verdicts = new Verdicts(this);
+  /** The tokens of the French in view next to those without changes. */
+  readonly aligned = $derived.by(() => {
+    const [before, after] = [this.unchanged, this.answer].map((one) => one?.trace.records.predictedTokens ?? []);
+    return align(before, after);
+  });
 
   constructor() {
     this.data = readData();
@@ -75,16 +102,58 @@ export class App {
     return found ?? clearestHead(trace, part, kind);
   }
 
+  /** The names of both languages. */
+  get languages(): string[] {
+    const { source = "", target = "" } = this.source?.languages ?? {};
+    return [source, target].map((code, i) => LANGUAGES[code] ?? (code || ["Source", "Target"][i]));
+  }
+
+  /** Go inside the model, cut each head in turn, and show one that the word needs. */
+  async lookInside(): Promise<void> {
+    this.show("look", { show: "" });
+    const { head } = this.state;
+    await this.verdicts.tryHeads();
+    const needed = this.answer?.trace.heads().find((one) => this.verdicts.of([cutHead(one)])?.fate === "needed");
+    if (needed && this.state.head === head && this.state.view === "look") this.chooseHead(needed);
+  }
+
+  /** The French word that is asked about, in the translation without changes: a pronoun, until one is chosen. */
+  get word(): number {
+    const tokens = this.unchanged?.trace.records.predictedTokens ?? [];
+    const pronoun = tokens.findIndex((token) => PRONOUN.test(token));
+    return Math.max(0, Math.min(this.state.word ?? (pronoun < 0 ? 1 : pronoun), tokens.length - 1));
+  }
+
+  /** The row of that word in the translation in view. */
+  get now(): number {
+    const { partner } = this.aligned;
+    const found = partner.indexOf(this.word);
+    return found >= 0 ? found : Math.max(0, Math.min(this.word, partner.length - 1));
+  }
+
   get cell(): { row: number; column: number } {
     const place = this.head;
     if (!place || !this.answer) return { row: 0, column: 0 };
     const { trace } = this.answer;
     const weights = trace.matrix(`${siteOf(place)}.${trace.lastStage(place)}`, place.head)!;
     const [rows, columns] = weights.shape;
-    const row = Math.min(this.state.row ?? 1, rows - 1);
+    const pronoun = trace.records.sourceTokens.findIndex((token) => SOURCE_PRONOUN.test(token));
+    const row = Math.min(place.part === "decoder" ? this.now : (this.state.row ?? (pronoun < 0 ? 1 : pronoun)), rows - 1);
     // Until a cell is chosen, the largest weight of the row is the one to look at.
     const column = this.state.column ?? largest(rowOf(weights, row), 1)[0];
     return { row, column: Math.min(column, columns - 1) };
+  }
+
+  /** Choose a row of the head in view, and a column. */
+  choose(row: number, column: number | null = null): void {
+    if (this.head?.part === "encoder") this.set({ row, column });
+    else this.set({ word: Math.max(0, this.aligned.partner[row] ?? row), column });
+  }
+
+  chooseHead(head: HeadPlace): void {
+    // The columns of every kind of attention are other words.
+    const isAlike = this.head?.part === head.part && this.head.kind === head.kind;
+    this.set({ head, ...(isAlike ? {} : { column: null }) });
   }
 
   set(change: Partial<State>, isNew = false): void {
@@ -102,7 +171,7 @@ export class App {
   }
 
   setText(text: string): void {
-    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], row: null, column: null });
+    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], word: null, row: null, column: null });
   }
 
   toggle(change: Change): void {
@@ -120,6 +189,7 @@ export class App {
       return;
     }
     this.isBusy = true;
+    this.verdicts.cancel();
     // Let the page show that it is busy before the computation begins.
     await new Promise((done) => setTimeout(done));
     if (number !== this.asked) return;
@@ -130,9 +200,11 @@ export class App {
       const written = (text: string) => {
         if (number === this.asked) this.written = text;
       };
-      const unchanged = await source.ask({ ...question, written });
+      const isSame = this.unchanged && !this.isOld && this.answered.decoding === decoding && this.answered.prefix === prefix;
+      const unchanged = isSame ? this.unchanged! : await source.ask({ ...question, written });
       const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
       if (number !== this.asked) return;
+      if (unchanged !== this.unchanged) this.verdicts.reset();
       this.unchanged = unchanged;
       this.answer = answer;
       this.answered = this.state;

@@ -1,5 +1,6 @@
 /** Commands and Python that show what a view shows, for the model and the line of the page. */
 
+import { edgesTo, writeChange, type Change } from "../model/changes";
 import type { Answer, Source } from "../trace/source";
 import { quoted } from "./format";
 import type { State } from "./link";
@@ -12,6 +13,12 @@ function option(source: Source, { decoding, prefix }: State, answer: Answer): ["
   if (!source.isLive || prefix.length || decoding.method === "sample") return ["target", answer.trace.records.text];
   const beam = decoding.method === "beam" ? decoding.beam : 1;
   return source.model?.carried.decoding.beam === beam ? null : ["beam", beam];
+}
+
+/** Options that make changes, for a command; empty if one of them is of the page alone. */
+export function changeOptions(changes: Change[]): string {
+  if (!changes.every((one) => "place" in one || one.verb === "word")) return "";
+  return changes.flatMap((one) => (one.verb === "word" ? edgesTo(one.position) : [writeChange(one)])).map((one) => `--change ${quoted(one)}`).join(" ");
 }
 
 export function lookCommand(source: Source, state: State, answer: Answer, options = ""): string {

@@ -5,8 +5,7 @@ import { kindName, type Trace } from "../trace/trace";
 
 /** Name what a change is about: an edge by the words that it joins, a head, or every head or layer. */
 function placeName(place: Place, trace: Trace): string {
-  const head = place.head === null ? "every head" : `head ${place.head}`;
-  const where = `${head} of ${kindName(place)}, ${place.layer === null ? "every layer" : `layer ${place.layer}`}`;
+  const where = `${kindName(place)}, ${place.layer === null ? "every layer" : `layer ${place.layer}`}, ${place.head === null ? "every head" : `head ${place.head}`}`;
   if (!place.isEdge) return where;
   const name = (tokens: string[], at: number | null | undefined, all: string) =>
     at === null || at === undefined ? all : `“${tokens[at] ?? at}”`;
@@ -18,7 +17,7 @@ export function describe(change: Change, trace: Trace): string {
   const word = (position: number) => `“${trace.records.sourceTokens[position] ?? "?"}”`;
   switch (change.verb) {
     case "word":
-      return `the word ${word(change.position)} cannot be read`;
+      return `the word ${word(change.position)} is hidden`;
     case "move":
       return `${word(change.position)} as word ${change.to + 1} instead of ${change.position + 1}`;
     case "temperature":

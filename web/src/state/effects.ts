@@ -3,28 +3,10 @@
 import type { Change } from "../model/changes";
 import { GREEDY, sum } from "../model/decode";
 import type { Answer, Source } from "../trace/source";
-import { writeHead, type HeadPlace } from "../trace/trace";
 
 /** The log-probability of a target under changes, less that without them. */
 export async function effectOf(source: Source, text: string, answer: Answer, changes: Change[]): Promise<number> {
   const { predictedIds: target, logProbabilities } = answer.trace.records;
   const changed = await source.ask({ text, decoding: GREEDY, prefix: [], changes, target });
   return sum(changed.trace.records.logProbabilities) - sum(logProbabilities);
-}
-
-export const cutHead = (place: HeadPlace): Change => ({ verb: "cut", place: { ...place, isEdge: false } });
-
-export async function effectsOfCutting(
-  source: Source,
-  text: string,
-  answer: Answer,
-  heads: HeadPlace[],
-): Promise<Map<string, number>> {
-  const found = new Map<string, number>();
-  for (const place of heads) {
-    found.set(writeHead(place), await effectOf(source, text, answer, [cutHead(place)]));
-    // The page stays responsive between the heads.
-    await new Promise((done) => setTimeout(done));
-  }
-  return found;
 }

@@ -18,10 +18,11 @@ export function percent(share: number): string {
 
 const RAISED = "⁰¹²³⁴⁵⁶⁷⁸⁹";
 
-/** How many times as much, in two digits: 2.1, 350, or 2.7 × 10⁸. */
+/** How many times as much, in two digits: 2.1, 28,000, 190 million, or 2.7 × 10⁹. */
 export function times(factor: number): string {
   if (!Number.isFinite(factor)) return "more than 10³⁰⁸";
-  if (factor < 1e4) return String(Number(factor.toPrecision(2)));
+  const rounded = Number(factor.toPrecision(2));
+  if (rounded < 1e9) return rounded < 1e6 ? rounded.toLocaleString("en") : `${rounded / 1e6} million`;
   const [digits, power] = factor.toExponential(1).split("e+");
   return `${digits} × 10${Array.from(power, (digit) => RAISED[Number(digit)]).join("")}`;
 }

@@ -4,16 +4,44 @@ import { parseChange, writeChange, type Change } from "../model/changes";
 import { GREEDY, type Decoding } from "../model/decode";
 import { parseHead, STAGES, writeHead, type HeadPlace, type Stage } from "../trace/trace";
 
-export const VIEWS = ["translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "lessons"] as const;
+export const VIEWS = ["why", "look", "change", "learn"] as const;
 export type View = (typeof VIEWS)[number];
+/** Parts of views: of Why, Look inside, and Change. */
+export const SHOWS = ["measures", "lines", "map", "heads", "words", "formula", "decoding"] as const;
+export type Show = (typeof SHOWS)[number];
 
-export interface State {
+interface Scene {
   view: View;
+  show: Show | "";
+  /** Whether the arithmetic of the cell in view is open. */
+  isOpen: boolean;
+}
+const OLD: Record<string, [View, (Show | "")?, boolean?]> = {
+  translate: ["change", "decoding"],
+  links: ["look", "lines"],
+  head: ["look", "map"],
+  arithmetic: ["look", "map", true],
+  heads: ["look"],
+  "what-if": ["change"],
+  beyond: ["why", "measures"],
+  lessons: ["learn"],
+};
+
+/** The view that a link names, also by the names of former pages. */
+export function sceneOf(name: string): Scene | null {
+  const now = VIEWS.find((one) => one === name);
+  const [view, show = "", isOpen = false] = now ? [now] : (OLD[name] ?? []);
+  return view ? { view, show, isOpen } : null;
+}
+
+export interface State extends Scene {
   text: string;
   source: number;
   head: HeadPlace | null;
   stage: Stage;
-  /** The cell in view; null until one is chosen. */
+  /** The French word that is asked about: also the row in view of a head of the decoder. Null until one is chosen. */
+  word: number | null;
+  /** The row in view of a head of the encoder, and the column. */
   row: number | null;
   column: number | null;
   decoding: Decoding;
@@ -24,11 +52,14 @@ export interface State {
 }
 
 export const START: State = {
-  view: "translate",
+  view: "why",
+  show: "",
+  isOpen: false,
   text: "",
   source: 0,
   head: null,
   stage: "weights",
+  word: null,
   row: null,
   column: null,
   decoding: GREEDY,
@@ -45,11 +76,16 @@ export function writeLink(state: State): string {
   };
   const { decoding } = state;
   put("view", state.view, "");
+  put("show", state.show, "");
+  if (state.isOpen) put("open", 1, 0);
   put("text", state.text, "");
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
   put("stage", state.stage, START.stage);
-  if (state.row !== null) put("cell", state.column === null ? String(state.row) : `${state.row},${state.column}`, "");
+  const isOfEncoder = state.head?.part === "encoder";
+  const row = isOfEncoder ? state.row : state.word;
+  if (row !== null || state.column !== null) put("cell", [row ?? "", state.column].filter((one) => one !== null).join(), "");
+  if (isOfEncoder && state.word !== null) put("word", state.word, "");
   put("decode", decoding.method, "greedy");
   put("beam", decoding.beam, GREEDY.beam);
   put("temperature", decoding.temperature, 1);
@@ -76,16 +112,24 @@ export function readLink(hash: string, start: State = START): State {
   };
   const among = <T extends string>(name: string, all: readonly T[], usual: T) =>
     all.find((one) => one === link.get(name)) ?? usual;
-  const [row, column] = link.get("cell")?.split(",").map(Number) ?? [];
-  const isPlace = (value: number) => Number.isInteger(value) && value >= 0;
+  const isPlace = (value: number | null): value is number => value !== null && Number.isInteger(value) && value >= 0;
+  const [row = null, column = null] = link.get("cell")?.split(",").map((one) => (one ? Number(one) : null)) ?? [];
+  const word = link.get("word") ? Number(link.get("word")) : null;
+  const scene = sceneOf(link.get("view") ?? "") ?? start;
+  const head = parseHead(link.get("head") ?? "") ?? start.head;
+  const isOfEncoder = head?.part === "encoder";
+  const chosen = isOfEncoder ? word : row;
   const prefix = link.get("prefix") ? link.get("prefix")!.split(",").map(Number) : [];
   return {
-    view: among("view", VIEWS, start.view),
+    view: scene.view,
+    show: among("show", SHOWS, scene.show as Show),
+    isOpen: link.has("open") || scene.isOpen,
     text: link.get("text") ?? start.text,
     source: whole("source", start.source),
-    head: parseHead(link.get("head") ?? "") ?? start.head,
+    head,
     stage: among("stage", STAGES, start.stage),
-    row: isPlace(row) ? row : start.row,
+    word: isPlace(chosen) ? chosen : start.word,
+    row: isOfEncoder && isPlace(row) ? row : start.row,
     column: isPlace(column) ? column : start.column,
     decoding: {
       method: among("decode", ["greedy", "beam", "sample"] as const, "greedy"),

@@ -8,7 +8,7 @@ import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
 import { characterName, Cleaner } from "../notes/cleaning";
-import { sayUnknownWords, unknownWords } from "../notes/close";
+import { closeWords, sayUnknownWords, unknownWords } from "../notes/close";
 import { isPartial, isStuck, judge } from "../notes/judging";
 import type { Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
@@ -54,6 +54,15 @@ export class PageModel implements Source {
     return !this.tokenizer.encodeSource(this.cleaner.clean(text).text).ids.includes(this.carried.tokenizer.unk_id);
   }
 
+  closeTo(word: string): string[] {
+    return closeWords(word, this.tokenizer.words);
+  }
+
+  /** The words that it knows, in the order of the alphabet. */
+  get words(): string[] {
+    return Array.from(this.tokenizer.words).filter((word) => /^\p{L}/u.test(word)).sort((a, b) => a.localeCompare(b, "en"));
+  }
+
   async ask(question: Question): Promise<Answer> {
     return this.answer(question);
   }
@@ -92,8 +101,10 @@ export class PageModel implements Source {
       heads: Array.from({ length: model.num_heads }, (_, head) => head),
     };
     const trace = new Trace(records, arrays);
+    const missing = target ? [] : unknownWords(encoded.words, this.tokenizer);
     const notes: Notes = {
-      words: target ? "" : sayUnknownWords(unknownWords(encoded.words, this.tokenizer), this.tokenizer),
+      words: sayUnknownWords(missing, this.tokenizer),
+      missing,
       changed: Array.from(cleaned.changed, characterName),
       unknown: Array.from(cleaned.unknown, characterName),
       isLong: learned.most_characters > 0 && [...text].length > 1.5 * learned.most_characters,

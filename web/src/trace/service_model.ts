@@ -1,7 +1,7 @@
 /** A source whose model is on a server: every answer comes over HTTP, the arrays layer by layer. */
 
 import type { Tensor } from "../model/tensor";
-import { writeChange, type Change } from "../model/changes";
+import { edgesTo, writeChange, type Change } from "../model/changes";
 import { plain, trim } from "../model/tokenizer";
 import { NO_NOTES, type Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
@@ -223,7 +223,7 @@ export class ServiceModel implements Source {
 function toServer(change: Change): string[] {
   switch (change.verb) {
     case "word":
-      return [`cut encoder.*.self.*:*>${change.position}`, `cut decoder.*.cross.*:*>${change.position}`];
+      return edgesTo(change.position);
     case "temperature":
     case "no-scale":
     case "no-mask":

@@ -55,6 +55,10 @@ export interface Source {
   text(ids: number[]): string;
   /** Whether it certainly has all words of a text. */
   reads(text: string): boolean;
+  /** Known words that are most like one that it does not know. */
+  closeTo?(word: string): string[];
+  /** The words that it knows, if the page has them. */
+  readonly words?: string[];
   ask(question: Question): Promise<Answer>;
   /** The measures that it can make of a trace, by the names of `--measure`. */
   readonly measures: readonly string[];

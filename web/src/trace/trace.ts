@@ -31,6 +31,9 @@ export const KIND_NAMES: Record<string, string> = {
 
 export const kindName = (place: { part: string; kind: string }) => KIND_NAMES[`${place.part}.${place.kind}`];
 
+/** The one name of a head everywhere. */
+export const headName = (place: HeadPlace) => `${kindName(place)}, layer ${place.layer}, head ${place.head}`;
+
 export interface Records {
   sourceTokens: string[];
   /** Empty if a recording does not hold them. */

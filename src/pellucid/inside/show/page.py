@@ -40,7 +40,7 @@ def trace_page(trace: TraceData) -> str:
     return make_page(
         _title(text),
         traces=[carry_trace(trace, source=text)],
-        start={**_start(trace), "text": text},
+        start={"view": "look", **_start(trace), "text": text},
         remarks=_remarks(trace),
         without_script=static_map(default_view(trace)),
     )
@@ -130,8 +130,8 @@ def _start(trace: TraceData) -> dict[str, str]:
     """Open at the only head of a trace; otherwise the page chooses."""
     sites = {name.rpartition(".")[0] for name in trace.arrays if name.endswith(".weights")}
     if len(sites) != 1 or len(trace.heads) != 1:
-        return {"view": "links"}
-    return {"view": "head", "head": f"{sites.pop()}.{trace.heads[0]}"}
+        return {}
+    return {"view": "look", "show": "map", "head": f"{sites.pop()}.{trace.heads[0]}"}
 
 
 MOST_BYTES = 64 * 2**20

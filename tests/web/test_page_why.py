@@ -1,0 +1,246 @@
+"""Why a French word was written, as the page finds it, next to what the package finds."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from browser import Browser
+from page_reader import PageReader
+
+import pellucid
+from pellucid import Translator
+from pellucid.inside.changes.change import parse_change
+from pellucid.inside.changes.what_if import what_if
+from pellucid.inside.pair import make_pair
+from pellucid.inside.show.page import model_page
+
+TEXT = "The pizza came out of the oven and it tasted good."
+
+
+@pytest.fixture(scope="module")
+def demo() -> Translator:
+    return pellucid.load("demo")
+
+
+@pytest.fixture(scope="module")
+def demo_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("demo") / "page.html"
+    trace = demo.look(TEXT, beam=1)
+    path.write_text(model_page(demo.own_bundle, trace, TEXT, name="demo"), encoding="utf-8")
+    return path
+
+
+def measured(reader: PageReader) -> PageReader:
+    """Wait until every word was hidden in turn, and the most needed were decoded without."""
+    reader.wait("document.querySelector('.costs')")
+    reader.wait("/Hide|No single|Without|still/.test(document.querySelector('.lead').textContent)")
+    return reader
+
+
+def lead(reader: PageReader) -> str:
+    return " ".join(reader.texts(".lead")[0].split())
+
+
+def hidden_by(position: int) -> list[str]:
+    return [f"cut encoder.*.self.*:*>{position}", f"cut decoder.*.cross.*:*>{position}"]
+
+
+def test_first_screen_says_why_elle_was_written(browser: Browser, demo_page: Path) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    assert reader.texts("#question bdi") == ["elle"]
+    assert lead(reader) == "elle, because of it and pizza. Hide pizza, and the model writes il."
+    assert " to 1 for elle" in reader.texts(".odds")[0]
+    assert "il" in reader.texts(".odds b")
+    assert reader.is_quiet, (browser.requests, browser.problems)
+
+
+def test_bar_of_each_word_is_what_the_package_finds_without_it(
+    browser: Browser, demo_page: Path, demo: Translator
+) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    trace = demo.look(TEXT, beam=1)
+    row = trace.predicted_tokens.index("elle")
+    pair = make_pair(demo.own_bundle, TEXT, trace.predicted_ids)
+    reader.run(
+        "URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t));"
+        " return 'blob:none'; }"
+    )
+    reader.click_text("CSV")
+    reader.wait("window.saved")
+    lines = reader.run("window.saved").split("\n")[1:]
+    shown = [float(line.rsplit(",", 1)[1]) for line in lines]
+    expected = []
+    for position in range(len(trace.source_tokens) - 1):
+        found = what_if(pair, [parse_change(one) for one in hidden_by(position)])
+        expected.append(-found.token_effects[row])
+    np.testing.assert_allclose(shown, expected, atol=1e-3)
+
+
+@pytest.mark.parametrize("way", ["mouse", "keyboard", "touch"])
+def test_word_that_is_struck_out_changes_the_french_in_its_place(
+    browser: Browser, demo_page: Path, way: str
+) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    words = "[...document.querySelectorAll('.costs button')]"
+    pizza = f"{words}.find((one) => one.textContent.includes('pizza'))"
+    reader.run(f"{pizza}.scrollIntoView(); {pizza}.focus()")
+    box = reader.run(f"(({{ x, y }}) => [x + 9, y + 9])({pizza}.getBoundingClientRect())")
+    point = dict(zip("xy", box, strict=True))
+    if way == "keyboard":
+        reader.press(" ")
+    elif way == "touch":
+        browser.call("Input.dispatchTouchEvent", type="touchStart", touchPoints=[point])
+        browser.call("Input.dispatchTouchEvent", type="touchEnd", touchPoints=[])
+    else:
+        for kind in ("mousePressed", "mouseReleased"):
+            click = {"type": kind, "button": "left", "clickCount": 1}
+            browser.call("Input.dispatchMouseEvent", **click, **point)
+    reader.wait("document.querySelector('.out .fresh')")
+    reader.settle()
+    assert reader.target == "Le four est sorti du four et il avait bon goût."
+    assert reader.texts(".out .fresh") == ["Le", "four", "sorti", "il"]
+    assert lead(reader).startswith("Without pizza, the model writes il instead of elle.")
+    assert " to 1 for il" in reader.texts(".odds")[0]
+    assert reader.texts(".costs [aria-pressed=true] .name") == ["pizza"]
+    assert "change=word+1" in reader.link
+    (command,) = [
+        one for one in reader.texts(".export pre") if one.startswith("pellucid look demo")
+    ]
+    assert all(f"--change '{one}'" in command for one in hidden_by(1))
+    reader.click_text("Put it back")
+    assert "elle" in reader.target
+    assert lead(reader).startswith("elle, because of")
+
+
+def test_switch_and_french_word_ask_again(browser: Browser, demo_page: Path) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    for other, pronoun in (("closed badly", "il"), ("tasted good", "elle"), ("cake", "il")):
+        reader.click_text(other, "[role=radio]")
+        measured(reader)
+        assert reader.texts("#question bdi") == [pronoun]
+        assert pronoun in reader.target.split()
+    reader.click(".out .word", 1)
+    assert reader.texts("#question bdi") == [reader.texts(".out .word")[1]]
+    assert "cell=1" in reader.link
+
+
+def test_every_head_has_the_verdict_of_the_package(
+    browser: Browser, demo_page: Path, demo: Translator
+) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    reader.click_text("Where inside the model?")
+    reader.wait("/ of 24 heads/.test(document.querySelector('.heads').textContent)")
+    pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
+    before = str(demo.look(TEXT, beam=1).decoding["text"])
+    expected = {}
+    for part, kind in (("encoder", "self"), ("decoder", "self"), ("decoder", "cross")):
+        for layer in range(2):
+            for head in range(4):
+                change = f"cut {part}.{layer}.{kind}.{head}"
+                after = what_if(pair, [parse_change(change)]).after.text
+                name = f"{'' if kind == 'cross' else part + ' '}{kind}-attention"
+                fate = "vain" if after == before else "elsewhere" if " elle " in after else "needed"
+                expected[f"{name}, layer {layer}, head {head}"] = fate
+    shown = dict(
+        reader.run(
+            "[...document.querySelectorAll('button.head')].map((one) => [one.title,"
+            " ['needed', 'elsewhere', 'vain'].find((fate) => one.classList.contains(fate))])"
+        )
+    )
+    assert shown == expected
+    # One head carries it, and the page shows that one.
+    (needed,) = [name for name, fate in shown.items() if fate == "needed"]
+    assert needed in reader.texts(".heads .link")
+    assert reader.texts("#panel h2") == [needed]
+
+
+def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
+    browser: Browser, demo_page: Path, demo: Translator
+) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    reader.click_text("Where inside the model?")
+    reader.wait("/ of 24 heads/.test(document.querySelector('.heads').textContent)")
+    reader.click_text("Try its ")
+    reader.wait("/lines (is|are) needed/.test(document.querySelector('#panel').textContent)")
+    said = next(one for one in reader.texts("[role=status]") if " lines " in one)
+    needed, of = [int(word) for word in said.replace(",", "").split() if word.isdigit()][:2]
+    assert 0 < needed < of / 4
+    assert len(reader.texts("path.link.needed")) == needed
+    assert len(reader.texts("path.link")) == of
+    head = reader.link.split("head=")[1].split("&")[0]
+    pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
+    layer, number = int(head.split(".")[1]), int(head.split(".")[3])
+    weights = demo.look(TEXT, everything=True, beam=1).weights("encoder", layer, "self")[number]
+    cut = [
+        what_if(pair, [parse_change(f"cut {head}:{row}>{column}")]).after.text
+        for row, column in np.argwhere(weights >= 0.08)
+    ]
+    assert sum(" elle " not in text for text in cut) == needed
+
+
+def test_trying_can_be_stopped(browser: Browser, demo_page: Path) -> None:
+    reader = measured(PageReader(browser, demo_page))
+    reader.click("#tab-look")
+    reader.click_text("Try all heads")
+    reader.wait("document.querySelector('progress')")
+    reader.click_text("Stop")
+    time.sleep(0.5)
+    assert not reader.texts("progress")
+    assert not [text for text in reader.texts(".heads") if " of 24 heads" in text]
+    reader.click_text("Try all heads")
+    reader.wait("/ of 24 heads/.test(document.querySelector('.heads').textContent)")
+
+
+def test_score_counts_rows_whose_largest_weight_names_the_needed_word(
+    browser: Browser, demo_page: Path, demo: Translator
+) -> None:
+    reader = PageReader(browser, demo_page, "#view=look&head=decoder.1.cross.0")
+    reader.wait("/its largest weight names/.test(document.querySelector('#panel').textContent)")
+    said = next(one for one in reader.texts("[role=status]") if "largest weight names" in one)
+    named, of = [int(word) for word in said.split("In ")[-1].split() if word.isdigit()]
+    trace = demo.look(TEXT, everything=True, beam=1)
+    pair = make_pair(demo.own_bundle, TEXT, trace.predicted_ids)
+    losses = np.stack(
+        [
+            -np.array(what_if(pair, [parse_change(one) for one in hidden_by(at)]).token_effects)
+            for at in range(len(trace.source_tokens) - 1)
+        ]
+    )
+    rows = [
+        row
+        for row, token in enumerate(trace.predicted_tokens)
+        if not token.startswith("<") and losses[:, row].max() >= np.log(2)
+    ]
+    most = trace.weights("decoder", 1, "cross")[0].argmax(axis=-1)
+    assert of == len(rows)
+    assert named == sum(most[row] == losses[:, row].argmax() for row in rows)
+
+
+def test_picture_starts_high_and_text_is_large(browser: Browser, demo_page: Path) -> None:
+    size = {"width": 1024, "height": 768, "deviceScaleFactor": 1, "mobile": False}
+    browser.call("Emulation.setDeviceMetricsOverride", **size)
+    top = "document.querySelector({}).getBoundingClientRect().top"
+    small = (
+        "[...document.querySelectorAll('p, label, li, button, td, th, h2, h3')].filter((one) =>"
+        " one.getClientRects().length && one.textContent.trim() && parseFloat("
+        "getComputedStyle(one).fontSize) < {}).map((one) => one.className + one.textContent)"
+    )
+    try:
+        for link, picture in (
+            ("why", ".composer"),
+            ("look", ".picture"),
+            ("look&show=map", ".picture"),
+        ):
+            reader = PageReader(browser, demo_page, f"#view={link}")
+            reader.wait(f"document.querySelector({json.dumps(picture)})")
+            assert reader.run(top.format(json.dumps(picture))) < 300, link
+            reader.run("document.querySelectorAll('details').forEach((one) => (one.open = false))")
+            assert reader.run(small.format(14 if "map" in link else 14.4)) == [], link
+        reader = measured(PageReader(browser, demo_page, "#view=why"))
+        assert reader.run(top.format("'.costs'")) < 400
+    finally:
+        browser.call("Emulation.clearDeviceMetricsOverride")
