@@ -58,7 +58,7 @@ def measure(setting: Setting) -> Found:
     return Found(
         f"then {cells.mean('highest', kind=PLAIN):.0%} of the words attend most to themselves; "
         "with the matrices that a model has learned for queries and keys "
-        f"{fmean(highest.values()):.0%} do in the encoder of `demo` (chance: "
+        f"{fmean(highest.values()):.0%} do in the encoder of the small translator `demo` (chance: "
         f"{cells.mean('chance', kind=PLAIN):.0%})"
         + (f" and {decoder.mean('highest'):.0%} in its decoder (chance: "
            f"{decoder.mean('chance'):.0%})." if decoder.rows else "."),

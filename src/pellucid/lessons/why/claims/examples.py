@@ -55,8 +55,9 @@ def measure(setting: Setting) -> Found:
         f"with {most:,} sentences such as “the pizza … and it tasted good” in training instead of "
         f"{counts[0]}, {after[0]:.0%} of the pronouns for pizza are right instead of "
         f"{before[0]:.0%} (those for the other noun {after[1]:.0%} instead of {before[1]:.0%}), "
-        f"but the score of “it” for “pizza” does not simply grow: it begins at {before[2]:+.2f}, "
-        f"falls to {lowest:+.2f} and ends at {after[2]:+.2f}.".replace("-", "−"),
+        "but the attention score of “it” for “pizza” does not simply grow with the examples: it is "
+        f"{before[2]:+.2f} with {counts[0]}, falls to {lowest:+.2f}, and is {after[2]:+.2f} with "
+        f"{most:,}.".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "

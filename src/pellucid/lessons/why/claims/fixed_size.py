@@ -25,6 +25,13 @@ SLOWER = 0.8
 """One way is slower than another below this share of its speed."""
 
 WAYS = ("one at a time", "fixed size", "longest of batch", "sorted by length")
+SAID = {
+    "one at a time": "one sentence at a time",
+    "longest of batch": "padding to the longest sentence of each batch",
+    "sorted by length": "batches of sentences of similar length",
+    "buckets": "batches of sentences of similar length, padded to a few sizes",
+}
+"""The other ways, in an answer."""
 KINDS = {"mixed": "mixed lengths", "alike": "nearly equal lengths"}
 Layout = list[tuple[list[list[int]], int]]
 """For each batch its sentences and the length that all get."""
@@ -56,8 +63,8 @@ def measure(setting: Setting) -> Found:
     return Found(
         f"if texts of mixed lengths are all padded to {middle} tokens, "
         f"{padding['fixed size']:.0%} of the input is padding, and a model reads "
-        f"{speed['fixed size']:,.0f} sentences a second; in the best other way ({best}) it reads "
-        f"{speed[best]:,.0f}.",
+        f"{speed['fixed size']:,.0f} sentences a second; in the best other way, {SAID[best]}, it "
+        f"reads {speed[best]:,.0f}.",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. "

@@ -38,7 +38,7 @@ FEATURES = {
 """Each feature, and how a table writes it."""
 SAID = {
     "itself": "the word itself", "previous": "the word before", "next": "the word after",
-    "end": "the end of the sentence", "antecedent": "the noun of a pronoun",
+    "end": "the end of the sentence", "antecedent": "the noun that a pronoun stands for",
     "article": "the article before a noun",
 }  # fmt: skip
 """Each feature in an answer."""
@@ -56,8 +56,9 @@ def measure(setting: Setting) -> Found:
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
     common = clear.most_common(1)[0] if clear else ("nothing", 0)
     found = Found(
-        f"the {len(first.rows)} heads of the encoder of `demo` look most at {len(clear)} different "
-        f"things, and {common[1]} of them at the same one ({SAID.get(common[0], common[0])}).",
+        f"of the {len(first.rows)} heads of the encoder of the small translator `demo` "
+        f"{clear.total()} look at one thing clearly more than at others. These are {len(clear)} "
+        f"things, and {common[1]} heads share one ({SAID.get(common[0], common[0])}).",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

@@ -54,8 +54,8 @@ def measure(setting: Setting) -> Found:
     number = (
         f"with {depths[-1]} layers {learned[POST]} trainings succeeded with the norm after each "
         f"layer (post-norm), {learned[PRE]} with the norm before it (pre-norm) and "
-        f"{learned[NONE]} without norms; with one layer {_count_learned(flat)[NONE][1]} did "
-        "without."
+        f"{learned[NONE]} without norms; with one layer {_count_learned(flat)[NONE][1]} succeeded "
+        "without norms."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)

@@ -48,7 +48,7 @@ def measure(setting: Setting) -> Found:
     faster = (
         f"training on all words of a translation at once is {first['speedup']:.1f} times as fast "
         f"as word by word for {first['length']} words and {last['speedup']:.0f} times for "
-        f"{last['length']}, with the same result"
+        f"{last['length']}, with the same loss and gradient"
     )
     if setting.is_long:
         return _measure_sequence(setting, races, verdict, faster)
@@ -80,7 +80,7 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
     own = _learn(setting, setting.choose((120, 300), (3,)))
     short, long = (_ratio(speeds, length) for length in _judged_lengths(lengths))
     return Found(
-        f"{faster}; compared with the fastest recurrent network, a Transformer reads {short:.1f} "
+        f"{faster}; compared with the fastest recurrent network here, a Transformer reads {short:.1f} "
         f"times as many tokens a second in texts of {_judged_lengths(lengths)[0]} tokens, and "
         f"{long:.1f} times as many in texts of {lengths[-1]}.",
         f"Models of equal size, d = {WIDTH}, one layer on either side, make updates on "

@@ -82,7 +82,7 @@ def measure(setting: Setting) -> Found:
         for way in (ALL, TWO, NONE, RANDOM)
     )
     return Found(
-        f"in a small whole model the other layers do their work. Each seed by itself, it has "
+        f"in a small complete model other layers do the work of these matrices. Its trainings have "
         f"{whole} % of new lists right with the three matrices, {bare} % without them, {two} % if "
         f"keys serve as values too, and {still} % if the matrices stay random.",
         "Tiny models learn lists of two to four animals, such as “the black dog and the "

@@ -43,10 +43,11 @@ def measure(setting: Setting) -> Found:
                 for head in shares.values("place")}  # fmt: skip
     clear, ties = (list(by_words.values()).count(kind) for kind in ({True}, {True, False}))
     return Found(
-        f"both count. In {clear} of the {len(by_words)} heads of the encoder of `demo`"
+        f"both count. In {clear} of the {len(by_words)} heads of the encoder of the small "
+        "translator `demo`"
         + (f" (in {ties} more in some runs)" if ties else "")
-        + " an attention weight can be told better from the two words than from the distance "
-        f"between them; and a tiny model that was trained with up to {far} words between a noun "
+        + " an attention weight can be predicted better from which two words they are than from "
+        f"how far apart they stand; and a tiny model that was trained with up to {far} words between a noun "
         f"and its pronoun has {right:.0%} of the pronouns right when {far} words lie between.",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
