@@ -66,8 +66,8 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
     return replace(
         found,
         number=f"{found.number.removesuffix('.')}; of all {cuts.values('cut')[-1]} heads "
-        f"{write(count_free(cuts), 'd').replace(' ·', ',')} can be removed one after another without "
-        "loss, as measured on different test sentences.",
+        f"{write(count_free(cuts), 'd').replace(' ·', ',')} can be removed one after another "
+        "without loss, as measured on different test sentences.",
         method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "

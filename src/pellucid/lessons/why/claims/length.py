@@ -54,8 +54,8 @@ def measure(setting: Setting) -> Found:
         longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
         explicit, fast = (list(map(write_length, found)) for found in longest.values())
         number += (
-            f". Within one second six fused layers read a text of {fast[0]} words; 24 GiB of memory "
-            f"hold one of {fast[1]} (of {explicit[1]} with the table)."
+            f". Within one second six fused layers read a text of {fast[0]} words; 24 GiB of "
+            f"memory hold one of {fast[1]} (of {explicit[1]} with the table)."
         )
         tables += [_exponents(cells), _crossings(cells), _tabulate_words(longest)]
         about = "Below the length at which attention takes as long as the rest of its layer, "
