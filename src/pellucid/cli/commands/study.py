@@ -21,7 +21,7 @@ from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -83,10 +83,8 @@ def study(
     forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
     _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
     is_of_heads = any((html, gold, head, measures, sort != _SORT))
-    _check_patch(patch, bool(at or position), is_of_heads)
-    places = [path for path in (output_file, html) if path is not None and not is_special(path)]
-    for path in places:
-        check_target(path, may_overwrite=overwrite)
+    _check_patch(is_asked=patch, has_places=bool(at or position), is_of_heads=is_of_heads)
+    places = _check_places((output_file, html), overwrite=overwrite)
     columns = _read_columns(source, target, gold)
 
     from pellucid.bundle import load_bundle, resolve_model
@@ -149,14 +147,22 @@ def _check_options(
         )
 
 
-def _check_patch(patch: bool, has_places: bool, is_of_heads: bool) -> None:
+def _check_places(paths: Sequence[str | None], *, overwrite: bool) -> list[str]:
+    """Make sure that files can be written, and return them, without streams."""
+    places = [path for path in paths if path is not None and not is_special(path)]
+    for path in places:
+        check_target(path, may_overwrite=overwrite)
+    return places
+
+
+def _check_patch(*, is_asked: bool, has_places: bool, is_of_heads: bool) -> None:
     """Refuse options of heads with --patch, and those of patches without it."""
     _refuse(
-        patch and is_of_heads,
+        is_asked and is_of_heads,
         "--head, --gold, --measures, --sort and --html are of heads, so they cannot be combined "
         "with --patch. Leave them out.",
     )
-    _refuse(has_places and not patch, "--at and --position need --patch. Add it.")
+    _refuse(has_places and not is_asked, "--at and --position need --patch. Add it.")
 
 
 def _read_columns(source: str, target: str | None, gold: str | None) -> dict[str, list[str]]:
