@@ -48,8 +48,8 @@ def measure(setting: Setting) -> Found:
     return Found(
         f"without the mask the model sees the next word in training, so its loss falls to "
         f"{cheat['training_loss']:.4f}, below the {floor:.4f} that are the least possible without "
-        f"seeing it; but then it translates {cheat['exact']:.0%} of new sentences correctly, with the mask "
-        f"{fair['exact']:.0%}.",
+        f"seeing it; but then it translates {cheat['exact']:.0%} of new sentences correctly, with "
+        f"the mask {fair['exact']:.0%}.",
         ("Equal models of one and of two layers" if is_long else "Two equal models of one layer")
         + f" learn {count:,} sentences of a tiny English and French in {steps} updates. Each verb "
         "has two French words, and a coin decides which one a sentence has: it cannot be foreseen, "

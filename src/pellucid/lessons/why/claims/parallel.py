@@ -81,8 +81,8 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
     short, long = (_ratio(speeds, length) for length in _judged_lengths(lengths))
     return Found(
         f"{faster}; compared with the fastest recurrent network here, a Transformer reads "
-        f"{short:.1f} times as many tokens a second in texts of {_judged_lengths(lengths)[0]} tokens, and "
-        f"{long:.1f} times as many in texts of {lengths[-1]}.",
+        f"{short:.1f} times as many tokens a second in texts of {_judged_lengths(lengths)[0]} "
+        f"tokens, and {long:.1f} times as many in texts of {lengths[-1]}.",
         f"Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
         f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
         "Next to them only encoders, forward and backward: the cell of this project, a loop in "

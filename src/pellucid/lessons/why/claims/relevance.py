@@ -48,7 +48,8 @@ def measure(setting: Setting) -> Found:
         + (f" (in {ties} more in some runs)" if ties else "")
         + " an attention weight can be predicted better from which two words they are than from "
         f"how far apart they stand; and a tiny model that was trained with up to {far} words "
-        f"between a noun and its pronoun has {right:.0%} of the pronouns right when {far} words lie between.",
+        f"between a noun and its pronoun has {right:.0%} of the pronouns right when {far} words "
+        "lie between.",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
