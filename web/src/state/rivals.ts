@@ -4,7 +4,8 @@ import { largest, logSumExp } from "../model/tensor";
 import type { Answer, Source } from "../trace/source";
 
 const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"], ["er", "sie"], ["Er", "Sie"]];
-export const PRONOUN = /^(elle|il|elles|ils|er|sie|es)$/i;
+/** A pronoun, maybe after another word as in *qu'il*. */
+export const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
 export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;
 
 export interface Chance {
@@ -17,12 +18,13 @@ const idsOf = new WeakMap<Source, Map<string, number>>();
 
 /** The id of the other pronoun of a pair; undefined if the word is none, or the model does not know it. */
 export function otherPronoun(source: Source, token: string, size: number): number | undefined {
-  const pair = PAIRS.find((one) => one.includes(token));
+  const [, before = "", pronoun] = PRONOUN.exec(token) ?? [];
+  const pair = PAIRS.find((one) => one.includes(pronoun));
   if (!pair) return undefined;
   let known = idsOf.get(source);
   // A server names only the words that it has sent.
   if (!known || source.isRemote) idsOf.set(source, (known = new Map(Array.from({ length: size }, (_, id) => [source.token(id), id]))));
-  return known.get(pair.find((one) => one !== token)!);
+  return known.get(before + pair.find((one) => one !== pronoun)!);
 }
 
 /** How likely a row finds each of some tokens; null if the answer does not hold that. */
