@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pellucid.serve.markup.lexing import read_tokens
-from pellucid.serve.markup.placing import place_tags
-from pellucid.serve.markup.reading import read_segments, visible_text
-from pellucid.serve.markup.segments import Segment, find_segments, spell
+from pellucid.documents.markup.lexing import read_tokens
+from pellucid.documents.markup.placing import place_tags
+from pellucid.documents.markup.reading import read_segments, visible_text
+from pellucid.documents.markup.segments import Segment, find_segments, spell
 from pellucid.text.line_words import line_words
 
 WORDS = [

@@ -11,14 +11,14 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pellucid.documents.markup.reading import visible_text
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import bodies
 from pellucid.serve.compat.bodies import Fields, read_fields
 from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
 from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
-from pellucid.serve.markup.reading import visible_text
-from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.documents import translate_markup
 from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pellucid.config import TreatmentConfig
 from pellucid.serve.answers.bodies import DECODING, Schemas, ScoresAnswer, TranslateAnswer
 from pellucid.serve.answers.responses import Problem, reply
-from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.documents import translate_markup
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts

@@ -8,9 +8,9 @@ from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain as join
 
-from pellucid.serve.markup.lexing import Token
-from pellucid.serve.markup.segments import REFERENCE, spell
-from pellucid.serve.markup.words import Alignment, Chain, Span, count_shared, find_letters
+from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.segments import REFERENCE, spell
+from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, Union
 
-from pellucid.serve.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token
 
 MOST_DEPTH = 64
 """Inline elements inside each other; deeper start tags are taken for tags without text."""

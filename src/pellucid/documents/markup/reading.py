@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.serve.markup.lexing import RAISED, Token, match_tags, read_tokens
-from pellucid.serve.markup.segments import Maker, Piece, Segment
+from pellucid.documents.markup.lexing import RAISED, Token, match_tags, read_tokens
+from pellucid.documents.markup.segments import Maker, Piece, Segment
 from pellucid.text.languages import short_code
 from pellucid.text.letters import is_unspaced
 

@@ -14,10 +14,17 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 
-from pellucid.serve.markup.lexing import RAISED
-from pellucid.serve.markup.segments import Segment
-from pellucid.serve.markup.words import Alignment, Atom, Chain, common, count_shared, find_letters
-from pellucid.serve.markup.writing import Writer
+from pellucid.documents.markup.lexing import RAISED
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.markup.words import (
+    Alignment,
+    Atom,
+    Chain,
+    common,
+    count_shared,
+    find_letters,
+)
+from pellucid.documents.markup.writing import Writer
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pellucid.documents.markup.placing import place_tags
+from pellucid.documents.markup.reading import read_segments
+from pellucid.documents.markup.segments import Piece, Segment, find_segments, spell
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.markup.placing import place_tags
-from pellucid.serve.markup.reading import read_segments
-from pellucid.serve.markup.segments import Piece, Segment, find_segments, spell
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate
 
