@@ -48,8 +48,19 @@ def place_tags(
         links: pairs of a source word and a target word.
 
     Returns:
-        The translation as HTML.
+        The translation as the document writes it.
     """
+    return write_placed(segment, translation, source_words, target_words, links)[0]
+
+
+def write_placed(
+    segment: Segment,
+    translation: str,
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    links: Sequence[tuple[int, int]],
+) -> tuple[str, str]:
+    """Do the same, and return also the text without tags that was written."""
     found = Alignment(segment, translation, source_words, target_words, links)
     return Writer(found, *_Placing(found).place()).write()
 

@@ -1,0 +1,153 @@
+"""Tables of texts: JSON with ARB, YAML, ``.properties`` of Java, and ``.strings`` of Apple."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+from pellucid.documents.escapes import as_utf16, line_segments, read_escapes, reader_of
+from pellucid.documents.markup.segments import Spelled, Syntax
+from pellucid.documents.units import Source, Unit
+
+_JSON_PART = re.compile(
+    r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
+)
+_QUOTED = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\n": "\\n",
+    "\t": "\\t",
+    "\r": "\\r",
+    "\b": "\\b",
+    "\f": "\\f",
+}
+_PROPERTY = re.compile(
+    r"[ \t\f]*(?:[#!][^\r\n]*|(?P<key>(?:[^\s:=\\]|\\(?:\r\n|.))+)"
+    r"[ \t\f]*(?:[:=][ \t\f]*)?(?:\\\r?\n[ \t\f]*)*(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
+    re.DOTALL,
+)
+_CONTINUED = r"\\\r?\n[ \t\f]*"
+_STRING = re.compile(
+    r"\s+|//[^\n]*|/\*.*?\*/"
+    r"|(?:\"(?P<key>(?:[^\"\\]|\\.)*)\"|(?P<word>[\w.-]+))\s*=\s*\"(?P<text>(?:[^\"\\]|\\.)*)\"\s*;",
+    re.DOTALL,
+)
+
+
+def _syntax(source: Source, escapes: dict[str, str], pattern: str) -> Syntax:
+    """Write characters outside ASCII as the file does: with escapes if it has only these."""
+    has_escapes = source.text.isascii() and re.search(pattern, source.text)
+    plain = Syntax(escapes, as_utf16 if has_escapes else None)
+    return plain
+
+
+def read_json(source: Source) -> Iterator[Unit]:
+    """Find the texts that are values in JSON; in ARB those of keys with ``@`` are copied.
+
+    Raises:
+        DataError: it is not JSON, or an object has a key twice.
+    """
+    _check_json(source)
+    plain = _syntax(source, _QUOTED, r"\\u")
+    syntax = replace(plain, read=reader_of(read_escapes, plain))
+    path: list[str | int] = []
+    is_key = False
+    for match in _JSON_PART.finditer(source.text):
+        part = match[0]
+        if part in ("{", "["):
+            path.append(0 if part == "[" else "")
+            is_key = part == "{"
+        elif part in ("}", "]"):
+            path.pop()
+        elif part == ",":
+            last = path.pop()
+            path.append(last + 1 if isinstance(last, int) else "")
+            is_key = isinstance(last, str)
+        elif match["text"] is not None and is_key:
+            path[-1] = json.loads(part, strict=False)
+            is_key = False
+        elif match["text"] is not None:
+            key = ".".join(map(str, path))
+            if not any(isinstance(one, str) and one.startswith("@") for one in path):
+                pieces = [*line_segments(match["text"], syntax, read_escapes)]
+                yield Unit(key, *match.span("text"), pieces)
+
+
+def _check_json(source: Source) -> None:
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                place = [
+                    one.start() for one in re.finditer(re.escape(json.dumps(key)), source.text)
+                ]
+                place += [one.start() for one in re.finditer(re.escape(f'"{key}"'), source.text)]
+                what = f"A key must stand once in its object, but {key!r} stands twice"
+                source.refuse(max(place, default=0), what, "Remove one of them.")
+            found[key] = value
+        return found
+
+    try:
+        json.loads(source.text.removeprefix("\ufeff"), object_pairs_hook=check, strict=False)
+    except json.JSONDecodeError as error:
+        what = f"JSON must be well-formed, but is not: {error.msg}"
+        source.refuse(error.pos, what, "Correct it.")
+    except RecursionError:
+        source.refuse(0, "JSON must not be nested so deeply, but is", "Make it flatter.")
+
+
+def read_properties(source: Source) -> Iterator[Unit]:
+    """Find the texts of a ``.properties`` file.
+
+    Raises:
+        DataError: a key stands twice.
+    """
+    escapes = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
+    plain = _syntax(source, escapes, r"\\u")
+
+    def read(raw: str) -> tuple[str, Spelled]:
+        return read_escapes(raw, _CONTINUED)
+
+    syntax = replace(plain, read=reader_of(read, plain))
+    seen: dict[str, int] = {}
+    for match in _PROPERTY.finditer(source.text, 1 if source.text.startswith("\ufeff") else 0):
+        if match["key"]:
+            key = read_escapes(match["key"], _CONTINUED)[1].text
+            _check_once(source, seen, key, match.start("key"))
+            pieces = [*line_segments(match["text"], syntax, read)]
+            yield Unit(key, *match.span("text"), pieces)
+
+
+def read_strings(source: Source) -> Iterator[Unit]:
+    """Find the texts of a ``.strings`` file.
+
+    Raises:
+        DataError: something is no pair of a key and a text, or a key stands twice.
+    """
+    plain = Syntax({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"})
+    syntax = replace(plain, read=reader_of(read_escapes, plain))
+    seen: dict[str, int] = {}
+    place = 1 if source.text.startswith("\ufeff") else 0
+    while place < len(source.text):
+        match = _STRING.match(source.text, place)
+        if match is None:
+            line = source.text[place:].split("\n", 1)[0]
+            what = f'A line must be "key" = "text";, but is {line[:60]!r}'
+            source.refuse(place, what, "Correct it, for instance with plutil -lint.")
+        if match["text"] is not None:
+            key = match["key"] or match["word"] or ""
+            _check_once(source, seen, key, place)
+            yield Unit(
+                key, *match.span("text"), [*line_segments(match["text"], syntax, read_escapes)]
+            )
+        place = match.end()
+
+
+def _check_once(source: Source, seen: dict[str, int], key: str, place: int) -> None:
+    if key in seen:
+        what = f"A key must stand once, but {key!r} is that of line {source.line(seen[key])} again"
+        source.refuse(place, what, "Remove one of them.")
+    seen[key] = place
