@@ -40,12 +40,14 @@ class Format:
             DataError: it is not of this format.
         """
         module, function = self.reader.split(".")
-        source = Source(text, how)
+        source = Source(text.removeprefix("\ufeff"), how)
         read: Callable[[Source], Any] = getattr(
             import_module(f"pellucid.documents.{module}"), function
         )
         found = read(source)
-        return found if self.name == "html" else source.cut(found)
+        if source.text != text:
+            yield "\ufeff"
+        yield from found if self.name == "html" else source.cut(found)
 
 
 _ALL = (

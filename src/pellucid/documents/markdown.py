@@ -18,9 +18,7 @@ from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, S
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 
-_FRONT_MATTER = re.compile(
-    r"\ufeff?(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL
-)
+_FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:)\s*")
 _COPIED_BLOCK = re.compile(r":::|\$\$|\{%|\{\{[%<]")
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}

@@ -91,7 +91,7 @@ def _check_json(source: Source) -> None:
         return found
 
     try:
-        json.loads(source.text.removeprefix("\ufeff"), object_pairs_hook=check, strict=False)
+        json.loads(source.text, object_pairs_hook=check, strict=False)
     except json.JSONDecodeError as error:
         what = f"JSON must be well-formed, but is not: {error.msg}"
         source.refuse(error.pos, what, "Correct it.")
@@ -113,7 +113,7 @@ def read_properties(source: Source) -> Iterator[Unit]:
 
     syntax = replace(plain, read=reader_of(read, plain))
     seen: dict[str, int] = {}
-    for match in _PROPERTY.finditer(source.text, 1 if source.text.startswith("\ufeff") else 0):
+    for match in _PROPERTY.finditer(source.text):
         if match["key"]:
             key = read_escapes(match["key"], _CONTINUED)[1].text
             _check_once(source, seen, key, match.start("key"))
@@ -130,7 +130,7 @@ def read_strings(source: Source) -> Iterator[Unit]:
     plain = Syntax({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"})
     syntax = replace(plain, read=reader_of(read_escapes, plain))
     seen: dict[str, int] = {}
-    place = 1 if source.text.startswith("\ufeff") else 0
+    place = 0
     while place < len(source.text):
         match = _STRING.match(source.text, place)
         if match is None:

@@ -87,7 +87,7 @@ def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
         rf"(?P<end>{separator}|\r?\n|\r|\Z)"
     )
     row: list[Cell] = []
-    place = 1 if source.text.startswith("\ufeff") else 0
+    place = 0
     while place < len(source.text) or row:
         match = cell.match(source.text, place)
         if match is None:

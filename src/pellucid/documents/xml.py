@@ -94,7 +94,7 @@ def cut_xml(text: str) -> Node | None:
     """Cut a document or a part of one into a tree; None if tags are not in pairs."""
     root = Node("", "", 0, 0, len(text), len(text))
     opened = [root]
-    for match in _PART.finditer(text, 1 if text.startswith("\ufeff") else 0):
+    for match in _PART.finditer(text):
         name = match["name"] or ""
         if match["end"]:
             node = opened.pop()
@@ -111,7 +111,7 @@ def cut_xml(text: str) -> Node | None:
 
 def _check(source: Source) -> None:
     text = source.text
-    declared = re.match(r"\ufeff?<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)[\"']", text)
+    declared = re.match(r"<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)[\"']", text)
     if declared and declared[1].lower() not in ("utf-8", "us-ascii"):
         what = f"The encoding must be UTF-8, but the first line names {declared[1]}"
         source.refuse(0, what, "Convert the file, and correct the line.")

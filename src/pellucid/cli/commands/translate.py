@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 
+Marks = Literal["all", "unsure", "none"]
 Units = Literal["auto", "spaces", "script", "subwords"]
 
 LINKS: Mapping[str, Option] = {
@@ -63,10 +64,23 @@ KEYS: Mapping[str, Option] = {
         str,
         "KEY",
         "Key of the translation in JSON Lines. [default: translation, or the code of the target "
-        "language next to that of the source]",
+        "language next to that of the source] Of a table: the column that gets it. [default: the "
+        "same]",
     ),
 }
-"""Options for the keys of JSON Lines."""
+"""Options for the keys of JSON Lines and the columns of tables."""
+
+DOCUMENTS: Mapping[str, Option] = {
+    "all": (bool, "", "In PO, XLIFF, TMX and --into: also translate what has a translation."),
+    "mark": (
+        Marks,
+        "",
+        "In PO and XLIFF: the translations to mark for review, as fuzzy or by a state. "
+        "[default: all]",
+    ),
+    "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
+}
+"""Options for documents."""
 
 
 @described(
@@ -79,8 +93,8 @@ KEYS: Mapping[str, Option] = {
     ),
     file_format=(
         "",
-        "What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
-        "[default: by its name]",
+        "What the input holds: lines of text, whatever its name ends in, JSON Lines, or a kind "
+        "of document. [default: by its name]",
         {"name": "--format"},
     ),
     workers=(
@@ -89,7 +103,7 @@ KEYS: Mapping[str, Option] = {
         "lines, but each process loads the model into its own memory.",
     ),
 )
-@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
+@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS, DOCUMENTS)
 def translate(
     model: Model,
     input_file: str = STANDARD,
@@ -106,13 +120,16 @@ def translate(
     workers: int = 1,
     **options: Any,
 ) -> int:
-    """Translate lines of text, or the texts of JSON Lines, keeping their order.
+    """Translate lines of text, the texts of JSON Lines, or a document, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.
 
     Each object of JSON Lines (-i FILE.jsonl, or --format jsonl) is written with its translation
     added, or with "error"; a text with line breaks is translated line by line.
+
+    A document (PO, XLIFF, TMX, Markdown, HTML, SRT, VTT, JSON, YAML, CSV and others, see --format)
+    is written as it was read, with its texts translated and its tags and placeholders kept.
 
     Lines unlike the text that the model learned from, and translations that look wrong, are
     counted on standard error at the end, and described one by one under "notes" in --json.
@@ -127,10 +144,12 @@ def translate(
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
-    num_lines = check_files(files, damaged_in=[INPUT]).get(INPUT)
+    is_document = choice not in ("lines", "jsonl")
+    num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
 
+    from pellucid.cli.lines.documents import open_document
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
@@ -152,6 +171,11 @@ def translate(
         change=tuple(change or ()),
     )
     _warn_of_useless(job)
+    objects = (
+        open_document(job, input_file, choice, options, may_overwrite=overwrite)
+        if is_document
+        else choose_objects(job, input_file, output_file, choice, options)
+    )
     return translate_files(
         job,
         files,
@@ -160,7 +184,7 @@ def translate(
         may_overwrite=overwrite,
         by_line=stream,
         has_progress=progress,
-        objects=choose_objects(job, input_file, output_file, choice, options),
+        objects=objects,
     )
 
 

@@ -26,7 +26,10 @@ MAX_CHARACTERS = 200_000
 
 STANDARD = "-"
 
-Format = Literal["lines", "jsonl"]
+Format = Literal[
+    *("lines", "jsonl", "po", "srt", "vtt", "xliff", "tmx", "android", "resx", "markdown", "html"),
+    *("json", "yaml", "properties", "strings", "csv", "tsv"),
+]
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -43,7 +46,7 @@ class Window:
     """
 
     first: int
-    columns: Mapping[str, list[str]]
+    columns: Mapping[str, list[Any]]
     is_whole: bool
     hashes: Mapping[str, str]
 
@@ -279,7 +282,7 @@ def is_json_lines(path: str) -> bool:
 def choose_format(path: str, file_format: Format | None) -> Format:
     """Choose the format of the input.
 
-    A file whose keywords, tags or time codes would be translated as if they were text is refused.
+    A file whose tags or layout would be translated as if they were text is refused.
 
     Args:
         path: the input; streams, pipes and devices may have any name.
@@ -288,18 +291,21 @@ def choose_format(path: str, file_format: Format | None) -> Format:
     Raises:
         InputError: the name is that of a document.
     """
+    from pellucid.documents.formats import format_of
     from pellucid.text.reading.rows import kind_of_document
 
     if file_format is not None:
         return file_format
     if is_json_lines(path):
         return "jsonl"
+    if (found := format_of(name_unpacked(path))) and not is_special(path):
+        return found.name
     kind = kind_of_document(path)
     if kind is not None and not is_special(path):
         raise InputError(
-            f"The input must be lines of text or JSON Lines, but {path} is {kind} by its name. "
-            "Write its texts into a file of lines first, or add --format lines to translate every "
-            "line as it is."
+            f"The input must be lines of text, JSON Lines or a document that can be read (see "
+            f"--format), but {path} is {kind} by its name. Convert it first, or add --format lines "
+            "to translate every line as it is."
         )
     return "lines"
 
