@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
-from pellucid.documents.escapes import REFERENCES, read_escapes
+from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token, TokenKind
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import add_text
@@ -23,6 +23,7 @@ _HALVES: Mapping[str, TokenKind] = {
 }
 _STATE = re.compile(r"\s(?:state|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_TEXT = Strings(ESCAPES, REFERENCES)
 
 
 def read_content(text: str, node: Node, syntax: Syntax, *, is_interface: bool = True) -> Segment:
@@ -69,7 +70,7 @@ def _kind(node: Node) -> Kind:
 
 def read_references(raw: str) -> Spelled:
     """Read text with references such as ``&amp;``."""
-    return read_escapes(raw, escapes=REFERENCES)[1]
+    return _TEXT.read(raw)[1]
 
 
 def _again(written: str) -> Segment | None:

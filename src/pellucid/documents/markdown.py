@@ -33,7 +33,7 @@ class _Places(StateInline):
     _start = 0
 
     def _note(self) -> None:
-        if not self._pending and not self._pending_buffer:
+        if not self.pending:
             self._start = self.pos
 
     def append_pending(self, text: str) -> None:
@@ -252,7 +252,7 @@ class _Reader:
             label = _Reader(self._text.part(start, end), self._env, self._kind).read()
             around = self._text.raw(item.start, start), self._text.raw(end, item.end)
             is_text = label is not None and len(label) == 1 and isinstance(label[0], Segment)
-            pieces = [around[0], *label, around[1]] if label and is_text else [raw]
+            pieces: list[Piece] = [around[0], *label, around[1]] if label and is_text else [raw]
             self._maker.add_tag(Token("void", raw, "img"), pieces)
         else:
             self._maker.add_copy([raw], item.shown, "")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from pellucid.documents.markup.lexing import Token, match_tags
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
@@ -13,7 +14,7 @@ _SIMPLE = r"[\w.:!<>^%#+\[\]-]{0,60}"
 _NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}\}){0,400}\}){0,400}"
 _TABLE = {
     "jinja": r"\{\{[^{}\n]{0,80}\}\}|\{%[^{}\n]{1,80}%\}",
-    "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|selectordinal|number|date|time)\b{_NESTED}\}}",
+    "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|number|date|time)\w*\b{_NESTED}\}}",
     "fluent": rf"\{{\s*[$-]?{_SIMPLE}(?:\([^(){{}}\n]{{0,80}}\))?\s*\}}",
     "shell": r"\$\{[^{}\n]{1,60}\}|\$\([\w.]{1,40}\)|(?<!\w)\$[A-Za-z_]\w{0,40}",
     "printf": (
@@ -28,24 +29,28 @@ _TABLE = {
     "option": r"(?<![\w-])--[a-zA-Z][\w-]{0,60}(?:=[A-Z_]{1,40})?",
     "entity": r"&[a-zA-Z][a-zA-Z0-9]{1,30};|&#\w{1,8};",
     "tag": r"</?[a-zA-Z][\w:.-]{0,40}(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200})?/?>",
-    "style": r"\{\\[^{}\n]{1,200}\}",
+    "style": r"\{\\[^{}\n]{1,200}\}|<\d[\d:.]{1,20}>",
 }
 _PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.items()))
-_MAY_HOLD = re.compile("[{%$<&@\\\\]|--|://")
+_MAY_HOLD = re.compile("[{%$<&@]|--|://")
 
 ACCELERATORS = re.compile(
     r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
 )
 """A sign before the key of a menu: at the start of a word or before a small letter."""
 
-_ADDRESS_ENDS = ".,;:!?)'"
 
-
-def find_placeholders(text: str) -> Iterator[tuple[re.Match[str], Token | None]]:
+def find_placeholders(
+    text: str, *, has_copied_tags: bool = True
+) -> Iterator[tuple[re.Match[str], Token | None]]:
     """Find placeholders and tags in a text, in order.
 
+    Args:
+        text: the text.
+        has_copied_tags: True if a tag without its partner is a placeholder, such as ``<file>``.
+
     Yields:
-        Each with the tag that it is, if it begins or ends an element of this text.
+        Each with the tag that it is, if it is no placeholder.
     """
     if not _MAY_HOLD.search(text):
         return
@@ -54,44 +59,45 @@ def find_placeholders(text: str) -> Iterator[tuple[re.Match[str], Token | None]]
     pairs = match_tags(tokens)
     ends = {*pairs, *pairs.values()}
     for number, (one, token) in enumerate(zip(found, tokens, strict=True)):
-        yield one, token if number in ends else None
+        is_tag = one.lastgroup == "style" or number in ends
+        is_tag = is_tag or (one.lastgroup == "tag" and not has_copied_tags)
+        yield one, token if is_tag else None
 
 
 def _token(found: re.Match[str]) -> Token:
     raw = found[0]
     if found.lastgroup != "tag" or raw.endswith("/>"):
-        return Token("other", raw)
-    name = re.match(r"</?([^\s/>]+)", raw)
+        return Token("void", raw)
+    name = re.match(r"</?([^\s/.>]+)", raw)
     return Token("end" if raw[1] == "/" else "start", raw, name[1] if name else "")
 
 
-def add_text(maker: Maker, spelled: Spelled, *, is_interface: bool = False) -> None:
+def add_text(
+    maker: Maker, spelled: Spelled, *, is_interface: bool = False, has_copied_tags: bool = True
+) -> None:
     """Add text to a segment, with its placeholders as copies and its tags as elements.
 
     Args:
         maker: the segment.
         spelled: the text.
         is_interface: True if the text may have one accelerator, which is left out.
+        has_copied_tags: as for `find_placeholders`.
     """
+    found = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
+    marks = [(*one.span(), token) for one, token in found]
+    if is_interface:
+        inside = {place for start, end, _ in marks for place in range(start, end)}
+        keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
+        if len(keys) == 1:
+            marks.append((*keys[0].span(), Token("void", "", ACCELERATOR)))
     place = 0
-    marks: list[tuple[int, int, Token | None]] = [
-        (*one.span(), token) for one, token in find_placeholders(spelled.text)
-    ]
-    keys = list(ACCELERATORS.finditer(spelled.text)) if is_interface else []
-    inside = [one for one in keys if any(start <= one.start() < end for start, end, _ in marks)]
-    if len(keys) - len(inside) == 1:
-        (key,) = (one for one in keys if one not in inside)
-        marks.append((key.start(), key.end(), Token("void", "", ACCELERATOR)))
     for start, end, token in sorted(marks, key=lambda mark: mark[:2]):
         maker.add(spelled, place, start)
-        raw, text = spelled.raw(start, end), spelled.text[start:end]
-        is_point = text.startswith("{\\") or (token and token.name == ACCELERATOR)
-        if is_point:
-            maker.add_tag(token or Token("void", ""), [raw])
-        elif token is None:
-            maker.add_copy([raw], text, "")
+        raw = spelled.raw(start, end)
+        if token is None:
+            maker.add_copy([raw], spelled.text[start:end], "")
         else:
-            maker.add_tag(Token(token.kind, raw, token.name), [raw])
+            maker.add_tag(replace(token, raw=raw), [raw])
         place = end
     maker.add(spelled, place, len(spelled.text))
 
@@ -111,13 +117,13 @@ def keeps_copies(segment: Segment, text: str) -> bool:
 
 def without_surplus(segment: Segment, text: str) -> str:
     """Leave out the placeholders that a translation has and its source has not, or less often."""
-    while surplus := _compare(segment, text)[1]:  # What is left may be one again.
-        parts, place = [], 0
-        for start, end in surplus:
-            parts.append(text[place:start].rstrip(" "))
-            place = end
-        text = "".join((*parts, text[place:])).strip()
-    return text
+    missing, surplus = _compare(segment, text)
+    while surplus:
+        for start, end in reversed(surplus):
+            text = text[:start] + text[end:]
+        surplus = _compare(segment, text)[1]  # What is left may be one again.
+    text = re.sub(" {2,}", " ", text)
+    return text if missing else text.strip()
 
 
 def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int, int]]]:

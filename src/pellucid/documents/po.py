@@ -4,27 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
-from pellucid.documents.escapes import line_segments, read_escapes, reader_of
-from pellucid.documents.markup.segments import Piece, Spelled, Syntax
+from pellucid.documents.escapes import QUOTED, Strings
+from pellucid.documents.markup.segments import Piece
 from pellucid.documents.units import Mark, Source, Unit
 
 _LINE = re.compile(
     r"[ \t]*(?:(?P<comment>#[^\n]*)|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)?"
     r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
 )
-_BREAK = r"\"[ \t]*\r?\n[ \t]*\""
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
-_ESCAPES = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r"}
-
-
-def _read_string(raw: str) -> tuple[str, Spelled]:
-    return read_escapes(raw, _BREAK)
-
-
-_PLAIN = Syntax(_ESCAPES)
-SYNTAX = replace(_PLAIN, read=reader_of(_read_string, _PLAIN))
+_STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 
 @dataclass
@@ -86,7 +77,7 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
         begin, end = entry.texts[name]
         is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
         own = slice(*entry.texts["msgid_plural" if is_plural else "msgid"])
-        pieces += [text[place:begin], *line_segments(text[own], SYNTAX, _read_string)]
+        pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
         place = end
     begin, end = entry.texts["msgid"]
     key = _text(source, (begin, end))
@@ -123,7 +114,7 @@ def _read_entries(source: Source) -> Iterator[_Entry]:
 
 
 def _text(source: Source, span: tuple[int, int]) -> str:
-    return _read_string(source.text[slice(*span)])[1].text
+    return _STRINGS.read(source.text[slice(*span)])[1].text
 
 
 def _read_header(source: Source, place: int, header: str) -> int:

@@ -4,41 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 
-from pellucid.documents.escapes import (
-    BACKSLASHES,
-    NOTHING,
-    REFERENCES,
-    line_segments,
-    read_escapes,
-    reader_of,
-)
-from pellucid.documents.interchange import ESCAPES, read_references
-from pellucid.documents.markup.segments import Piece, Spelled, Syntax
+from pellucid.documents.escapes import BACKSLASHES, QUOTED, REFERENCES, Strings
+from pellucid.documents.interchange import ESCAPES
+from pellucid.documents.markup.segments import Piece
 from pellucid.documents.units import Source, Unit
 from pellucid.documents.xml import Node, read_xml
 
 _CDATA = "<![CDATA["
 
 
-def _read_android(raw: str) -> tuple[str, Spelled]:
-    return read_escapes(raw, breaks='"', escapes=f"{BACKSLASHES}|{REFERENCES}")
-
-
-def _read_resx(raw: str) -> tuple[str, Spelled]:
-    return "", read_references(raw)
-
-
-def _read_cdata(raw: str) -> tuple[str, Spelled]:
-    return read_escapes(raw, escapes=NOTHING)
-
-
-_ANDROID = Syntax({**ESCAPES, "'": "\\'", '"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"})
-_RESX, _CDATA_TEXT = Syntax(ESCAPES), Syntax({"]": "]"})
-ANDROID = replace(_ANDROID, read=reader_of(_read_android, _ANDROID, is_folded=True))
-RESX = replace(_RESX, read=reader_of(_read_resx, _RESX))
-CDATA_TEXT = replace(_CDATA_TEXT, read=reader_of(_read_cdata, _CDATA_TEXT))
+_ANDROID = Strings(
+    {**ESCAPES, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
+)
+_RESX = Strings(ESCAPES, REFERENCES)
+_IN_CDATA = Strings({}, r"(?!)")
 
 
 def read_android(source: Source) -> Iterator[Unit]:
@@ -69,12 +49,12 @@ def _unit(source: Source, key: str, node: Node) -> Unit:
     if raw.strip().startswith(_CDATA) and raw.count(_CDATA) == 1 and raw.strip().endswith("]]>"):
         start += raw.index(_CDATA) + len(_CDATA)
         end = start + source.text[start:end].rindex("]]>")
-        pieces = [*line_segments(source.text[start:end], CDATA_TEXT, _read_cdata)]
+        pieces = _IN_CDATA.pieces(source.text[start:end])
     else:
         if re.fullmatch(r"\s*\".*(?<!\\)\"\s*", raw, re.DOTALL) and raw.count('"') > 1:
             start, end = start + raw.index('"') + 1, start + raw.rindex('"')
             raw = source.text[start:end]
-        pieces = [*line_segments(raw, ANDROID, _read_android, is_folded=True)]
+        pieces = _ANDROID.pieces(raw)
     return Unit(key, start, end, pieces)
 
 
@@ -88,5 +68,5 @@ def read_resx(source: Source) -> Iterator[Unit]:
         own, value = node.attributes, node.child("value")
         name = own.get("name", "")
         if value and not {"type", "mimetype"} & {*own} and not name.startswith(">>"):
-            raw = source.text[value.inner : value.close]
-            yield Unit(name, value.inner, value.close, [*line_segments(raw, RESX, _read_resx)])
+            pieces = _RESX.pieces(source.text[value.inner : value.close])
+            yield Unit(name, value.inner, value.close, pieces)

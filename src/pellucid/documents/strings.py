@@ -5,31 +5,20 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
-from pellucid.documents.escapes import as_utf16, line_segments, read_escapes, reader_of
-from pellucid.documents.markup.segments import Spelled, Syntax
+from pellucid.documents.escapes import QUOTED, Strings, as_utf16
 from pellucid.documents.units import Source, Unit
 
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
 )
-_QUOTED = {
-    '"': '\\"',
-    "\\": "\\\\",
-    "\n": "\\n",
-    "\t": "\\t",
-    "\r": "\\r",
-    "\b": "\\b",
-    "\f": "\\f",
-}
 _PROPERTY = re.compile(
     r"[ \t\f]*(?:[#!][^\r\n]*|(?P<key>(?:[^\s:=\\]|\\(?:\r\n|.))+)"
-    r"[ \t\f]*(?:[:=][ \t\f]*)?(?:\\\r?\n[ \t\f]*)*(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
+    r"[ \t\f]*(?:[:=][ \t\f]*)?(?:\\\r?\n[ \t\f]*)*"
+    r"(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
     re.DOTALL,
 )
-_CONTINUED = r"\\\r?\n[ \t\f]*"
 _STRING = re.compile(
     r"\s+|//[^\n]*|/\*.*?\*/"
     r"|(?:\"(?P<key>(?:[^\"\\]|\\.)*)\"|(?P<word>[\w.-]+))\s*=\s*\"(?P<text>(?:[^\"\\]|\\.)*)\"\s*;",
@@ -37,11 +26,10 @@ _STRING = re.compile(
 )
 
 
-def _syntax(source: Source, escapes: dict[str, str], pattern: str) -> Syntax:
+def _strings(source: Source, escapes: dict[str, str], breaks: str = r"(?!)") -> Strings:
     """Write characters outside ASCII as the file does: with escapes if it has only these."""
-    has_escapes = source.text.isascii() and re.search(pattern, source.text)
-    plain = Syntax(escapes, as_utf16 if has_escapes else None)
-    return plain
+    has_escapes = source.text.isascii() and "\\u" in source.text
+    return Strings(escapes, breaks=breaks, outside_ascii=as_utf16 if has_escapes else None)
 
 
 def read_json(source: Source) -> Iterator[Unit]:
@@ -51,8 +39,7 @@ def read_json(source: Source) -> Iterator[Unit]:
         DataError: it is not JSON, or an object has a key twice.
     """
     _check_json(source)
-    plain = _syntax(source, _QUOTED, r"\\u")
-    syntax = replace(plain, read=reader_of(read_escapes, plain))
+    strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
     path: list[str | int] = []
     is_key = False
     for match in _JSON_PART.finditer(source.text):
@@ -72,8 +59,7 @@ def read_json(source: Source) -> Iterator[Unit]:
         elif match["text"] is not None:
             key = ".".join(map(str, path))
             if not any(isinstance(one, str) and one.startswith("@") for one in path):
-                pieces = [*line_segments(match["text"], syntax, read_escapes)]
-                yield Unit(key, *match.span("text"), pieces)
+                yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
 
 
 def _check_json(source: Source) -> None:
@@ -105,20 +91,14 @@ def read_properties(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: a key stands twice.
     """
-    escapes = {"\\": "\\\\", "\n": "\\n", "\t": "\\t", "\r": "\\r", "\f": "\\f"}
-    plain = _syntax(source, escapes, r"\\u")
-
-    def read(raw: str) -> tuple[str, Spelled]:
-        return read_escapes(raw, _CONTINUED)
-
-    syntax = replace(plain, read=reader_of(read, plain))
+    escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
+    strings = _strings(source, escapes, r"\\\r?\n[ \t\f]*")
     seen: dict[str, int] = {}
     for match in _PROPERTY.finditer(source.text):
         if match["key"]:
-            key = read_escapes(match["key"], _CONTINUED)[1].text
+            key = strings.read(match["key"])[1].text
             _check_once(source, seen, key, match.start("key"))
-            pieces = [*line_segments(match["text"], syntax, read)]
-            yield Unit(key, *match.span("text"), pieces)
+            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
 
 
 def read_strings(source: Source) -> Iterator[Unit]:
@@ -127,8 +107,7 @@ def read_strings(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: something is no pair of a key and a text, or a key stands twice.
     """
-    plain = Syntax({'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"})
-    syntax = replace(plain, read=reader_of(read_escapes, plain))
+    strings = Strings(QUOTED)
     seen: dict[str, int] = {}
     place = 0
     while place < len(source.text):
@@ -140,9 +119,7 @@ def read_strings(source: Source) -> Iterator[Unit]:
         if match["text"] is not None:
             key = match["key"] or match["word"] or ""
             _check_once(source, seen, key, place)
-            yield Unit(
-                key, *match.span("text"), [*line_segments(match["text"], syntax, read_escapes)]
-            )
+            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
         place = match.end()
 
 

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 
-from pellucid.documents.escapes import line_segments, read_escapes, reader_of
-from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
+from pellucid.documents.escapes import Strings
+from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import Source, Unit
 from pellucid.terminal.text import count_of
 from pellucid.text.languages import NAMES, short_code
 
 _SOURCES = ("source", "src", "text")
-_PLAIN = Syntax({'"': '""'})
+_STRINGS = Strings({'"': '""'}, '""', is_interface=False)
 
 Cell = tuple[int, int]
 
@@ -35,8 +34,13 @@ def read_tsv(source: Source) -> Iterator[Unit]:
 
 
 def _read(source: Source, separator: str) -> Iterator[Unit]:
-    syntax = replace(_PLAIN, read=reader_of(_read_quoted, _PLAIN, is_interface=False))
-    bare = Syntax({}, finish=_quote_if(separator), read=_read_cell(separator))
+    needs_quotes = re.compile(rf"\"|[{separator}\r\n]")
+
+    def finish(segment: Segment, written: str) -> str:
+        is_plain = written == spell(segment.pieces) or not needs_quotes.search(written)
+        return written if is_plain else '"{}"'.format(written.replace('"', '""'))
+
+    bare = Syntax({}, finish=finish, read=lambda raw: make_segment(_read_cell(raw), Syntax({})))
     rows = _read_rows(source, separator)
     names = [_text(source, cell) for cell in next(rows, [])]
     how = source.how
@@ -52,32 +56,12 @@ def _read(source: Source, separator: str) -> Iterator[Unit]:
         raw = source.text[slice(*row[own])]
         pieces: list[Piece] = [make_segment(Spelled(raw), bare)]
         if raw.startswith('"'):
-            inner = line_segments(raw[1:-1], syntax, _read_quoted, is_interface=False)
-            pieces = ['"', *inner, '"']
+            pieces = ['"', *_STRINGS.pieces(raw[1:-1]), '"']
         yield Unit(f"row {source.line(row[0][0])}", *row[into], pieces)
 
 
-def _read_quoted(raw: str) -> tuple[str, Spelled]:
-    return read_escapes(raw, escapes='""')
-
-
-def _quote_if(separator: str):  # type: ignore[no-untyped-def]
-    def quote(segment: Segment, written: str) -> str:
-        needs_quotes = written.startswith('"') or re.search(rf"[{separator}\r\n]", written)
-        return '"{}"'.format(written.replace('"', '""')) if needs_quotes else written
-
-    return quote
-
-
-def _read_cell(separator: str):  # type: ignore[no-untyped-def]
-    def read(written: str) -> Segment | None:
-        is_quoted = written.startswith('"')
-        if not is_quoted and re.search(rf"[{separator}\r\n]", written):
-            return None
-        spelled = Spelled(written[1:-1].replace('""', '"') if is_quoted else written)
-        return make_segment(spelled, Syntax({}))
-
-    return read
+def _read_cell(raw: str) -> Spelled:
+    return _STRINGS.read(raw[1:-1])[1] if raw.startswith('"') else Spelled(raw)
 
 
 def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
@@ -101,8 +85,7 @@ def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
 
 
 def _text(source: Source, cell: Cell) -> str:
-    raw = source.text[slice(*cell)]
-    return _read_quoted(raw[1:-1])[1].text if raw.startswith('"') else raw
+    return _read_cell(source.text[slice(*cell)]).text
 
 
 def _find_column(source: Source, names: Sequence[str], wanted: str, option: str) -> int:

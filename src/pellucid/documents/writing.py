@@ -62,10 +62,10 @@ def write_segment(
             answer, text = fitting, fitting.text
     own = segment.text
     whole = f"{own[: len(own) - len(own.lstrip())]}{text}{own[len(own.rstrip()) :]}"
-    has_links = answer.alignment is not None
-    words = (source_words, answer.words, answer.alignment) if has_links else ((), (), ())
+    links = answer.alignment
+    words = ((), ()) if links is None else (source_words, answer.words)
     for one in _ways(segment):
-        written, shown = write_placed(one, whole, *words)
+        written, shown = write_placed(one, whole, *words, links or ())
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return

@@ -5,19 +5,23 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
 import yaml
 
-from pellucid.documents.escapes import BACKSLASHES, NOTHING, line_segments, read_escapes, reader_of
+from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import Source, Unit
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
-_DOUBLE = {'"': '\\"', "\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+_STRINGS = {
+    "'": Strings({"'": "''"}, "''", is_folded=True),
+    '"': Strings(QUOTED, breaks=r"\\\r?\n[ \t]*", is_folded=True),
+}
+_BLOCK = Strings({}, r"(?!)", is_folded=True)
 
 
 @dataclass
@@ -91,44 +95,25 @@ def _read_events(source: Source) -> Iterator[Any]:
 def _unit(source: Source, event: yaml.ScalarEvent, key: str, *, is_flow: bool) -> Unit:
     start, end = event.start_mark.index, event.end_mark.index
     raw = source.text[start:end]
-    pieces: list[Piece]
-    if event.style in ("'", '"'):
-        is_single = event.style == "'"
-        escapes = "''" if is_single else BACKSLASHES
-        read = partial(
-            _read_text, breaks=NOTHING if is_single else r"\\\r?\n[ \t]*", escapes=escapes
-        )
-        plain = Syntax({"'": "''"} if is_single else _DOUBLE)
-        syntax = replace(plain, read=reader_of(read, plain, is_folded=True))
-        inner = line_segments(raw[1:-1], syntax, read, is_folded=True)
-        pieces = [event.style, *inner, event.style]
+    if event.style in _STRINGS:
+        pieces = [raw[0], *_STRINGS[event.style].pieces(raw[1:-1]), raw[-1]]
     elif event.style in ("|", ">"):
         pieces = _read_block(raw, event.style)
     else:
-        read_again = partial(_read_plain, is_flow=is_flow)
-        syntax = Syntax({}, finish=partial(_quote, is_flow=is_flow), read=read_again)
-        pieces = [make_segment(Spelled(raw), syntax, is_interface=True)]
+        read = partial(_read_plain, is_flow=is_flow)
+        syntax = Syntax({}, finish=partial(_quote, is_flow=is_flow), read=read)
+        pieces = [make_segment(Spelled(raw), syntax)]
     return Unit(key, start, end, pieces)
-
-
-def _read_text(raw: str, breaks: str, escapes: str) -> tuple[str, Spelled]:
-    return read_escapes(raw, breaks, escapes)
 
 
 def _read_block(raw: str, style: str) -> list[Piece]:
     """Read the lines of a block, or its paragraphs if lines are folded."""
     head, newline, body = raw.partition("\n")
     pieces: list[Piece] = [head + newline]
-    plain = Syntax({})
-    syntax = replace(plain, read=lambda raw: make_segment(Spelled(raw), plain))
-    pattern = r"(\s*\n[ \t\r\n]*)" if style == "|" else r"(\s*\n[ \t]*\r?\n[ \t\r\n]*)"
-    for part in re.split(pattern, body):
-        own = part.strip()
-        if own:
-            start, _, end = part.partition(own)
-            pieces += [start, make_segment(Spelled(own), syntax, is_interface=True), end]
-        else:
-            pieces.append(part)
+    lines = r"(\s*\n\s*)" if style == "|" else r"(\s*\n[ \t]*\r?\n\s*)"
+    for part in re.split(lines, body):
+        start, own, end = part.partition(part.strip()) if part.strip() else (part, "", "")
+        pieces += [start, *_BLOCK.pieces(own), end]
     return pieces
 
 
@@ -144,7 +129,7 @@ def _load(written: str, *, is_flow: bool) -> str | None:
 
 def _read_plain(written: str, *, is_flow: bool) -> Segment | None:
     text = _load(written, is_flow=is_flow)
-    return None if text is None else make_segment(Spelled(text), Syntax({}), is_interface=True)
+    return None if text is None else make_segment(Spelled(text), Syntax({}))
 
 
 def _quote(segment: Segment, written: str, *, is_flow: bool) -> str:

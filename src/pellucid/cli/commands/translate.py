@@ -11,8 +11,8 @@ from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import (
+    LINES,
     STANDARD,
-    Format,
     check_files,
     check_target,
     choose_format,
@@ -93,9 +93,10 @@ DOCUMENTS: Mapping[str, Option] = {
     ),
     file_format=(
         "",
-        "What the input holds: lines of text, whatever its name ends in, JSON Lines, or a kind "
-        "of document. [default: by its name]",
-        {"name": "--format"},
+        "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
+        "document: po, srt, vtt, xliff, tmx, android, resx, markdown, html, json, yaml, "
+        "properties, strings, csv, tsv. [default: by its name]",
+        {"name": "--format", "metavar": "FORMAT"},
     ),
     workers=(
         "N",
@@ -116,7 +117,7 @@ def translate(
     progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
-    file_format: Format | None = None,
+    file_format: str | None = None,
     workers: int = 1,
     **options: Any,
 ) -> int:
@@ -128,8 +129,8 @@ def translate(
     Each object of JSON Lines (-i FILE.jsonl, or --format jsonl) is written with its translation
     added, or with "error"; a text with line breaks is translated line by line.
 
-    A document (PO, XLIFF, TMX, Markdown, HTML, SRT, VTT, JSON, YAML, CSV and others, see --format)
-    is written as it was read, with its texts translated and its tags and placeholders kept.
+    A document (see --format) is written as it was read, with its texts translated, and its tags
+    and placeholders kept.
 
     Lines unlike the text that the model learned from, and translations that look wrong, are
     counted on standard error at the end, and described one by one under "notes" in --json.
@@ -144,7 +145,7 @@ def translate(
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
-    is_document = choice not in ("lines", "jsonl")
+    is_document = choice not in LINES
     num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
@@ -26,10 +26,8 @@ MAX_CHARACTERS = 200_000
 
 STANDARD = "-"
 
-Format = Literal[
-    *("lines", "jsonl", "po", "srt", "vtt", "xliff", "tmx", "android", "resx", "markdown", "html"),
-    *("json", "yaml", "properties", "strings", "csv", "tsv"),
-]
+LINES = ("lines", "jsonl")
+"""Formats of lines; the others are those of documents."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -279,7 +277,7 @@ def is_json_lines(path: str) -> bool:
     return name_unpacked(path).endswith((".jsonl", ".ndjson"))
 
 
-def choose_format(path: str, file_format: Format | None) -> Format:
+def choose_format(path: str, file_format: str | None) -> str:
     """Choose the format of the input.
 
     A file whose tags or layout would be translated as if they were text is refused.
@@ -289,11 +287,14 @@ def choose_format(path: str, file_format: Format | None) -> Format:
         file_format: the format that the user named; None if the name decides.
 
     Raises:
-        InputError: the name is that of a document.
+        InputError: there is no such format, or the name is that of a document without a reader.
     """
-    from pellucid.documents.formats import format_of
+    from pellucid.documents.formats import FORMATS, format_of
     from pellucid.text.reading.rows import kind_of_document
 
+    if file_format is not None and file_format not in (*LINES, *FORMATS):
+        names = ", ".join((*LINES, *FORMATS))
+        raise InputError(f"--format must be one of {names}, but is {file_format!r}. Choose one.")
     if file_format is not None:
         return file_format
     if is_json_lines(path):
