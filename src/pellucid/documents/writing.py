@@ -49,9 +49,6 @@ def write_segment(
         answers: the translations of its text without white space at its edges, the best first.
         source_words: the words of the text that links count.
     """
-    if not any(one.text.strip() for one in answers):
-        segment.reason = EMPTY
-        return
     answer, text = answers[0], answers[0].text
     if segment.syntax.has_placeholders:
         fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
@@ -60,6 +57,9 @@ def write_segment(
             text = without_surplus(segment, text)
         else:
             answer, text = fitting, fitting.text
+    if not text.strip():
+        segment.reason = EMPTY
+        return
     own = segment.text
     whole = f"{own[: len(own) - len(own.lstrip())]}{text}{own[len(own.rstrip()) :]}"
     links = answer.alignment
