@@ -238,6 +238,8 @@ def skeleton(name: str, document: str) -> list[str]:
     found = []
     if name in ("srt", "vtt"):  # Sentences may end elsewhere, cues may not.
         return [line for line in document.split("\n") if "-->" in line]
+    if name in ("yaml", "csv", "tsv"):  # A text may need quotes that its source did not need.
+        return [one.key for one in FORMATS[name].read(document, HOW) if isinstance(one, Unit)]
     for part in FORMATS[name].read(document, HOW):
         if isinstance(part, str):
             found.append(part)

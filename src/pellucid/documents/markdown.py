@@ -281,9 +281,10 @@ class _Reader:
                 return None
             content = content.replace("\\|", "|")
         elif self._kind == "paragraph_open":
-            blocks = _parser().parse(content.strip(), dict(self._env))
-            if [one.type for one in blocks] != ["paragraph_open", "inline", "paragraph_close"]:
-                return None
+            for start in ("", "a\n"):  # The segment may follow a line.
+                blocks = _parser().parse(start + content.strip(), dict(self._env))
+                if [one.type for one in blocks] != ["paragraph_open", "inline", "paragraph_close"]:
+                    return None
         elif re.search(r"(?<!\\)#\s*\Z", content):
             return None
         plain = _Text(content, content, range(len(content) + 1))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -61,7 +61,7 @@ def write_segment(
         segment.reason = EMPTY
         return
     own = segment.text
-    whole = f"{own[: len(own) - len(own.lstrip())]}{text}{own[len(own.rstrip()) :]}"
+    whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
     links = answer.alignment
     words = ((), ()) if links is None else (source_words, answer.words)
     for one in _ways(segment):
@@ -94,16 +94,25 @@ def _is_same(segment: Segment, written: str, shown: str) -> bool:
     again = segment.syntax.read(written)
     if again is None or "".join(again.text.split()) != "".join(shown.split()):
         return False
-    return _codes(again) == _codes(segment)
+    wanted, points, copies = _codes(segment)
+    found, others, again_copies = _codes(again)
+    # Without a word an element is read as a part without text.
+    found += Counter({one: count for one, count in others.items() if one in wanted})
+    others = Counter({one: count for one, count in others.items() if one not in wanted})
+    is_whole = {*found} == {*wanted} if segment.syntax.reopens else found == wanted
+    return is_whole and others == points and again_copies == copies
 
 
-def _codes(segment: Segment) -> tuple[object, ...]:
-    """Gather the codes of a segment: its elements, and how often it has each copy and point."""
+def _codes(segment: Segment) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Count the elements of a segment, its parts without text, and its copies."""
 
-    def spelled(one: Element) -> str:
-        return "".join(f"{spell(one.opening)}\0{one.closing}".split())
+    def count(own: Iterable[Element]) -> Counter[str]:
+        raws = ("".join(f"{spell(one.opening)}{one.closing}".split()) for one in own)
+        return Counter(filter(None, raws))
 
-    own = [spelled(one) for one in segment.elements.values() if not one.is_copy]
-    copies = (spelled(one) for one in segment.elements.values() if one.is_copy)
-    points = (spelled(one) for one in segment.points if not spell(one.opening).isspace())
-    return set(own) if segment.syntax.reopens else Counter(own), Counter(copies), Counter(points)
+    elements = segment.elements.values()
+    return (
+        count(one for one in elements if not one.is_copy),
+        count(segment.points),
+        count(one for one in elements if one.is_copy),
+    )
