@@ -113,20 +113,34 @@ class Maker:
         return pair[0].replace("\n", newline), pair[1].replace("\n", newline)
 
     def _po(self, number: int) -> tuple[str, str]:
-        own = self.text((*PLACEHOLDERS, "<b>§</b>", '\\"', "\\n", '"\n"', "\\t"), (" ", "  ", ' "\n"'))
+        own = self.text(
+            (*PLACEHOLDERS, "<b>§</b>", '\\"', "\\n", '"\n"', "\\t"), (" ", "  ", ' "\n"')
+        )
         head = self.rng.choice(("", "# note\n", "#, c-format\n", "#: a.c:1\n#, c-format\n"))
         entry = f'{head}msgctxt "{number}"\nmsgid "{own}"\nmsgstr "'
         return f'{entry}"\n\n', f'{entry}{own}"\n\n'
 
     def _xliff(self, number: int) -> tuple[str, str]:
-        forms = (*PLACEHOLDERS, '<g id="1">§</g>', '<x id="2"/>', '<ph id="3">%s</ph>', "&amp;", "&lt;b&gt;")
+        forms = (
+            *PLACEHOLDERS,
+            '<g id="1">§</g>',
+            '<x id="2"/>',
+            '<ph id="3">%s</ph>',
+            "&amp;",
+            "&lt;b&gt;",
+        )
         own = self.text(forms, (" ", "\n  "))
         entry = f'<trans-unit id="{number}">\n  <source>{own}</source>'
         after = "\n</trans-unit>\n"
         return entry + after, f'{entry}\n  <target state="translated">{own}</target>{after}'
 
     def _tmx(self, number: int) -> tuple[str, str]:
-        forms = (*PLACEHOLDERS, '<bpt i="1">&lt;b></bpt>§<ept i="1">&lt;/b></ept>', "<ph/>", "&amp;")
+        forms = (
+            *PLACEHOLDERS,
+            '<bpt i="1">&lt;b></bpt>§<ept i="1">&lt;/b></ept>',
+            "<ph/>",
+            "&amp;",
+        )
         own = self.text(forms)
         entry = f'<tu>\n<tuv xml:lang="en"><seg>{own}</seg></tuv>'
         return f"{entry}\n</tu>\n", f'{entry}\n<tuv xml:lang="fr"><seg>{own}</seg></tuv>\n</tu>\n'
@@ -144,7 +158,13 @@ class Maker:
         return self._same(f'<data name="n{number}"><value>{own}</value></data>\n')
 
     def _srt(self, number: int, web: bool = False) -> tuple[str, str]:
-        forms = ("<i>§</i>", "{\\an8}", '<font color="x">§</font>', "<b>", *(["&amp;"] if web else []))
+        forms = (
+            "<i>§</i>",
+            "{\\an8}",
+            '<font color="x">§</font>',
+            "<b>",
+            *(["&amp;"] if web else []),
+        )
         own = self.text(forms, (" ", " ", "\n"))
         mark = "." if web else ","
         time = f"00:00:{number:02d}{mark}000 --> 00:00:{number:02d}{mark}900"
@@ -154,14 +174,16 @@ class Maker:
         return self._srt(number, web=True)
 
     def _markdown(self, number: int) -> tuple[str, str]:
-        forms = ("*§*", "**§**", "`x y`", "`%s`", "[§](http://a.b \"t\")", "![§](i.png)", "<b>§</b>")
+        forms = ("*§*", "**§**", "`x y`", "`%s`", '[§](http://a.b "t")', "![§](i.png)", "<b>§</b>")
         forms += ("\\*", "&eacute;", "~~§~~", "[^1]", "<http://a.b>", *PLACEHOLDERS)
         kind = self.rng.choice(("", "# ", "- ", "1. ", "> ", "| ", "- [ ] ", "<p>", "```"))
         if kind == "| ":
             cells = [self.text(forms).replace("|", "") for _ in range(2)]
             return self._same(f"| {cells[0]} | {cells[1]} |\n|---|---|\n| {cells[1]} | a |\n\n")
         if kind in ("<p>", "```"):
-            return self._same(f"<p>{self.text(())}</p>\n\n" if kind == "<p>" else "```\nthe cat\n```\n\n")
+            return self._same(
+                f"<p>{self.text(())}</p>\n\n" if kind == "<p>" else "```\nthe cat\n```\n\n"
+            )
         spaces = {"": (" ", "\n"), "- ": (" ", "\n  "), "> ": (" ", "\n> ", "  \n> ")}
         return self._same(f"{kind}{self.text(forms, spaces.get(kind, (' ',)))}\n\n")
 
@@ -170,7 +192,9 @@ class Maker:
         return self._same(f"<p>{own}</p>\n")
 
     def _json(self, number: int) -> tuple[str, str]:
-        own = self.text((*PLACEHOLDERS, '\\"', "\\n", "<b>§</b>", "\\u00e9", "\\ud83d\\ude00", "\\/"))
+        own = self.text(
+            (*PLACEHOLDERS, '\\"', "\\n", "<b>§</b>", "\\u00e9", "\\ud83d\\ude00", "\\/")
+        )
         return self._same(f'  "k{number}": "{own}",\n')
 
     def _yaml(self, number: int) -> tuple[str, str]:
@@ -244,7 +268,9 @@ def skeleton(name: str, document: str) -> list[str]:
         if isinstance(part, str):
             found.append(part)
         else:
-            found += [one if isinstance(one, str) and "\n" not in one else "§" for one in part.pieces]
+            found += [
+                one if isinstance(one, str) and "\n" not in one else "§" for one in part.pieces
+            ]
     return found
 
 

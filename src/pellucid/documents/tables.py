@@ -67,7 +67,7 @@ def _read_cell(raw: str) -> Spelled:
 def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
     """Read the places of the cells of each row, with their quotes; empty lines are copied."""
     cell = re.compile(
-        rf"(?P<text>\"(?:[^\"]|\"\")*\"(?=[{separator}\r\n]|\Z)|[^{separator}\r\n]*)"
+        rf"(?P<text>\"(?:[^\"]|\"\")*\"(?=[{separator}\r\n]|\Z)|(?!\")[^{separator}\r\n]*)"
         rf"(?P<end>{separator}|\r?\n|\r|\Z)"
     )
     row: list[Cell] = []
