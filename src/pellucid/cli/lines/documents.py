@@ -202,13 +202,14 @@ class DocumentForm:
 
     def sentences(self) -> Iterator[str]:
         """Say what is marked, and what should be looked at."""
-        units = count_of(self.num_units, "text")
         if self.num_unsure:
             more = "" if self.report else " --report FILE lists them."
-            yield f"{self.num_unsure:,} of {units} should be looked at: codes were lost.{more}"
+            units = count_of(self.num_units, "text")
+            yield f"{self.num_unsure:,} of {units} should be looked at.{more}"
         if self.format.has_marks and self.num_units and self.marks == "all":
+            are = count_of(self.num_units, "text is", "texts are")
             yield (
-                f"{units} marked for review; programs leave out fuzzy messages of PO. Choose with "
+                f"{are} marked for review; programs leave out fuzzy messages of PO. Choose with "
                 "--mark unsure or --mark none."
             )
 
