@@ -1,4 +1,4 @@
-"""Generated documents of every format under translators that are no models.
+"""Generated documents of every format under simple translators.
 
     python benchmarks/documents.py [--count 2000] [--seed 1] [--format NAME]…
 

@@ -102,7 +102,7 @@ def _check_languages(source: Source, node: Node, names: tuple[str, str]) -> None
 def _target(
     source: Source, own: Node, place: int, target: Node | None, mark: str
 ) -> list[Piece | Mark]:
-    """Write a target from a place on, after its source if there is none yet."""
+    """Write a target from a place on; a missing one comes after its source."""
     text = source.text
     segment = read_content(text, own, SYNTAX)
     states = [Mark(' state="translated"', f' state="{mark}"')] if mark else []

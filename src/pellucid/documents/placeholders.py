@@ -50,7 +50,7 @@ def find_placeholders(
         has_copied_tags: True if a tag without its partner is a placeholder, such as ``<file>``.
 
     Yields:
-        Each with the tag that it is, if it is no placeholder.
+        Each match, with its tag if it is one; with None if it is a placeholder.
     """
     if not _MAY_HOLD.search(text):
         return

@@ -31,7 +31,7 @@ def read_po(source: Source) -> Iterator[Unit]:
     """Find the messages without a translation, or with ``has_all`` all but obsolete ones.
 
     Raises:
-        DataError: a line is no part of a message, a message stands twice or has too few plurals,
+        DataError: a line cannot be read, a message stands twice or has too few plurals,
             or the header names another encoding than UTF-8.
     """
     num_plurals = 0

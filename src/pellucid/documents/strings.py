@@ -105,7 +105,7 @@ def read_strings(source: Source) -> Iterator[Unit]:
     """Find the texts of a ``.strings`` file.
 
     Raises:
-        DataError: something is no pair of a key and a text, or a key stands twice.
+        DataError: a line is not a pair of a key and a text, or a key stands twice.
     """
     strings = Strings(QUOTED)
     seen: dict[str, int] = {}

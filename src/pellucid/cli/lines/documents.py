@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.streams import MAX_CHARACTERS, Window, check_target, to_json_line
+from pellucid.cli.lines.streams import ParallelReader, check_target, to_json_line
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import How, Unit
@@ -42,14 +42,22 @@ class Answer(NamedTuple):
     record: Mapping[str, Any] | None = None
 
 
-Row = tuple[str, Unit | None]
-"""What is copied before a unit, and the unit; the last row has none."""
+@dataclass(frozen=True)
+class Row:
+    """What is copied before a unit, and the unit; the last row has none."""
+
+    copied: str
+    unit: Unit | None = None
+
+    def __len__(self) -> int:
+        return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
+
 
 _FEWEST = 4
 """Hypotheses among which one with all placeholders is sought."""
 
 
-class DocumentReader:
+class DocumentReader(ParallelReader):
     """Reads a document in windows of units, and hashes what it reads.
 
     Args:
@@ -58,35 +66,17 @@ class DocumentReader:
 
     def __init__(self, rows: Iterator[Row]) -> None:
         self.num_lines = 0
+        self._files = {INPUT: ""}
         self._rows = rows
-        self._digest = hashlib.sha256()
+        self._digests = {INPUT: hashlib.sha256()}
 
-    def hashes(self) -> dict[str, str]:
-        """SHA-256 of the document so far."""
-        return {INPUT: self._digest.hexdigest()}
-
-    def skip(self, num_lines: int) -> None:
-        """Read so many rows, or as many as there are."""
-        while self.num_lines < num_lines and self._next() is not None:
-            pass
-
-    def windows(self, max_lines: int) -> Iterator[Window]:
-        """Read windows until the end; they depend on nothing but the document."""
-        while True:
-            first, size, rows = self.num_lines, 0, list[Row]()
-            while len(rows) < max_lines and size < MAX_CHARACTERS and (row := self._next()):
-                rows.append(row)
-                size += sum(len(one.text) for one in row[1].segments) if row[1] else 0
-            if not rows:
-                return
-            yield Window(first, {INPUT: rows}, True, self.hashes())
-
-    def _next(self) -> Row | None:
+    def _next_row(self) -> list[Any] | None:
         row = next(self._rows, None)
-        if row is not None:
-            self._digest.update(f"{row[0]}{row[1] or ''}".encode("utf-8", "surrogatepass"))
-            self.num_lines += 1
-        return row
+        if row is None:
+            return None
+        self._digests[INPUT].update(f"{row.copied}{row.unit or ''}".encode())
+        self.num_lines += 1
+        return [row]
 
 
 class Report:
@@ -160,12 +150,12 @@ class DocumentForm:
         copied = ""
         for part in self.format.read(self.text, self.how):
             if isinstance(part, Unit):
-                yield copied, part
+                yield Row(copied, part)
                 copied = ""
             else:
                 copied += part
         if copied:
-            yield copied, None
+            yield Row(copied)
 
     def answer(self, job: Job, first: int, rows: Sequence[Row]) -> Iterator[Answer]:
         """Translate the units of a window.
@@ -175,10 +165,11 @@ class DocumentForm:
             first: number of the first row, from 0.
             rows: copied strings and units.
         """
-        found = _translate(job, [one for _, unit in rows if unit for one in unit.segments])
-        for number, (copied, unit) in enumerate(rows, start=first):
+        found = _translate(job, [one for row in rows if row.unit for one in row.unit.segments])
+        for number, row in enumerate(rows, start=first):
+            unit = row.unit
             if unit is None:
-                yield Answer(copied)
+                yield Answer(row.copied)
                 continue
             for segment in unit.segments:
                 _write(segment, found[segment.text.strip(), segment.has_tags])
@@ -187,7 +178,7 @@ class DocumentForm:
             record = {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
             translations = [found[one.text.strip(), one.has_tags] for one in unit.segments]
             yield Answer(
-                f"{copied}{unit}",
+                f"{row.copied}{unit}",
                 [(unit.line - 1, one) for one in translations],
                 record if reason else None,
             )
@@ -229,17 +220,14 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
         for text, one in zip(texts, translations, strict=True):
             found[text, has_tags[text]] = one
 
-    for has_tags in (False, True):
-        for has_copies in (False, True):
-            own = [
-                one
-                for one in segments
-                if one.has_tags == has_tags and bool(one.copies) == has_copies
-            ]
-            run(own, is_linked=has_tags, has_choices=has_copies)
-            if has_copies and not has_tags:
-                answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
-                run([one for one, of in answers if needs_links(one, of)], is_linked=True)
+    kinds: dict[tuple[bool, bool], list[Segment]] = {}
+    for one in segments:
+        kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
+    for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
+        run(own, is_linked=has_tags, has_choices=has_copies)
+        if has_copies and not has_tags:
+            answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
+            run([one for one, of in answers if needs_links(one, of)], is_linked=True)
     return found
 
 

@@ -287,7 +287,7 @@ def choose_format(path: str, file_format: str | None) -> str:
         file_format: the format that the user named; None if the name decides.
 
     Raises:
-        InputError: there is no such format, or the name is that of a document without a reader.
+        InputError: the format is unknown, or the name is that of a document without a reader.
     """
     from pellucid.documents.formats import FORMATS, format_of
     from pellucid.text.reading.rows import kind_of_document

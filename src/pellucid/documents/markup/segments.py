@@ -60,7 +60,7 @@ QUOTED: Mapping[str, Syntax] = {
     '"': replace(HTML, escapes=_MARKUP | {'"': "&quot;"}),
     "=": replace(HTML, escapes=_MARKUP | {'"': "&quot;"}, needs_quotes=True),
 }
-"""The values of attributes, by the sign around them; ``=`` if there is none."""
+"""The values of attributes, by the sign around them; ``=`` stands for a value without one."""
 
 ACCELERATOR = "&"
 """The name of a point that must stand before a letter."""
@@ -72,7 +72,7 @@ class Spelled:
 
     Attributes:
         text: the text.
-        forms: the forms of characters by their places, where they are not written as they are.
+        forms: the forms of characters by their places; others are written as they are.
     """
 
     text: str = ""
