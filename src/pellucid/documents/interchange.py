@@ -112,16 +112,16 @@ def _target(
         closing = text[target.close : target.end] or f"</{_tag_name(start)}>"
         return [text[place : target.start], start, *states, ">", segment, closing]
     name = _tag_name(own.raw).replace("source", "target")
-    gap = re.search(r"\s*\Z", text[: own.start])
-    return [
-        text[place : own.end],
-        gap[0] if gap else "",
-        f"<{name}",
-        *states,
-        ">",
-        segment,
-        f"</{name}>",
-    ]
+    before = f"{text[place : own.end]}{_gap(text, own.start)}<{name}"
+    return [before, *states, ">", segment, f"</{name}>"]
+
+
+def _gap(text: str, place: int) -> str:
+    """Return the white space before a place."""
+    start = place
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:place]
 
 
 def read_xliff(source: Source) -> Iterator[Unit]:
@@ -156,11 +156,8 @@ def _first_version(source: Source, node: Node) -> Iterator[Unit]:
     if own is None or is_kept or (_has_text(target) and not source.how.has_all):
         return
     last = node.child("seg-source") or own
-    start = last.end if target is None else target.start
-    pieces = _target(source, own, start, target, "needs-review-translation")
-    if target is None:
-        pieces[0] = ""
-    yield Unit(key, start, start if target is None else target.end, pieces)
+    start, end = (last.end, last.end) if target is None else (target.start, target.end)
+    yield Unit(key, start, end, _target(source, own, start, target, "needs-review-translation"))
 
 
 def _second_version(source: Source, node: Node) -> Iterator[Unit]:
@@ -199,8 +196,8 @@ def read_tmx(source: Source) -> Iterator[Unit]:
         if old is not None and (source.how.has_all or not _has_text(old)):
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
-            gap = re.search(r"\s*\Z", source.text[: own.start])
-            tag = f'{gap[0] if gap else ""}<tuv xml:lang="{source.how.languages[1]}"><seg>'
+            gap, language = _gap(source.text, own.start), source.how.languages[1]
+            tag = f'{gap}<tuv xml:lang="{language}"><seg>'
             segment = read_content(source.text, text, SYNTAX)
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
     if is_empty:

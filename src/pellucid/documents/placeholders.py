@@ -11,7 +11,7 @@ from pellucid.documents.markup.lexing import Token, match_tags
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
 
 _SIMPLE = r"[\w.:!<>^%#+\[\]-]{0,60}"
-_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}\}){0,400}\}){0,400}"
+_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}+\}){0,400}+\}){0,400}+"
 _TABLE = {
     "jinja": r"\{\{[^{}\n]{0,80}\}\}|\{%[^{}\n]{1,80}%\}",
     "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|number|date|time)\w*\b{_NESTED}\}}",
@@ -28,7 +28,7 @@ _TABLE = {
     ),
     "option": r"(?<![\w-])--[a-zA-Z][\w-]{0,60}(?:=[A-Z_]{1,40})?",
     "entity": r"&[a-zA-Z][a-zA-Z0-9]{1,30};|&#\w{1,8};",
-    "tag": r"</?[a-zA-Z][\w:.-]{0,40}(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200})?/?>",
+    "tag": r"</?[a-zA-Z][\w:.-]{0,40}(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200}+)?/?>",
     "style": r"\{\\[^{}\n]{1,200}\}|<\d[\d:.]{1,20}>",
 }
 _PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.items()))
