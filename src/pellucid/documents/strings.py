@@ -67,12 +67,9 @@ def _check_json(source: Source) -> None:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
-                place = [
-                    one.start() for one in re.finditer(re.escape(json.dumps(key)), source.text)
-                ]
-                place += [one.start() for one in re.finditer(re.escape(f'"{key}"'), source.text)]
+                place = max(source.text.rfind(one) for one in (json.dumps(key), f'"{key}"'))
                 what = f"A key must stand once in its object, but {key!r} stands twice"
-                source.refuse(max(place, default=0), what, "Remove one of them.")
+                source.refuse(max(place, 0), what, "Remove one of them.")
             found[key] = value
         return found
 
