@@ -24,9 +24,9 @@ def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
 def test_document_is_written_as_it_was_read_with_its_texts_translated(
     run_here: Run, write_lines: WriteLines
 ) -> None:
-    path = write_lines("in.md", "# A cat", "", "```", "code", "```", "Some *text*.")
+    path = write_lines("in.md", "# A cat", "", "```", "code", "```", "Some text.")
     done = run_here("translate", "m", "-i", path)
-    assert (done.returncode, done.stdout) == (0, "# A CAT\n\n```\ncode\n```\nSOME *TEXT*.\n")
+    assert (done.returncode, done.stdout) == (0, "# A CAT\n\n```\ncode\n```\nSOME TEXT.\n")
     assert done.stderr == ""
 
 

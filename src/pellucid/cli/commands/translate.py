@@ -74,7 +74,7 @@ DOCUMENTS: Mapping[str, Option] = {
     "all": (bool, "", "In PO, XLIFF, TMX and --into: also translate what has a translation."),
     "mark": (
         Marks,
-        "",
+        None,
         "In PO and XLIFF: the translations to mark for review, as fuzzy or by a state. "
         "[default: all]",
     ),
@@ -92,11 +92,11 @@ DOCUMENTS: Mapping[str, Option] = {
         {"name": "--progress/--no-progress"},
     ),
     file_format=(
-        "",
+        "FORMAT",
         "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
         "document: po, srt, vtt, xliff, tmx, android, resx, markdown, html, json, yaml, "
         "properties, strings, csv, tsv. [default: by its name]",
-        {"name": "--format", "metavar": "FORMAT"},
+        {"name": "--format"},
     ),
     workers=(
         "N",

@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.streams import ParallelReader, check_target, to_json_line
+from pellucid.cli.lines.streams import STANDARD, ParallelReader, check_target, to_json_line
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import How, Unit
@@ -249,7 +250,9 @@ def read_document(path: str) -> str:
     with reading(path):
         try:
             stream = open_binary(path)
-            data = stream.read()
+            # Standard input stays open.
+            with nullcontext() if path == STANDARD else closing(stream):
+                data = stream.read()
         except EOFError as error:
             raise DataError(
                 f"A packed file must be whole, but {path} is damaged: {error}."
