@@ -21,10 +21,10 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pellucid.serve.markup.lexing import read_tokens
-from pellucid.serve.markup.placing import place_tags
-from pellucid.serve.markup.reading import read_segments, visible_text
-from pellucid.serve.markup.segments import Segment, find_segments, spell
+from pellucid.documents.markup.lexing import read_tokens
+from pellucid.documents.markup.placing import place_tags
+from pellucid.documents.markup.reading import read_segments, visible_text
+from pellucid.documents.markup.segments import HTML, Segment, find_segments, spell
 from pellucid.text.line_words import line_words
 
 WORDS = [
@@ -280,7 +280,7 @@ def find_faults(
         ]
         # Words in another order are not the copy any more.
         is_lost = bool(copies) if is_lossy else any(" " in one for one in copies)
-        if not segment.quote and wanted != shown and not is_lost:
+        if segment.syntax is HTML and wanted != shown and not is_lost:
             faults.append(f"text {shown!r} for {wanted!r}")
     return faults
 

@@ -42,7 +42,7 @@ def test_kind_of_document_is_told_by_the_ending(name: str, kind: str | None) -> 
     assert kind_of_document(name) == kind
 
 
-@pytest.mark.parametrize("name", ["in.po", "in.html.gz", "in.vtt", "in.docx"])
+@pytest.mark.parametrize("name", ["in.pdf", "in.rst.gz", "in.docx"])
 def test_document_is_refused_before_the_model_is_loaded(
     run_here: Run, write_lines: Callable[..., str], name: str
 ) -> None:
@@ -51,8 +51,8 @@ def test_document_is_refused_before_the_model_is_loaded(
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr.count("\n") == 1
     assert (
-        f"must be lines of text or JSON Lines, but {path} is {kind_of_document(name)}"
-        in done.stderr
+        f"must be lines of text, JSON Lines or a document that can be read (see --format), but "
+        f"{path} is {kind_of_document(name)}" in done.stderr
     )
     assert "--format lines" in done.stderr
 

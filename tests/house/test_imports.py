@@ -20,6 +20,7 @@ FLOORS = {
     "text": 1,
     "corpora": 1,
     "page": 1,
+    "documents": 1.1,
     "check": 1.5,
     "by_hand": 2,
     "model": 2,

@@ -183,11 +183,14 @@ def test_spec_is_the_description(live: Live) -> None:
         ("a", b"x", 400, "format not supported"),
         ("a.txt", b"\xff\xfe\x00", 400, "UTF-8"),
         ("a.txt", b"", 200, ""),
+        ("a.po", b'msgid "A cat."\nmsgstr ""\n', 200, "_fr.po"),
+        ("a.md", b"# A *cat*\n", 200, "_fr.md"),
+        ("a.json", b'{"a": ', 400, "JSON must be well-formed"),
         ("../../etc/a.txt", b"A cat.", 200, "a_fr.txt"),
         ('q"uo\r\nte.html', b"<p>A cat.</p>", 200, "_fr.html"),
     ],
 )
-def test_translate_file_takes_text_and_html_only(
+def test_translate_file_takes_documents_and_refuses_others(
     live: Live, name: str, content: bytes, status: int, words: str
 ) -> None:
     answer = live.client.post(
@@ -200,6 +203,8 @@ def test_translate_file_takes_text_and_html_only(
         assert fetched.status_code == 200
         assert "\n" not in fetched.headers["Content-Disposition"]
         assert "etc" not in fetched.headers["Content-Disposition"]
+        if name == "a.po":
+            assert fetched.text == '#, fuzzy\nmsgid "A cat."\nmsgstr "Un chat."\n'
 
 
 def test_download_of_what_is_not_there_gives_404(live: Live) -> None:

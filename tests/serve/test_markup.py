@@ -11,9 +11,9 @@ from html_snippets import Snippet, make_snippets
 from lxml import etree
 from served import Live
 
-from pellucid.serve.markup.lexing import read_tokens
-from pellucid.serve.markup.placing import place_tags
-from pellucid.serve.markup.reading import Segment, read_segments, visible_text
+from pellucid.documents.markup.lexing import read_tokens
+from pellucid.documents.markup.placing import place_tags
+from pellucid.documents.markup.reading import Segment, read_segments, visible_text
 from pellucid.serve.models import Models
 
 COUNT = 300

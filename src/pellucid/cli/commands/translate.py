@@ -11,8 +11,8 @@ from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.streams import (
+    LINES,
     STANDARD,
-    Format,
     check_files,
     check_target,
     choose_format,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 
+Marks = Literal["all", "unsure", "none"]
 Units = Literal["auto", "spaces", "script", "subwords"]
 
 LINKS: Mapping[str, Option] = {
@@ -63,10 +64,23 @@ KEYS: Mapping[str, Option] = {
         str,
         "KEY",
         "Key of the translation in JSON Lines. [default: translation, or the code of the target "
-        "language next to that of the source]",
+        "language next to that of the source] Of a table: the column that gets it. [default: the "
+        "same]",
     ),
 }
-"""Options for the keys of JSON Lines."""
+"""Options for the keys of JSON Lines and the columns of tables."""
+
+DOCUMENTS: Mapping[str, Option] = {
+    "all": (bool, "", "In PO, XLIFF, TMX and --into: also translate what has a translation."),
+    "mark": (
+        Marks,
+        None,
+        "In PO and XLIFF: the translations to mark for review, as fuzzy or by a state. "
+        "[default: all]",
+    ),
+    "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
+}
+"""Options for documents."""
 
 
 @described(
@@ -78,9 +92,10 @@ KEYS: Mapping[str, Option] = {
         {"name": "--progress/--no-progress"},
     ),
     file_format=(
-        "",
-        "What the input holds: lines of text, whatever its name ends in, or JSON Lines. "
-        "[default: by its name]",
+        "FORMAT",
+        "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
+        "document: po, srt, vtt, xliff, tmx, android, resx, markdown, html, json, yaml, "
+        "properties, strings, csv, tsv. [default: by its name]",
         {"name": "--format"},
     ),
     workers=(
@@ -89,7 +104,7 @@ KEYS: Mapping[str, Option] = {
         "lines, but each process loads the model into its own memory.",
     ),
 )
-@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS)
+@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS, DOCUMENTS)
 def translate(
     model: Model,
     input_file: str = STANDARD,
@@ -102,17 +117,20 @@ def translate(
     progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
-    file_format: Format | None = None,
+    file_format: str | None = None,
     workers: int = 1,
     **options: Any,
 ) -> int:
-    """Translate lines of text, or the texts of JSON Lines, keeping their order.
+    """Translate lines of text, the texts of JSON Lines, or a document, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.
 
     Each object of JSON Lines (-i FILE.jsonl, or --format jsonl) is written with its translation
     added, or with "error"; a text with line breaks is translated line by line.
+
+    A document (see --format) is written as it was read, with its texts translated, and its tags
+    and placeholders kept.
 
     Lines unlike the text that the model learned from, and translations that look wrong, are
     counted on standard error at the end, and described one by one under "notes" in --json.
@@ -127,10 +145,12 @@ def translate(
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
-    num_lines = check_files(files, damaged_in=[INPUT]).get(INPUT)
+    is_document = choice not in LINES
+    num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
 
+    from pellucid.cli.lines.documents import open_document
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
@@ -153,6 +173,11 @@ def translate(
         change=tuple(change or ()),
     )
     _warn_of_useless(job)
+    objects = (
+        open_document(job, input_file, choice, options, may_overwrite=overwrite)
+        if is_document
+        else choose_objects(job, input_file, output_file, choice, options)
+    )
     return translate_files(
         job,
         files,
@@ -161,7 +186,7 @@ def translate(
         may_overwrite=overwrite,
         by_line=stream,
         has_progress=progress,
-        objects=choose_objects(job, input_file, output_file, choice, options),
+        objects=objects,
     )
 
 

@@ -129,19 +129,23 @@ class Job:
                     "--unknown has no effect on this model, whose vocabulary can write every word."
                 )
 
-    def translate(self, columns: Mapping[str, Sequence[str]]) -> list[Translation]:
+    def translate(
+        self, columns: Mapping[str, Sequence[str]], *, align: bool = False, **choices: int
+    ) -> list[Translation]:
         """Translate some lines.
 
         Args:
             columns: lines of each file, by option.
+            align: True to link words even without an aligner.
+            choices: decoding options in the place of the given ones.
         """
         return self.translator.translate(
             columns[INPUT],
             constraints=self.constraints.for_lines(columns),
             to=self.to,
-            align=self.aligner or False,
+            align=self.aligner or align,
             **self.treatment,
-            **self.given,
+            **{**self.given, **choices},
         )
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
 from pellucid.cli.lines.job import Job
-from pellucid.cli.lines.streams import Format, is_json_lines, to_json_line
+from pellucid.cli.lines.streams import is_json_lines, to_json_line
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
 from pellucid.translate.records import hypothesis_records
@@ -172,7 +172,7 @@ class ObjectForm:
 
 
 def choose_objects(
-    job: Job, input_file: str, output_file: str, choice: Format, options: Mapping[str, Any]
+    job: Job, input_file: str, output_file: str, choice: str, options: Mapping[str, Any]
 ) -> ObjectForm | None:
     """Choose the form of objects, if input or output is JSON Lines; None for plain lines.
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError
 from pellucid.files import create_file, is_device, open_to_write, writing
@@ -26,7 +26,8 @@ MAX_CHARACTERS = 200_000
 
 STANDARD = "-"
 
-Format = Literal["lines", "jsonl"]
+LINES = ("lines", "jsonl")
+"""Formats of lines; the others are those of documents."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -43,7 +44,7 @@ class Window:
     """
 
     first: int
-    columns: Mapping[str, list[str]]
+    columns: Mapping[str, list[Any]]
     is_whole: bool
     hashes: Mapping[str, str]
 
@@ -276,30 +277,36 @@ def is_json_lines(path: str) -> bool:
     return name_unpacked(path).endswith((".jsonl", ".ndjson"))
 
 
-def choose_format(path: str, file_format: Format | None) -> Format:
+def choose_format(path: str, file_format: str | None) -> str:
     """Choose the format of the input.
 
-    A file whose keywords, tags or time codes would be translated as if they were text is refused.
+    A file whose tags or layout would be translated as if they were text is refused.
 
     Args:
         path: the input; streams, pipes and devices may have any name.
         file_format: the format that the user named; None if the name decides.
 
     Raises:
-        InputError: the name is that of a document.
+        InputError: the format is unknown, or the name is that of a document without a reader.
     """
+    from pellucid.documents.formats import FORMATS, format_of
     from pellucid.text.reading.rows import kind_of_document
 
+    if file_format is not None and file_format not in (*LINES, *FORMATS):
+        names = ", ".join((*LINES, *FORMATS))
+        raise InputError(f"--format must be one of {names}, but is {file_format!r}. Choose one.")
     if file_format is not None:
         return file_format
     if is_json_lines(path):
         return "jsonl"
+    if (found := format_of(name_unpacked(path))) and not is_special(path):
+        return found.name
     kind = kind_of_document(path)
     if kind is not None and not is_special(path):
         raise InputError(
-            f"The input must be lines of text or JSON Lines, but {path} is {kind} by its name. "
-            "Write its texts into a file of lines first, or add --format lines to translate every "
-            "line as it is."
+            f"The input must be lines of text, JSON Lines or a document that can be read (see "
+            f"--format), but {path} is {kind} by its name. Convert it first, or add --format lines "
+            "to translate every line as it is."
         )
     return "lines"
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
+from pellucid.cli.lines.documents import Answer, DocumentForm, DocumentReader
 from pellucid.cli.lines.job import Job
 from pellucid.cli.lines.notices import Notices, say_words
 from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
@@ -22,11 +23,10 @@ from pellucid.terminal.progress import is_terminal, show_progress
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.objects import ObjectForm
-    from pellucid.translate.results import Translation
     from pellucid.translate.translator import Translator
 
 Output = DirectOutput | ResumableOutput
-Answer = TypeVar("Answer")
+Result = TypeVar("Result")
 
 WINDOWS_AT_ONCE = 2
 """One that the engine works on, and one that Python prepares or judges."""
@@ -55,7 +55,7 @@ def translate_files(
     may_overwrite: bool,
     by_line: bool,
     has_progress: bool | None,
-    objects: ObjectForm | None = None,
+    objects: ObjectForm | DocumentForm | None = None,
 ) -> int:
     """Translate the lines of files, and resume an interrupted output.
 
@@ -67,7 +67,7 @@ def translate_files(
         may_overwrite: True if an existing output may be replaced.
         by_line: True to answer each line before the next one is read.
         has_progress: True to show progress; None shows it only on a terminal.
-        objects: the places of texts and translations, for JSON Lines.
+        objects: the places of texts and translations, for JSON Lines and documents.
 
     Returns:
         The exit code: 2 if a line could not be translated.
@@ -95,7 +95,10 @@ def translate_files(
         may_overwrite=may_overwrite,
         may_resume=not is_typed,
     ) as output:
-        reader = _start_reading(job, files, output, window_lines)
+        reader = _start_reading(job, files, output, window_lines, objects)
+        report = objects.report if isinstance(objects, DocumentForm) else None
+        if report is not None:
+            report.begin(reader.num_lines)
         windows = reader.windows(window_lines)
         if isinstance(output, ResumableOutput):
             # A window that a bad line cut short is not committed: it grows once that is corrected.
@@ -118,12 +121,19 @@ def translate_files(
                 if answers is None:
                     num_failed += _stream(job, window, output, notices)
                 else:
-                    num_failed += _write(answers, window, output, notices)
+                    num_failed += _write(answers, output, notices)
+                if answers is not None and isinstance(objects, DocumentForm):
+                    objects.add(answers)
                 output.commit(window.end, num_failed, window.hashes)
                 update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
                     warn(sentence)
         _warn_at_end(job, notices, reader.num_lines - first_line)
+    if isinstance(objects, DocumentForm):
+        for sentence in objects.sentences():
+            warn(sentence)
+        if report is not None:
+            report.finish()
     return 2 if output.state.num_failed else 0
 
 
@@ -190,8 +200,8 @@ def _translate_all(translator: Translator, sources: Sequence[str], to: str | Non
 
 
 def answer_windows(
-    windows: Iterator[Window], answer: Callable[[Window], Answer], *, num_at_once: int
-) -> Iterator[tuple[Window, Answer]]:
+    windows: Iterator[Window], answer: Callable[[Window], Result], *, num_at_once: int
+) -> Iterator[tuple[Window, Result]]:
     """Read windows and answer them, several at once.
 
     The engine in C lets Python run, so that one window's lines are prepared, or its translations
@@ -213,12 +223,12 @@ def answer_windows(
     reader = ThreadPoolExecutor(1, "read")
     workers = ThreadPoolExecutor(num_at_once, "answer")
 
-    def work(reading: Future[Window | None]) -> tuple[Window, Answer] | None:
+    def work(reading: Future[Window | None]) -> tuple[Window, Result] | None:
         window = reading.result()
         return None if window is None else (window, answer(window))
 
     try:
-        begun: deque[Future[tuple[Window, Answer] | None]] = deque()
+        begun: deque[Future[tuple[Window, Result] | None]] = deque()
         while True:
             while len(begun) < num_at_once:
                 begun.append(workers.submit(work, reader.submit(next, windows, None)))
@@ -245,16 +255,26 @@ def _warn_at_end(job: Job, notices: Notices, num_lines: int) -> None:
 
 
 def _start_reading(
-    job: Job, files: Mapping[str, str], output: Output, window_lines: int
-) -> ParallelReader:
+    job: Job,
+    files: Mapping[str, str],
+    output: Output,
+    window_lines: int,
+    objects: ObjectForm | DocumentForm | None,
+) -> ParallelReader | DocumentReader:
     """Skip the lines whose output exists, after checking that it belongs to them."""
-    reader = ParallelReader(files, damaged_in=[INPUT])
+
+    def start() -> ParallelReader | DocumentReader:
+        if isinstance(objects, DocumentForm):
+            return DocumentReader(objects.rows())
+        return ParallelReader(files, damaged_in=[INPUT])
+
+    reader = start()
     if isinstance(output, ResumableOutput) and output.state.num_lines:
         first = next(reader.windows(window_lines), None) if job.aligner is not None else None
         reader.skip(output.state.num_lines)
         can_restart = not any(map(is_special, files.values()))
         if not output.check_input(reader.num_lines, reader.hashes(), can_restart=can_restart):
-            reader = ParallelReader(files, damaged_in=[INPUT])
+            reader = start()
         elif first is not None:  # links are read from the head that the first lines chose
             job.translate(first.columns)
     return reader
@@ -272,25 +292,31 @@ def _prompt(windows: Iterator[Window]) -> Iterator[Window]:
         yield window
 
 
-def _answers(job: Job, objects: ObjectForm | None, window: Window) -> list[tuple[str, Translation]]:
-    """Translate a window; give what to write for each line, with its translation."""
+def _answers(job: Job, objects: ObjectForm | DocumentForm | None, window: Window) -> list[Answer]:
+    """Translate a window; give what to write for each line, with its translations."""
+    if isinstance(objects, DocumentForm):
+        return list(objects.answer(job, window.first, window.columns[INPUT]))
     if objects is not None:
-        return list(objects.answer(job, window.first, window.columns))
+        pairs = list(objects.answer(job, window.first, window.columns))
+    else:
+        translations = enumerate(job.translate(window.columns), start=window.first)
+        pairs = [
+            (job.write(number, translation), translation) for number, translation in translations
+        ]
     return [
-        (job.write(number, translation), translation)
-        for number, translation in enumerate(job.translate(window.columns), start=window.first)
+        Answer(text, [(number, translation)])
+        for number, (text, translation) in enumerate(pairs, start=window.first)
     ]
 
 
-def _write(
-    answers: Sequence[tuple[str, Translation]], window: Window, output: Output, notices: Notices
-) -> int:
+def _write(answers: Sequence[Answer], output: Output, notices: Notices) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
     from pellucid.translate.results import NO_NOTES
 
     num_failed = 0
-    for number, (text, translation) in enumerate(answers, start=window.first):
-        output.write(text)
+    for one in answers:
+        output.write(one.text)
+    for number, translation in chain.from_iterable(one.translations for one in answers):
         notices.add_terms(number, translation)
         if translation.notes is not NO_NOTES:
             notices.add(number, translation.notes)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 from typing import Literal
 
+from pellucid.documents.formats import ENDINGS
 from pellucid.serve.answers.responses import Problem
 
 KEPT_SECONDS = 1800.0
@@ -20,13 +21,12 @@ LINES_OF_A_PART = 50
 """Lines of a file that are one text: one request of thousands would hold up the event loop."""
 
 Format = Literal["text", "html"]
-TranslateAll = Callable[[Sequence[str], Format], Awaitable[list[str]]]
+TranslateAll = Callable[[Sequence[str], str], Awaitable[list[str]]]
 
 
-READERS: Mapping[str, tuple[Format, str]] = {
+READERS: Mapping[str, tuple[str, str]] = {
     ".txt": ("text", "text/plain; charset=utf-8"),
-    ".html": ("html", "text/html; charset=utf-8"),
-    ".htm": ("html", "text/html; charset=utf-8"),
+    **{ending: (one.name, f"{one.media_type}; charset=utf-8") for ending, one in ENDINGS.items()},
 }
 """For the end of a file's name: how its texts are translated, and the media type of the result."""
 
@@ -119,11 +119,11 @@ async def translate_file(
     except UnicodeDecodeError:
         raise Problem(400, "Invalid request: the file must be UTF-8") from None
     stem = re.sub(r"[^\w.-]+", "_", path.stem)[:80].strip(".") or "file"
-    if form == "html":
+    if form != "text":
         if len(text) > most_characters:
             size = f"request ({len(text)}) exceeds text limit ({most_characters})"
             raise Problem(400, f"Invalid request: {size}")
-        (translated,) = await translate([text], "html")
+        (translated,) = await translate([text], form)
     else:
         # In parts: a file may be longer than a text, and its lines are what is translated.
         lines = text.split("\n")

@@ -11,14 +11,14 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pellucid.documents.markup.reading import visible_text
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import bodies
 from pellucid.serve.compat.bodies import Fields, read_fields
 from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
 from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
-from pellucid.serve.markup.reading import visible_text
-from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.documents import translate_documents
 from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate, estimate_tokens
@@ -158,7 +158,7 @@ async def _translate(
 
 
 async def _translate_all(
-    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format
+    parts: Parts, direction: Direction | None, texts: Sequence[str], form: str
 ) -> list[str]:
     """Translate texts.
 
@@ -166,18 +166,18 @@ async def _translate_all(
         parts: of the server.
         direction: the model and its target; None leaves the texts as they are.
         texts: the texts.
-        form: ``html`` keeps their tags.
+        form: ``text``, or the name of a format of documents, whose tags are kept.
 
     Raises:
         Problem: 400, a text cannot be translated.
     """
     if direction is None:
         return list(texts)
-    if form == "html":
+    if form != "text":
         task = _task(direction, {}, align=("auto", None, None))
         # A page shows a word that the model does not know rather than <unk>.
         treatment = (*task.treatment, ("unknown", "source-word"))
-        return await translate_markup(parts, replace(task, treatment=treatment), texts)
+        return await translate_documents(parts, replace(task, treatment=treatment), texts, form)
     return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
 
 
@@ -280,7 +280,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         target = languages.check(fields.text("target"))
         direction = languages.find(source, target)
 
-        async def translate(texts: Sequence[str], form: Format) -> list[str]:
+        async def translate(texts: Sequence[str], form: str) -> list[str]:
             return await _translate_all(parts, direction, texts, form)
 
         name, content, media_type = await translate_file(

@@ -13,7 +13,7 @@ from starlette.responses import Response
 from pellucid.config import TreatmentConfig
 from pellucid.serve.answers.bodies import DECODING, Schemas, ScoresAnswer, TranslateAnswer
 from pellucid.serve.answers.responses import Problem, reply
-from pellucid.serve.markup.translating import translate_markup
+from pellucid.serve.documents import translate_documents
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
@@ -67,7 +67,7 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     async def _translate_html(body: Any, task: Translate) -> Response:
         refuse_with_html(body)
         task = replace(task, align=task.align or ("auto", None, None))
-        found = await translate_markup(parts, task, body.texts)
+        found = await translate_documents(parts, task, body.texts)
         answers: list[dict[str, Any]] = [
             {"text": text, "error": None, "hypotheses": []} for text in found
         ]

@@ -14,10 +14,17 @@ from collections.abc import Sequence
 from functools import reduce
 from itertools import accumulate, pairwise
 
-from pellucid.serve.markup.lexing import RAISED
-from pellucid.serve.markup.segments import Segment
-from pellucid.serve.markup.words import Alignment, Atom, Chain, common, count_shared, find_letters
-from pellucid.serve.markup.writing import Writer
+from pellucid.documents.markup.lexing import RAISED
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.markup.words import (
+    Alignment,
+    Atom,
+    Chain,
+    common,
+    count_shared,
+    find_letters,
+)
+from pellucid.documents.markup.writing import Writer
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""
@@ -41,8 +48,19 @@ def place_tags(
         links: pairs of a source word and a target word.
 
     Returns:
-        The translation as HTML.
+        The translation as the document writes it.
     """
+    return write_placed(segment, translation, source_words, target_words, links)[0]
+
+
+def write_placed(
+    segment: Segment,
+    translation: str,
+    source_words: Sequence[str],
+    target_words: Sequence[str],
+    links: Sequence[tuple[int, int]],
+) -> tuple[str, str]:
+    """Do the same, and return also the text without tags that was written."""
     found = Alignment(segment, translation, source_words, target_words, links)
     return Writer(found, *_Placing(found).place()).write()
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import html
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain as join
+from itertools import groupby
 
-from pellucid.serve.markup.lexing import Token
-from pellucid.serve.markup.segments import REFERENCE, spell
-from pellucid.serve.markup.words import Alignment, Chain, Span, count_shared, find_letters
+from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
+from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
 
@@ -28,18 +29,20 @@ class Writer:
         self, found: Alignment, chains: Sequence[Chain], reached: Mapping[int, int]
     ) -> None:
         self._found, self._segment, self._translation = found, found.segment, found.translation
-        self._chains = chains
+        reopens = self._segment.syntax.reopens
+        self._chains = chains if reopens else once_each(chains, self._segment.elements)
         self._reached = reached
         self._parts: list[str] = []
+        self._shown: list[str] = []
         self._opened: Chain = ()
         self._written: set[int] = set()
         self._last = ""
-        self._escapes = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-        if self._segment.quote:
-            self._escapes |= {"'": "&#39;"} if self._segment.quote == "'" else {'"': "&quot;"}
+        self._syntax = self._segment.syntax
         self._final, self._forms = self._find_forms()
-        special = "".join({*self._escapes, *self._forms})
-        self._special = re.compile(f"[{re.escape(special)}]")
+        special = re.escape("".join({*self._syntax.escapes, *self._forms}))
+        outside = "\x80-\U0010ffff" if self._syntax.outside_ascii else ""
+        # Without a special character nothing must match.
+        self._special = re.compile(f"[{special}{outside}]" if special or outside else "(?!)")
         self._starts = [atom.start for atom in found.sources]
         self._begins, self._ends = self._find_ends()
 
@@ -87,14 +90,14 @@ class Writer:
         for place in range(len(text) - (final is not None)):
             sign = text[place]
             if sign in forms and not self._is_copy(self._found.chains[place]):
-                forms[sign].append(spellings.get(place, self._escapes.get(sign, sign)))
+                forms[sign].append(spellings.get(place, self._syntax.escape(sign)))
         return final, {character: iter(own) for character, own in forms.items()}
 
     def _is_copy(self, chain: Chain) -> bool:
         return bool(chain) and self._segment.elements[chain[-1]].is_copy
 
-    def write(self) -> str:
-        """Return the translation as HTML."""
+    def write(self) -> tuple[str, str]:
+        """Return the translation as the document writes it, and its text with the copies."""
         points = self._find_points()
         place, number, length = 0, 0, len(self._translation)
         while place <= length:
@@ -113,56 +116,65 @@ class Writer:
             else:
                 self._go_to(chain)
                 self._parts.append(self._spell(place, end))
+                self._shown.append(self._translation[place:end])
                 self._last = self._translation[end - 1]
             place = end
         self._go_to(())
         written = "".join(self._parts)
-        needs_quotes = self._segment.quote == "=" and not _BARE.fullmatch(written)
-        return f'"{written}"' if needs_quotes else written
+        needs_quotes = self._syntax.needs_quotes and not _BARE.fullmatch(written)
+        if self._syntax.finish is not None:
+            written = self._syntax.finish(self._segment, written)
+        return f'"{written}"' if needs_quotes else written, "".join(self._shown)
 
-    def _find_points(self) -> list[tuple[int, int, Chain, str, bool]]:
+    def _find_points(self) -> list[tuple[int, int, Chain, str, str]]:
         """Find where parts without text go.
 
         Returns:
-            For each its place, its place in the text, its elements, what it writes, and whether it
-            is a copy.
+            For each its place, its place in the text, its elements, what it writes, and the text
+            of a copy.
         """
         elements = self._segment.elements
         found = []
         least = 0
         for point in self._segment.points:
-            target = self._find_place(point.start)
+            if point.name == ACCELERATOR:
+                target = find_key(self._segment.text, point.start, self._translation)
+            else:
+                target = self._find_place(point.start)
             if point.is_half:
                 target = least = max(least, target)
-            found.append((target, point.start, point.parents, spell(point.opening), False))
+            found.append((target, point.start, point.parents, spell(point.opening), ""))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
-        held = set(join.from_iterable({*self._chains, *inner}))
+        held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
         for number, one in elements.items():
             is_lost_copy = one.is_copy and number not in self._found.copies
             if number not in held or is_lost_copy:
                 raw = spell(one.opening) + one.closing
                 where = one.end if is_lost_copy else one.start
-                found.append((self._find_place(one.start), where, one.parents, raw, is_lost_copy))
+                text = self._segment.text[one.start : one.end] if is_lost_copy else ""
+                found.append((self._find_place(one.start), where, one.parents, raw, text))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
 
     def _write_copy(self, chain: Chain) -> None:
         if chain[-1] not in self._written:
             element = self._segment.elements[chain[-1]]
-            self._go_to(element.parents)
+            self._go_to(chain[:-1])
             self._parts.append(spell(element.opening))
+            self._shown.append(self._segment.text[element.start : element.end])
             self._written.add(chain[-1])
             self._last = self._segment.text[element.end - 1]
 
-    def _write_point(self, chain: Chain, raw: str, is_copy: bool, place: int) -> None:
+    def _write_point(self, chain: Chain, raw: str, text: str, place: int) -> None:
         following = self._translation[place : place + 1]
         if raw.isspace() and not (self._last.isspace() or following.isspace()):
             return  # It would cut a word, or a word from its sign.
-        if self._opened != chain:
+        if self._opened != chain and self._syntax.reopens:
             self._go_to(chain)
-        if is_copy:  # It has text, which must not touch that of others.
+        if text:  # It, which must not touch that of others.
             raw = f"{' ' if self._last.isalnum() else ''}{raw}{' ' if following.isalnum() else ''}"
         self._parts.append(raw)
+        self._shown.append(text)
 
     def _spell(self, start: int, end: int) -> str:
         """Write some characters as the document does, those that it has, in their order."""
@@ -171,7 +183,7 @@ class Writer:
         )
 
     def _form(self, character: str, place: int) -> str:
-        plain = self._escapes.get(character, character)
+        plain = self._syntax.escape(character)
         if self._final is not None and place == len(self._translation) - 1 and character == " ":
             return self._final
         form = next(self._forms.get(character, iter(())), plain)
@@ -191,7 +203,8 @@ class Writer:
             self._parts.append(elements[number].closing)
         for number in chain[shared:]:
             tag = spell(elements[number].opening)
-            self._parts.append(_without_id(tag) if number in self._written else tag)
+            is_again = number in self._written and tag.startswith("<")
+            self._parts.append(_without_id(tag) if is_again else tag)
             self._written.add(number)
         self._opened = chain
 
@@ -201,3 +214,36 @@ def _without_id(tag: str) -> str:
     name = re.match(r"<[^\s/>]+", tag)
     found = Token("start", tag, name[0][1:] if name else "").attributes().get("id")
     return tag if found is None else tag[: found.start()] + tag[found.end() :]
+
+
+def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
+    """Keep each element around its longest run of characters only."""
+    runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
+    for number in numbers:
+        spans: list[tuple[int, int, int]] = []
+        last: Chain = ()
+        for place, (chain, count) in enumerate(runs):
+            own = chain[: chain.index(number) + 1] if number in chain else ()
+            if own and own == last:
+                spans[-1] = (spans[-1][0] + count, spans[-1][1], place + 1)
+            elif own:
+                spans.append((count, place, place + 1))
+            last = own
+        if len(spans) > 1:
+            _, start, end = max(spans)
+            runs = [
+                (chain if start <= k < end else tuple(n for n in chain if n != number), count)
+                for k, (chain, count) in enumerate(runs)
+            ]
+    return [chain for chain, count in runs for _ in range(count)]
+
+
+def find_key(text: str, place: int, translation: str) -> int:
+    """Find the letter of a translation that gets a text's accelerator: the same, or the first."""
+    key = re.escape(text[place : place + 1])
+    if text == translation:
+        return place
+    for pattern in (rf"(?<![^\W_]){key}", rf"(?i)(?<![^\W_]){key}", r"(?<![^\W_])(?=[^\W\d_])"):
+        if found := re.search(pattern, translation):
+            return found.start()
+    return 0

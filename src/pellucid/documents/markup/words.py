@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pellucid.serve.markup.segments import Element, Segment
+from pellucid.documents.markup.segments import Element, Segment
 from pellucid.text.letters import is_word_letter
 
 Span = tuple[int, int]

@@ -7,10 +7,12 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from pellucid.documents.formats import FORMATS
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.units import How, Unit
+from pellucid.documents.writing import write_segment
+from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.markup.placing import place_tags
-from pellucid.serve.markup.reading import read_segments
-from pellucid.serve.markup.segments import Piece, Segment, find_segments, spell
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate
 
@@ -20,24 +22,27 @@ if TYPE_CHECKING:
 Translations = Mapping[str, "Translation"]
 """Translations by text; those with links and those without."""
 
-Read = tuple[list[Piece], list[Segment], list[Segment]]
+Read = tuple[list[str | Unit], list[Segment], list[Segment]]
 """A document as parts, its segments that need links, and the others."""
 
 
-async def translate_markup(parts: Parts, task: Translate, documents: Sequence[str]) -> list[str]:
-    """Translate HTML, keeping its tags.
+async def translate_documents(
+    parts: Parts, task: Translate, documents: Sequence[str], form: str = "html"
+) -> list[str]:
+    """Translate documents, keeping their tags.
 
     Args:
         parts: of the server.
         task: how to translate, with links.
         documents: fragments or whole documents.
+        form: the name of their format.
 
     Raises:
-        Problem: 400, a sentence cannot be translated.
+        Problem: 400, a sentence cannot be translated, or a document is not of its format.
     """
     languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
     # One by one, so that a long list does not hold up other requests.
-    read = [await parts.aside(partial(_read, one, languages)) for one in documents]
+    read = [await parts.aside(partial(_read, one, languages, form)) for one in documents]
     linked = await _translate(parts, task, (one for _, own, _ in read for one in own))
     plain = await _translate(
         parts, replace(task, align=None), (one for _, _, own in read for one in own)
@@ -45,11 +50,14 @@ async def translate_markup(parts: Parts, task: Translate, documents: Sequence[st
     return [await parts.aside(partial(_write, one, linked, plain)) for one in read]
 
 
-def _read(document: str, languages: tuple[str, str]) -> Read:
-    pieces = read_segments(document, languages)
-    segments = list(find_segments(pieces))
-    needing = [one for one in segments if not one.is_blank and one.needs_links]
-    return pieces, needing, [one for one in segments if not one.is_blank and not one.needs_links]
+def _read(document: str, languages: tuple[str, str], form: str) -> Read:
+    try:
+        pieces = list(FORMATS[form].read(document, How(languages=languages)))
+    except DataError as error:
+        raise Problem(400, f"Invalid request: {error}") from None
+    segments = [one for unit in pieces if isinstance(unit, Unit) for one in unit.segments]
+    needing = [one for one in segments if one.needs_links]
+    return pieces, needing, [one for one in segments if not one.needs_links]
 
 
 async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
@@ -68,19 +76,12 @@ async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment])
 
 
 def _write(read: Read, linked: Translations, plain: Translations) -> str:
-    """Write a document with its translations."""
-    pieces = read[0]
-    for segment in find_segments(pieces):  # Those inside the tags of others come first.
-        if not segment.is_blank:
-            found = linked if segment.needs_links else plain
-            segment.written = _write_segment(segment, found[segment.text.strip()])
-    return spell(pieces)
-
-
-def _write_segment(segment: Segment, translation: Translation) -> str:
-    text, best = segment.text, translation.best
-    before = text[: len(text) - len(text.lstrip())]
-    whole = f"{before}{translation.text}{text[len(text.rstrip()) :]}"
-    if best.alignment is None:
-        return place_tags(segment, whole, (), (), ())
-    return place_tags(segment, whole, translation.source_words, best.words, best.alignment)
+    """Write a document with its translations, all marked if the format has marks."""
+    for unit in read[0]:
+        if isinstance(unit, Unit):
+            unit.is_marked = True
+            for segment in unit.segments:
+                found = linked if segment.needs_links else plain
+                one = found[segment.text.strip()]
+                write_segment(segment, one.hypotheses[:1], one.source_words)
+    return "".join(map(str, read[0]))

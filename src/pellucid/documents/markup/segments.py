@@ -4,21 +4,86 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, Union
 
-from pellucid.serve.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token
 
 MOST_DEPTH = 64
 """Inline elements inside each other; deeper start tags are taken for tags without text."""
 
 REFERENCE = re.compile(r"&(?:#[0-9]+;?|#[xX][0-9a-fA-F]+;?|[^\t\n\f <&#;]{1,32};?)")
+_SPACE = re.compile("[ \\t\\n\\r\\f]+")
 _SPECIAL = re.compile(rf"[ \t\n\r\f]+|{REFERENCE.pattern}|[<>&]")
 
 Piece: TypeAlias = Union[str, "Segment"]
 """A part of a document: copied, or translated."""
+
+
+@dataclass(frozen=True)
+class Syntax:
+    """The way in which a format writes the characters of a text.
+
+    Attributes:
+        escapes: the forms of characters that are not written as they are.
+        outside_ascii: writes a character outside ASCII; None writes it as it is.
+        all_signs: the forms of signs that may become markup, for a second try.
+        needs_quotes: True for an attribute's value that stands without them.
+        has_placeholders: True if placeholders are copies, and too many of them are left out.
+        reopens: True if an element may be closed and opened again.
+        finish: changes a segment that was written.
+        read: reads a written segment again; None trusts what is written.
+    """
+
+    escapes: Mapping[str, str]
+    outside_ascii: Callable[[str], str] | None = None
+    all_signs: Mapping[str, str] = field(default_factory=dict)
+    needs_quotes: bool = False
+    has_placeholders: bool = True
+    reopens: bool = True
+    finish: Callable[[Segment, str], str] | None = None
+    read: Callable[[str], Segment | None] | None = None
+
+    def escape(self, character: str) -> str:
+        """Return the usual form of a character."""
+        if self.outside_ascii and not character.isascii():
+            return self.outside_ascii(character)
+        return self.escapes.get(character, character)
+
+
+_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+HTML = Syntax(_MARKUP, has_placeholders=False)
+QUOTED: Mapping[str, Syntax] = {
+    "'": replace(HTML, escapes=_MARKUP | {"'": "&#39;"}),
+    '"': replace(HTML, escapes=_MARKUP | {'"': "&quot;"}),
+    "=": replace(HTML, escapes=_MARKUP | {'"': "&quot;"}, needs_quotes=True),
+}
+"""The values of attributes, by the sign around them; ``=`` stands for a value without one."""
+
+ACCELERATOR = "&"
+"""The name of a point that must stand before a letter."""
+
+
+@dataclass
+class Spelled:
+    """A text, and how its document writes it.
+
+    Attributes:
+        text: the text.
+        forms: the forms of characters by their places; others are written as they are.
+    """
+
+    text: str = ""
+    forms: dict[int, str] = field(default_factory=dict)
+
+    def raw(self, start: int = 0, end: int | None = None) -> str:
+        """Return a part of the text as it is written."""
+        stop = len(self.text) if end is None else end
+        if not self.forms:
+            return self.text[start:stop]
+        return "".join(self.forms.get(k, self.text[k]) for k in range(start, stop))
 
 
 @dataclass(frozen=True)
@@ -59,9 +124,9 @@ class Segment:
         elements: the inline elements and copies by number; parents come before their children.
         points: the parts without text, in order.
         spellings: for places in the text, how the document writes this character.
-        quote: the sign around an attribute's value, ``=`` for a value without one; empty for other
-            text.
-        written: the translation with its tags; None before there is one.
+        syntax: how the format writes characters.
+        written: the translation with its tags; None before there is one, or if the source stays.
+        reason: why the translation should be looked at; empty if its codes are surely right.
     """
 
     text: str = ""
@@ -70,8 +135,9 @@ class Segment:
     elements: dict[int, Element] = field(default_factory=dict)
     points: list[Element] = field(default_factory=list)
     spellings: dict[int, str] = field(default_factory=dict)
-    quote: str = ""
+    syntax: Syntax = HTML
     written: str | None = None
+    reason: str = ""
 
     def __str__(self) -> str:
         """Return the translation; before there is one, this part of the document as it is."""
@@ -79,12 +145,25 @@ class Segment:
 
     @property
     def needs_links(self) -> bool:
-        """True if a tag is inside the text, so that its place in the translation must be found."""
+        """True if a tag or copy is inside, so that its place in the translation must be found."""
+        return self.has_tags or bool(self.copies)
+
+    @property
+    def has_tags(self) -> bool:
+        """True if a tag is inside the text."""
         first = len(self.text) - len(self.text.lstrip())
         last = len(self.text.rstrip())
-        return any(
-            one.is_copy or one.start > first or one.end < last for one in self.elements.values()
-        ) or any(first < point.start < last for point in self.points)
+        own = (one for one in self.elements.values() if not one.is_copy)
+        inner = (point for point in self.points if point.name != ACCELERATOR)
+        return any(one.start > first or one.end < last for one in own) or any(
+            first < point.start < last for point in inner
+        )
+
+    @property
+    def copies(self) -> list[str]:
+        """The texts of its copies, in order."""
+        own = (one for one in self.elements.values() if one.is_copy)
+        return [self.text[one.start : one.end].strip() for one in own]
 
 
 def spell(pieces: Iterable[Piece]) -> str:
@@ -104,15 +183,15 @@ class Maker:
     """Collects the parts of a segment.
 
     Args:
-        quote: as for a `Segment`.
+        syntax: as for a `Segment`.
 
     Attributes:
         last: the last character of the text so far.
         has_letters: True if there are letters in it.
     """
 
-    def __init__(self, quote: str = "") -> None:
-        self._made = Segment(quote=quote)
+    def __init__(self, syntax: Syntax = HTML) -> None:
+        self._made = Segment(syntax=syntax)
         self._texts: list[str] = []
         self._length = 0
         self._numbers = count()
@@ -143,6 +222,29 @@ class Maker:
                     self._made.spellings[self._length] = form
                 self._write(text)
         self._write(raw[place:])
+
+    def add(self, spelled: Spelled, start: int, end: int) -> None:
+        """Add a part of a text with the forms of its characters."""
+        if start < end:
+            self._made.pieces.append(spelled.raw(start, end))
+        place = start
+        for match in _SPACE.finditer(spelled.text, start, end):
+            self._add(spelled, place, match.start())
+            self._write_space(spelled.raw(*match.span()))
+            place = match.end()
+        self._add(spelled, place, end)
+
+    def add_space(self) -> None:
+        """Add a space that the document has not."""
+        if self.last != " ":
+            self._write_space(" ")
+
+    def _add(self, spelled: Spelled, start: int, end: int) -> None:
+        text, forms, syntax = spelled.text[start:end], spelled.forms, self._made.syntax
+        for k, character in enumerate(text, start=start):
+            if k in forms or syntax.escape(character) != character:
+                self._made.spellings[self._length + k - start] = forms.get(k, character)
+        self._write(text)
 
     def _write(self, text: str, *, is_copy: bool = False) -> None:
         if text:
@@ -207,6 +309,11 @@ class Maker:
             inner = [piece for point in points[before:] for piece in point.opening]
             opening = (*half.opening, *inner, token.raw)
             points[before:] = [replace(whole, opening=opening, closing="")]
+
+    @property
+    def is_open(self) -> bool:
+        """True if an element has begun and not ended."""
+        return bool(self._opened)
 
     @property
     def link_start(self) -> int:

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.serve.markup.lexing import RAISED, Token, match_tags, read_tokens
-from pellucid.serve.markup.segments import Maker, Piece, Segment
+from pellucid.documents.markup.lexing import RAISED, Token, match_tags, read_tokens
+from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.text.languages import short_code
 from pellucid.text.letters import is_unspaced
 
@@ -122,7 +122,7 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
                 pieces += [token.raw[place:start], short_code(languages[1])]
                 place = end
         elif name in shown and raw:
-            maker = Maker(quote or "=")
+            maker = Maker(QUOTED[quote or "="])
             maker.write(token.raw[start:end])
             pieces += [token.raw[place:start], maker.take()]
             place = end

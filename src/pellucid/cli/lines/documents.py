@@ -1,0 +1,301 @@
+"""Documents: windows of units, their translations, and a report of those to look at."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.constraints import INPUT
+from pellucid.cli.lines.streams import STANDARD, ParallelReader, check_target, to_json_line
+from pellucid.documents.formats import FORMATS, Format
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.units import How, Unit
+from pellucid.documents.writing import needs_links, write_segment
+from pellucid.errors import DataError, InputError
+from pellucid.files import reading, write_text, writing
+from pellucid.terminal.text import count_of
+from pellucid.text.reading.lines import decode_line, open_binary
+
+if TYPE_CHECKING:
+    from pellucid.cli.lines.job import Job
+    from pellucid.translate.results import Translation
+
+Marks = Literal["all", "unsure", "none"]
+
+
+class Answer(NamedTuple):
+    """What is written for a row.
+
+    Attributes:
+        text: the output.
+        translations: those in it, each with the number of its line, from 0.
+        record: for a report.
+    """
+
+    text: str
+    translations: Sequence[tuple[int, Translation]] = ()
+    record: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """What is copied before a unit, and the unit; the last row has none."""
+
+    copied: str
+    unit: Unit | None = None
+
+    def __len__(self) -> int:
+        return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
+
+
+_FEWEST = 4
+"""Hypotheses among which one with all placeholders is sought."""
+
+
+class DocumentReader(ParallelReader):
+    """Reads a document in windows of units, and hashes what it reads.
+
+    Args:
+        rows: of the document.
+    """
+
+    def __init__(self, rows: Iterator[Row]) -> None:
+        self.num_lines = 0
+        self._files = {INPUT: ""}
+        self._rows = rows
+        self._digests = {INPUT: hashlib.sha256()}
+
+    def _next_row(self) -> list[Any] | None:
+        row = next(self._rows, None)
+        if row is None:
+            return None
+        self._digests[INPUT].update(f"{row.copied}{row.unit or ''}".encode())
+        self.num_lines += 1
+        return [row]
+
+
+class Report:
+    """A file with a line of JSON for each unit that should be looked at.
+
+    Until the end it is ``FILE.part``, from which an interrupted command resumes.
+
+    Args:
+        path: the file.
+        may_overwrite: True if an existing one may be replaced.
+    """
+
+    def __init__(self, path: str, *, may_overwrite: bool) -> None:
+        check_target(path, may_overwrite=may_overwrite)
+        self._path, self._part = Path(path), Path(f"{path}.part")
+
+    def begin(self, num_rows: int) -> None:
+        """Keep what is said about rows that are written already."""
+        kept: list[str] = []
+        if num_rows and self._part.exists():
+            lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [
+                one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
+            ]
+        write_text(self._part, "".join(kept))
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add lines; it must come before the rows count as written."""
+        with writing(self._part), self._part.open("a", encoding="utf-8") as stream:
+            stream.writelines(map(to_json_line, records))
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        with writing(self._path):
+            self._part.replace(self._path)
+
+
+@dataclass
+class DocumentForm:
+    """A document to translate, and what is said about its units.
+
+    Attributes:
+        text: the document.
+        format: of the document.
+        how: the way to read it.
+        marks: the units that are marked.
+        report: lists the units that should be looked at; None if nobody asked.
+        num_units: how many units were written.
+        num_unsure: how many of them should be looked at.
+    """
+
+    text: str
+    format: Format
+    how: How
+    marks: Marks
+    report: Report | None = None
+    num_units: int = 0
+    num_unsure: int = 0
+
+    def settings(self) -> dict[str, Any]:
+        """Gather what the output depends on, by its name for users."""
+        how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
+        return {"--format": self.format.name, "the document": how, "--mark": self.marks}
+
+    def rows(self) -> Iterator[Row]:
+        """Read the document.
+
+        Raises:
+            DataError: it is not of its format.
+        """
+        copied = ""
+        for part in self.format.read(self.text, self.how):
+            if isinstance(part, Unit):
+                yield Row(copied, part)
+                copied = ""
+            else:
+                copied += part
+        if copied:
+            yield Row(copied)
+
+    def answer(self, job: Job, first: int, rows: Sequence[Row]) -> Iterator[Answer]:
+        """Translate the units of a window.
+
+        Args:
+            job: how to translate.
+            first: number of the first row, from 0.
+            rows: copied strings and units.
+        """
+        found = _translate(job, [one for row in rows if row.unit for one in row.unit.segments])
+        for number, row in enumerate(rows, start=first):
+            unit = row.unit
+            if unit is None:
+                yield Answer(row.copied)
+                continue
+            for segment in unit.segments:
+                _write(segment, found[segment.text.strip(), segment.has_tags])
+            reason = unit.reason
+            unit.is_marked = self.marks == "all" or (self.marks == "unsure" and bool(reason))
+            record = {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
+            translations = [found[one.text.strip(), one.has_tags] for one in unit.segments]
+            yield Answer(
+                f"{row.copied}{unit}",
+                [(unit.line - 1, one) for one in translations],
+                record if reason else None,
+            )
+
+    def add(self, answers: Sequence[Answer]) -> None:
+        """Count the units of a window, and report those that should be looked at."""
+        records = [one.record for one in answers if one.record is not None]
+        self.num_units += sum(bool(one.translations) for one in answers)
+        self.num_unsure += len(records)
+        if self.report is not None:
+            self.report.add(records)
+
+    def sentences(self) -> Iterator[str]:
+        """Say what is marked, and what should be looked at."""
+        if self.num_unsure:
+            more = "" if self.report else " --report FILE lists them."
+            units = count_of(self.num_units, "text")
+            yield f"{self.num_unsure:,} of {units} should be looked at.{more}"
+        if self.format.has_marks and self.num_units and self.marks == "all":
+            are = count_of(self.num_units, "text is", "texts are")
+            yield (
+                f"{are} marked for review; programs leave out fuzzy messages of PO. Choose with "
+                "--mark unsure or --mark none."
+            )
+
+
+def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:
+    """Translate texts, each once: with word links for tags, among several for placeholders."""
+    decoding = job.decoding
+    most = max(decoding.beam, _FEWEST)
+    choices = {} if decoding.sample else {"beam": most, "n_best": most}
+    found: dict[tuple[str, bool], Translation] = {}
+
+    def run(own: Sequence[Segment], *, is_linked: bool, has_choices: bool = False) -> None:
+        texts = list(dict.fromkeys(one.text.strip() for one in own))
+        given = choices if has_choices else {}
+        translations = job.translate({INPUT: texts}, align=is_linked, **given) if texts else []
+        has_tags = {one.text.strip(): one.has_tags for one in own}
+        for text, one in zip(texts, translations, strict=True):
+            found[text, has_tags[text]] = one
+
+    kinds: dict[tuple[bool, bool], list[Segment]] = {}
+    for one in segments:
+        kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
+    for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
+        run(own, is_linked=has_tags, has_choices=has_copies)
+        if has_copies and not has_tags:
+            answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
+            run([one for one, of in answers if needs_links(one, of)], is_linked=True)
+    return found
+
+
+def _write(segment: Segment, translation: Translation) -> None:
+    if translation.error is not None:
+        segment.reason = translation.error
+        return
+    write_segment(segment, translation.hypotheses, translation.source_words)
+    if not segment.reason and translation.notes.flags:
+        segment.reason = f"the translation looks wrong: {', '.join(translation.notes.flags)}"
+
+
+def read_document(path: str) -> str:
+    """Read a document, plain or packed.
+
+    Raises:
+        DataError: it is not UTF-8, or damaged.
+    """
+    with reading(path):
+        try:
+            stream = open_binary(path)
+            # Standard input stays open.
+            with nullcontext() if path == STANDARD else closing(stream):
+                data = stream.read()
+        except EOFError as error:
+            raise DataError(
+                f"A packed file must be whole, but {path} is damaged: {error}."
+            ) from error
+    try:
+        return data.decode()
+    except UnicodeDecodeError as error:
+        number = data.count(b"\n", 0, error.start) + 1
+        start = data.rfind(b"\n", 0, error.start) + 1
+        return decode_line(data[start : error.end], path, number)
+
+
+def open_document(
+    job: Job, path: str, name: str, options: Mapping[str, Any], *, may_overwrite: bool
+) -> DocumentForm:
+    """Read a document through once, so that a damaged one is refused before any work is done.
+
+    Args:
+        job: how to translate.
+        path: the document.
+        name: of its format.
+        options: the command's options.
+        may_overwrite: True if an existing report may be replaced.
+
+    Raises:
+        InputError: it cannot be read, or an option cannot be combined with it.
+    """
+    kind = FORMATS[name]
+    if job.form != "plain" or job.aligner is not None or job.constraints.files:
+        raise InputError(
+            "Documents cannot be combined with --json, --n-best, --align, --prefix-file and "
+            "--require-file, which are for lines. Leave these out."
+        )
+    for option in ("column", "into"):
+        if options[option] and name not in ("csv", "tsv"):
+            warn(f"--{option} has no effect on a document without columns.")
+    if options["mark"] is not None and not kind.has_marks:
+        warn(f"--mark has no effect on {name}, which has no marks; --report FILE lists units.")
+    codes = job.translator.bundle.config.languages if job.translator.bundle else None
+    languages = (codes.source, job.to or codes.target) if codes else ("", "")
+    how = How(path, languages, options["all"], options["column"] or "", options["into"] or "")
+    report = options["report"] and Report(options["report"], may_overwrite=may_overwrite)
+    form = DocumentForm(read_document(path), kind, how, options["mark"] or "all", report or None)
+    for _ in form.rows():
+        pass
+    return form

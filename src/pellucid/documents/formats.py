@@ -1,0 +1,76 @@
+"""The formats of documents by the endings of their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import PurePath
+from typing import Any
+
+from pellucid.documents.units import How, Source, Unit
+
+
+@dataclass(frozen=True)
+class Format:
+    """A format of documents.
+
+    Attributes:
+        name: for ``--format``.
+        endings: of the names of its files.
+        reader: the module and the function that finds its units.
+        media_type: for HTTP.
+        has_marks: True if it can say that a unit should be looked at.
+    """
+
+    name: str
+    endings: tuple[str, ...]
+    reader: str
+    media_type: str
+    has_marks: bool = False
+
+    def read(self, text: str, how: How) -> Iterator[str | Unit]:
+        """Read a document as copied strings and units.
+
+        Args:
+            text: the document.
+            how: the way to read it.
+
+        Raises:
+            DataError: it is not of this format.
+        """
+        module, function = self.reader.split(".")
+        source = Source(text.removeprefix("\ufeff"), how)
+        read: Callable[[Source], Any] = getattr(
+            import_module(f"pellucid.documents.{module}"), function
+        )
+        found = read(source)
+        if source.text != text:
+            yield "\ufeff"
+        yield from found if self.name == "html" else source.cut(found)
+
+
+_ALL = (
+    Format("po", (".po", ".pot"), "po.read_po", "text/x-gettext-translation", True),
+    Format("srt", (".srt",), "subtitles.read_srt", "application/x-subrip"),
+    Format("vtt", (".vtt",), "subtitles.read_vtt", "text/vtt"),
+    Format("xliff", (".xlf", ".xliff"), "interchange.read_xliff", "application/xliff+xml", True),
+    Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml"),
+    Format("android", (".xml",), "resources.read_android", "application/xml"),
+    Format("resx", (".resx",), "resources.read_resx", "application/xml"),
+    Format("markdown", (".md", ".markdown"), "markdown.read_markdown", "text/markdown"),
+    Format("html", (".html", ".htm"), "web.read_html", "text/html"),
+    Format("json", (".json", ".arb"), "strings.read_json", "application/json"),
+    Format("yaml", (".yaml", ".yml"), "yaml.read_yaml", "application/yaml"),
+    Format("properties", (".properties",), "strings.read_properties", "text/plain"),
+    Format("strings", (".strings",), "strings.read_strings", "text/plain"),
+    Format("csv", (".csv",), "tables.read_csv", "text/csv"),
+    Format("tsv", (".tsv",), "tables.read_tsv", "text/tab-separated-values"),
+)
+FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
+ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.endings}
+
+
+def format_of(name: str) -> Format | None:
+    """Return the format of a file by its name; None if the ending is of none."""
+    return ENDINGS.get(PurePath(name.lower()).suffix)

@@ -1,0 +1,213 @@
+"""XLIFF and TMX: a text and its translation next to each other, with codes in both."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from typing import Literal
+
+from pellucid.documents.escapes import REFERENCES, Strings
+from pellucid.documents.markup.lexing import Token, TokenKind
+from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
+from pellucid.documents.placeholders import add_text
+from pellucid.documents.units import Mark, Source, Unit
+from pellucid.documents.xml import Node, cut_xml, read_xml
+from pellucid.text.languages import short_code
+
+Kind = Literal["element", "point", "copy"]
+
+_KINDS: Mapping[str, Kind] = {"g": "element", "pc": "element", "mrk": "element", "hi": "element"}
+_HALVES: Mapping[str, TokenKind] = {
+    **{"bpt": "start", "ept": "end", "bx": "start", "ex": "end", "sc": "start", "ec": "end"},
+}
+_STATE = re.compile(r"\s(?:state|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+_TEXT = Strings(ESCAPES, REFERENCES)
+
+
+def read_content(text: str, node: Node, syntax: Syntax, *, is_interface: bool = True) -> Segment:
+    """Read the content of an element as a segment.
+
+    Elements of XLIFF and TMX that hold text are elements, other codes are copies if they have
+    text, and points if they have none. In other formats all elements hold text.
+    """
+    maker = Maker(syntax)
+    _add(maker, text, node.nodes, is_interface=is_interface)
+    return maker.take()
+
+
+def _add(maker: Maker, text: str, nodes: Sequence[Node], *, is_interface: bool) -> None:
+    for node in nodes:
+        raw = text[node.start : node.end]
+        if not node.name and not raw.startswith("<"):
+            add_text(maker, read_references(raw), is_interface=is_interface)
+        elif node.name in _HALVES:
+            own = node.attributes
+            pair = next((own[name] for name in ("i", "rid", "startRef", "id") if name in own), "")
+            maker.add_tag(Token(_HALVES[node.name], raw, f"pair {pair}"), [raw])
+        elif node.name and _kind(node) == "element":
+            maker.add_tag(Token("start", node.raw, node.name), [node.raw])
+            _add(maker, text, node.nodes, is_interface=is_interface)
+            closing = text[node.close : node.end]
+            maker.add_tag(Token("end", closing, node.name), [closing])
+        else:
+            shown = "".join(one.raw for one in node.walk("") if not one.raw.startswith("<"))
+            text_of_code = read_references(shown).text
+            is_word = _kind(node) == "copy" and not text_of_code.startswith("<")
+            maker.add_copy([raw], text_of_code if is_word else "", node.name)
+
+
+def _kind(node: Node) -> Kind:
+    is_kept = node.attributes.get("translate") == "no" or node.attributes.get("mtype") in (
+        "protected",
+        "x-dnt",
+    )
+    if node.close == node.end or is_kept:
+        return "copy"
+    return _KINDS.get(node.name, "copy")
+
+
+def read_references(raw: str) -> Spelled:
+    """Read text with references such as ``&amp;``."""
+    return _TEXT.read(raw)[1]
+
+
+def _again(written: str) -> Segment | None:
+    root = cut_xml(written)
+    return None if root is None else read_content(written, root, _PLAIN)
+
+
+_PLAIN = Syntax(ESCAPES, reopens=False)
+SYNTAX = replace(_PLAIN, read=_again)
+
+
+def _has_text(node: Node | None) -> bool:
+    return node is not None and any(one.raw.strip() for one in node.walk(""))
+
+
+def _tag_name(tag: str) -> str:
+    return re.split(r"[<\s/>]", tag)[1]
+
+
+def _check_languages(source: Source, node: Node, names: tuple[str, str]) -> None:
+    """Refuse a file that says that it is of other languages."""
+    for name, wanted in zip(names, source.how.languages, strict=True):
+        own = node.attributes.get(name, "")
+        if own and wanted and short_code(own) != short_code(wanted):
+            what = f"The language ({name}) must be the model's, {wanted}, but is {own}"
+            source.refuse(node.start, what, "Take a model of these languages.")
+
+
+def _target(
+    source: Source, own: Node, place: int, target: Node | None, mark: str
+) -> list[Piece | Mark]:
+    """Write a target from a place on; a missing one comes after its source."""
+    text = source.text
+    segment = read_content(text, own, SYNTAX)
+    states = [Mark(' state="translated"', f' state="{mark}"')] if mark else []
+    if target is not None:
+        raw = _STATE.sub("", target.raw) if mark else target.raw
+        start = re.sub(r"\s*/?>$", "", raw)
+        closing = text[target.close : target.end] or f"</{_tag_name(start)}>"
+        return [text[place : target.start], start, *states, ">", segment, closing]
+    name = _tag_name(own.raw).replace("source", "target")
+    before = f"{text[place : own.end]}{_gap(text, own.start)}<{name}"
+    return [before, *states, ">", segment, f"</{name}>"]
+
+
+def _gap(text: str, place: int) -> str:
+    """Return the white space before a place."""
+    start = place
+    while start and text[start - 1].isspace():
+        start -= 1
+    return text[start:place]
+
+
+def read_xliff(source: Source) -> Iterator[Unit]:
+    """Find the units of XLIFF 1.2 and 2.x without a target, or with ``has_all`` all of them.
+
+    Raises:
+        DataError: it is not XML, or of other languages than the model.
+    """
+    root = read_xml(source)
+    top = root.child("xliff")
+    if top is None:
+        source.refuse(0, "XLIFF must have the root xliff, but has another one", "Check the file.")
+    if top.attributes.get("version", "1").startswith("1"):
+        for file in top.walk("file"):
+            _check_languages(source, file, ("source-language", "target-language"))
+            for node in file.walk("trans-unit"):
+                yield from _first_version(source, node)
+        return
+    _check_languages(source, top, ("srcLang", "trgLang"))
+    if "trgLang" not in top.attributes:
+        what = "XLIFF must name the language of its targets (trgLang), but does not"
+        source.refuse(top.start, what, "Add the attribute.")
+    for node in top.walk("unit"):
+        if node.attributes.get("translate") != "no":
+            yield from _second_version(source, node)
+
+
+def _first_version(source: Source, node: Node) -> Iterator[Unit]:
+    own, target = node.child("source"), node.child("target")
+    key = node.attributes.get("resname") or node.attributes.get("id", "")
+    is_kept = node.attributes.get("translate") == "no"
+    if own is None or is_kept or (_has_text(target) and not source.how.has_all):
+        return
+    last = node.child("seg-source") or own
+    start, end = (last.end, last.end) if target is None else (target.start, target.end)
+    yield Unit(key, start, end, _target(source, own, start, target, "needs-review-translation"))
+
+
+def _second_version(source: Source, node: Node) -> Iterator[Unit]:
+    for segment in node.walk("segment"):
+        own, target = segment.child("source"), segment.child("target")
+        if own is None or (_has_text(target) and not source.how.has_all):
+            continue
+        key = "/".join(filter(None, (one.attributes.get("id") for one in (node, segment))))
+        tag = _STATE.sub("", segment.raw)[:-1].rstrip()
+        state = Mark(' state="translated"', ' state="initial"')
+        rest = _target(source, own, segment.inner, target, "")
+        end = own.end if target is None else target.end
+        yield Unit(key, segment.start, end, [tag, state, ">", *rest])
+
+
+def read_tmx(source: Source) -> Iterator[Unit]:
+    """Find the units of TMX that have no translation, or with ``has_all`` all of them.
+
+    Raises:
+        DataError: it is not XML, or has no text in the source's language.
+    """
+    root = read_xml(source)
+    wanted = [short_code(one) for one in source.how.languages]
+    found: dict[str, None] = {}
+    is_empty = True
+    for unit in root.walk("tu"):
+        variants = {_language(one): one for one in unit.children("tuv")}
+        found |= dict.fromkeys(variants)
+        own, target = (variants.get(one) for one in wanted)
+        text = own.child("seg") if own else None
+        if own is None or text is None:
+            continue
+        is_empty = False
+        key = unit.attributes.get("tuid", "")
+        old = target.child("seg") if target else None
+        if old is not None and (source.how.has_all or not _has_text(old)):
+            yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
+        elif target is None:
+            gap, language = _gap(source.text, own.start), source.how.languages[1]
+            tag = f'{gap}<tuv xml:lang="{language}"><seg>'
+            segment = read_content(source.text, text, SYNTAX)
+            yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
+    if is_empty:
+        names = ", ".join(found) or "none"
+        what = (
+            f"A TMX must have texts in {source.how.languages[0]!r}, but its languages are {names}"
+        )
+        source.refuse(0, what, "Take a model of these languages.")
+
+
+def _language(node: Node) -> str:
+    own = node.attributes
+    return short_code(own.get("xml:lang") or own.get("lang", ""))

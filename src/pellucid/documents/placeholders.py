@@ -1,0 +1,144 @@
+"""The table of placeholders: parts of a text that a translation must hold as they are."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+
+from pellucid.documents.markup.lexing import Token, match_tags
+from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
+
+_SIMPLE = r"[\w.:!<>^%#+\[\]-]{0,60}"
+_NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}+\}){0,400}+\}){0,400}+"
+_TABLE = {
+    "jinja": r"\{\{[^{}\n]{0,80}\}\}|\{%[^{}\n]{1,80}%\}",
+    "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|number|date|time)\w*\b{_NESTED}\}}",
+    "fluent": rf"\{{\s*[$-]?{_SIMPLE}(?:\([^(){{}}\n]{{0,80}}\))?\s*\}}",
+    "shell": r"\$\{[^{}\n]{1,60}\}|\$\([\w.]{1,40}\)|(?<!\w)\$[A-Za-z_]\w{0,40}",
+    "printf": (
+        r"%(?:\(\w{1,40}\)|<\w{1,40}>|[0-9]{1,2}\$)?[-+#0]{0,3}(?:[0-9]{1,4}|\*)?"
+        r"(?:\.[0-9*]{1,4})?(?:hh|ll|[hlzjtL])?[diouxXeEfFgGcrsap@]|%%"
+    ),
+    "qt": r"%L?[0-9]{1,2}(?!\w)|%n(?!\w)",
+    "address": (
+        r"(?:https?|ftp|file|mailto)://?[^\s<>\"«»{}|\\^`]+(?<![.,;:!?)'])"
+        r"|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]{0,64}\w"
+    ),
+    "option": r"(?<![\w-])--[a-zA-Z][\w-]{0,60}(?:=[A-Z_]{1,40})?",
+    "entity": r"&[a-zA-Z][a-zA-Z0-9]{1,30};|&#\w{1,8};",
+    "tag": r"</?[a-zA-Z][\w:.-]{0,40}(?:\s(?:[^<>\"']|\"[^\"]{0,400}\"|'[^']{0,400}'){0,200}+)?/?>",
+    "style": r"\{\\[^{}\n]{1,200}\}|<\d[\d:.]{1,20}>",
+}
+_PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.items()))
+_MAY_HOLD = re.compile("[{%$<&@]|--|://")
+
+ACCELERATORS = re.compile(
+    r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
+)
+"""A sign before the key of a menu: at the start of a word or before a small letter."""
+
+
+def find_placeholders(
+    text: str, *, has_copied_tags: bool = True
+) -> Iterator[tuple[re.Match[str], Token | None]]:
+    """Find placeholders and tags in a text, in order.
+
+    Args:
+        text: the text.
+        has_copied_tags: True if a tag without its partner is a placeholder, such as ``<file>``.
+
+    Yields:
+        Each match, with its tag if it is one; with None if it is a placeholder.
+    """
+    if not _MAY_HOLD.search(text):
+        return
+    found = list(_PATTERN.finditer(text))
+    tokens = [_token(one) for one in found]
+    pairs = match_tags(tokens)
+    ends = {*pairs, *pairs.values()}
+    for number, (one, token) in enumerate(zip(found, tokens, strict=True)):
+        is_tag = one.lastgroup == "style" or number in ends
+        is_tag = is_tag or (one.lastgroup == "tag" and not has_copied_tags)
+        yield one, token if is_tag else None
+
+
+def _token(found: re.Match[str]) -> Token:
+    raw = found[0]
+    if found.lastgroup != "tag" or raw.endswith("/>"):
+        return Token("void", raw)
+    name = re.match(r"</?([^\s/.>]+)", raw)
+    return Token("end" if raw[1] == "/" else "start", raw, name[1] if name else "")
+
+
+def add_text(
+    maker: Maker, spelled: Spelled, *, is_interface: bool = False, has_copied_tags: bool = True
+) -> None:
+    """Add text to a segment, with its placeholders as copies and its tags as elements.
+
+    Args:
+        maker: the segment.
+        spelled: the text.
+        is_interface: True if the text may have one accelerator, which is left out.
+        has_copied_tags: as for `find_placeholders`.
+    """
+    found = find_placeholders(spelled.text, has_copied_tags=has_copied_tags)
+    marks = [(*one.span(), token) for one, token in found]
+    if is_interface:
+        inside = {place for start, end, _ in marks for place in range(start, end)}
+        keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
+        if len(keys) == 1:
+            marks.append((*keys[0].span(), Token("void", "", ACCELERATOR)))
+    place = 0
+    for start, end, token in sorted(marks, key=lambda mark: mark[:2]):
+        maker.add(spelled, place, start)
+        raw = spelled.raw(start, end)
+        if token is None:
+            maker.add_copy([raw], spelled.text[start:end], "")
+        else:
+            maker.add_tag(replace(token, raw=raw), [raw])
+        place = end
+    maker.add(spelled, place, len(spelled.text))
+
+
+def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False) -> Segment:
+    """Make a segment of a text, as `add_text` reads it."""
+    maker = Maker(syntax)
+    add_text(maker, spelled, is_interface=is_interface)
+    return maker.take()
+
+
+def keeps_copies(segment: Segment, text: str) -> bool:
+    """Tell whether a translation has the copies of its source, each as often, and no others."""
+    missing, surplus = _compare(segment, text)
+    return not missing and not surplus
+
+
+def without_surplus(segment: Segment, text: str) -> str:
+    """Leave out the placeholders that a translation has and its source has not, or less often."""
+    missing, surplus = _compare(segment, text)
+    while surplus:
+        for start, end in reversed(surplus):
+            text = text[:start] + text[end:]
+        surplus = _compare(segment, text)[1]  # What is left may be one again.
+    text = re.sub(" {2,}", " ", text)
+    return text if missing else text.strip()
+
+
+def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int, int]]]:
+    """Find the copies that a translation has not, and the places of what it has too much."""
+    missing = Counter(segment.copies)
+    rest = text
+    if missing:
+        longest = sorted(missing, key=len, reverse=True)
+        words = (rf"\b{one}\b" if one.isalnum() else re.escape(one) for one in longest)
+
+        def hide(match: re.Match[str]) -> str:
+            missing[match[0]] -= 1
+            return " " * len(match[0]) if missing[match[0]] >= 0 else match[0]
+
+        rest = re.sub("|".join(words), hide, text)
+    if not segment.syntax.has_placeholders:
+        return +missing, []
+    return +missing, [one.span() for one, token in find_placeholders(rest) if token is None]

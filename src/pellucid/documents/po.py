@@ -1,0 +1,127 @@
+"""PO and POT: the messages of gettext, with their plurals, contexts and flags."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from pellucid.documents.escapes import QUOTED, Strings
+from pellucid.documents.markup.segments import Piece
+from pellucid.documents.units import Mark, Source, Unit
+
+_LINE = re.compile(
+    r"[ \t]*(?:(?P<comment>#[^\n]*)|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)?"
+    r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
+)
+_FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
+_STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
+
+
+@dataclass
+class _Entry:
+    """A message: the places of its texts between their first and last quotes, by keyword."""
+
+    start: int
+    end: int = 0
+    texts: dict[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def read_po(source: Source) -> Iterator[Unit]:
+    """Find the messages without a translation, or with ``has_all`` all but obsolete ones.
+
+    Raises:
+        DataError: a line cannot be read, a message stands twice or has too few plurals,
+            or the header names another encoding than UTF-8.
+    """
+    num_plurals = 0
+    seen: dict[tuple[str | None, str], int] = {}
+    for entry in _read_entries(source):
+        texts = {name: _text(source, span) for name, span in entry.texts.items()}
+        place = entry.texts.get("msgid", (entry.start, 0))[0]
+        if "msgid" not in texts or not any(name.startswith("msgstr") for name in texts):
+            source.refuse(
+                place, "A message must have msgid and msgstr, but lacks one", "Complete it."
+            )
+        key = (texts.get("msgctxt"), texts["msgid"])
+        if key in seen:
+            first = source.line(seen[key])
+            what = f"A message must stand once, but is that of line {first} again"
+            source.refuse(place, what, "Remove one of them, as msguniq does.")
+        seen[key] = place
+        if not texts["msgid"] and key[0] is None:
+            num_plurals = _read_header(source, place, texts.get("msgstr", ""))
+            continue
+        forms = [name for name in texts if name.startswith("msgstr")]
+        if "msgid_plural" in texts and len(forms) < num_plurals:
+            what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
+            source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
+        if source.how.has_all or not any(texts[name].strip() for name in forms):
+            yield _unit(source, entry, forms)
+
+
+def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
+    """Make a unit from the flags of a message to its last form."""
+    text = source.text
+    flags = _FLAGS.search(text, entry.start, entry.texts["msgid"][0])
+    place = entry.start if flags is None else flags.start(1)
+    first = text.rfind("\n", 0, entry.texts.get("msgctxt", entry.texts["msgid"])[0]) + 1
+    pieces: list[Piece | Mark] = []
+    if flags is None:
+        place, newline = first, "\r\n" if "\r\n" in text[entry.start : entry.end] else "\n"
+        pieces = [Mark("", f"#, fuzzy{newline}")]
+    elif "fuzzy" not in flags[1]:
+        pieces = [Mark("", "fuzzy, ")]
+    start = place
+    for number, name in enumerate(forms):
+        begin, end = entry.texts[name]
+        is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
+        own = slice(*entry.texts["msgid_plural" if is_plural else "msgid"])
+        pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
+        place = end
+    begin, end = entry.texts["msgid"]
+    key = _text(source, (begin, end))
+    if "msgctxt" in entry.texts:
+        key = f"{_text(source, entry.texts['msgctxt'])}|{key}"
+    return Unit(key, start, place, pieces)
+
+
+def _read_entries(source: Source) -> Iterator[_Entry]:
+    """Read messages line by line; comments belong to the message after them."""
+    entry, last, place = _Entry(0), "", 0
+    while place < len(source.text):
+        match = _LINE.match(source.text, place)
+        if match is None:
+            line = source.text[place:].split("\n", 1)[0].strip()
+            what = f"A line must be a keyword with a text in quotes, but is {line[:60]!r}"
+            source.refuse(place, what, "Correct it, for instance with msgfmt -c.")
+        keyword, span = match["keyword"], match.span("string")
+        is_start = keyword in ("msgctxt", "msgid") and last.startswith("msgstr")
+        if is_start or (match["string"] is None and last.startswith("msgstr")):
+            yield entry
+            entry, last = _Entry(place), ""
+        if keyword:
+            if keyword in entry.texts:
+                source.refuse(place, f"A message must have one {keyword}, but has two", "Split it.")
+            entry.texts[keyword], last = span, keyword
+        elif match["string"] is not None:
+            if not last:
+                source.refuse(place, "A text must follow a keyword, but has none", "Add msgid.")
+            entry.texts[last] = (entry.texts[last][0], span[1])
+        place = entry.end = match.end()
+    if entry.texts:
+        yield entry
+
+
+def _text(source: Source, span: tuple[int, int]) -> str:
+    return _STRINGS.read(source.text[slice(*span)])[1].text
+
+
+def _read_header(source: Source, place: int, header: str) -> int:
+    """Check the encoding that a header names, and return its number of plurals."""
+    charset = re.search(r"charset=([\w.:-]+)", header)
+    if charset and charset[1].lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "charset"):
+        what = f"The encoding must be UTF-8, but the header names {charset[1]}"
+        source.refuse(place, what, "Convert the file with msgconv -t UTF-8.")
+    plurals = re.search(r"nplurals\s*=\s*(\d+)", header)
+    return int(plurals[1]) if plurals else 0

@@ -1,0 +1,127 @@
+"""Tables of texts: JSON with ARB, YAML, ``.properties`` of Java, and ``.strings`` of Apple."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from pellucid.documents.escapes import QUOTED, Strings, as_utf16
+from pellucid.documents.units import Source, Unit
+
+_JSON_PART = re.compile(
+    r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
+)
+_PROPERTY = re.compile(
+    r"[ \t\f]*(?:[#!][^\r\n]*|(?P<key>(?:[^\s:=\\]|\\(?:\r\n|.))+)"
+    r"[ \t\f]*(?:[:=][ \t\f]*)?(?:\\\r?\n[ \t\f]*)*"
+    r"(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
+    re.DOTALL,
+)
+_STRING = re.compile(
+    r"\s+|//[^\n]*|/\*.*?\*/"
+    r"|(?:\"(?P<key>(?:[^\"\\]|\\.)*)\"|(?P<word>[\w.-]+))\s*=\s*\"(?P<text>(?:[^\"\\]|\\.)*)\"\s*;",
+    re.DOTALL,
+)
+
+
+def _strings(source: Source, escapes: dict[str, str], breaks: str = r"(?!)") -> Strings:
+    """Write characters outside ASCII as the file does: with escapes if it has only these."""
+    has_escapes = source.text.isascii() and "\\u" in source.text
+    return Strings(escapes, breaks=breaks, outside_ascii=as_utf16 if has_escapes else None)
+
+
+def read_json(source: Source) -> Iterator[Unit]:
+    """Find the texts that are values in JSON; in ARB those of keys with ``@`` are copied.
+
+    Raises:
+        DataError: it is not JSON, or an object has a key twice.
+    """
+    _check_json(source)
+    strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
+    path: list[str | int] = []
+    is_key = False
+    for match in _JSON_PART.finditer(source.text):
+        part = match[0]
+        if part in ("{", "["):
+            path.append(0 if part == "[" else "")
+            is_key = part == "{"
+        elif part in ("}", "]"):
+            path.pop()
+        elif part == ",":
+            last = path.pop()
+            path.append(last + 1 if isinstance(last, int) else "")
+            is_key = isinstance(last, str)
+        elif match["text"] is not None and is_key:
+            path[-1] = json.loads(part, strict=False)
+            is_key = False
+        elif match["text"] is not None:
+            key = ".".join(map(str, path))
+            if not any(isinstance(one, str) and one.startswith("@") for one in path):
+                yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+
+
+def _check_json(source: Source) -> None:
+    def check(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for key, value in pairs:
+            if key in found:
+                place = max(source.text.rfind(one) for one in (json.dumps(key), f'"{key}"'))
+                what = f"A key must stand once in its object, but {key!r} stands twice"
+                source.refuse(max(place, 0), what, "Remove one of them.")
+            found[key] = value
+        return found
+
+    try:
+        json.loads(source.text, object_pairs_hook=check, strict=False)
+    except json.JSONDecodeError as error:
+        what = f"JSON must be well-formed, but is not: {error.msg}"
+        source.refuse(error.pos, what, "Correct it.")
+    except RecursionError:
+        source.refuse(0, "JSON must not be nested so deeply, but is", "Make it flatter.")
+
+
+def read_properties(source: Source) -> Iterator[Unit]:
+    """Find the texts of a ``.properties`` file.
+
+    Raises:
+        DataError: a key stands twice.
+    """
+    escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
+    strings = _strings(source, escapes, r"\\\r?\n[ \t\f]*")
+    seen: dict[str, int] = {}
+    for match in _PROPERTY.finditer(source.text):
+        if match["key"]:
+            key = strings.read(match["key"])[1].text
+            _check_once(source, seen, key, match.start("key"))
+            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+
+
+def read_strings(source: Source) -> Iterator[Unit]:
+    """Find the texts of a ``.strings`` file.
+
+    Raises:
+        DataError: a line is not a pair of a key and a text, or a key stands twice.
+    """
+    strings = Strings(QUOTED)
+    seen: dict[str, int] = {}
+    place = 0
+    while place < len(source.text):
+        match = _STRING.match(source.text, place)
+        if match is None:
+            line = source.text[place:].split("\n", 1)[0]
+            what = f'A line must be "key" = "text";, but is {line[:60]!r}'
+            source.refuse(place, what, "Correct it, for instance with plutil -lint.")
+        if match["text"] is not None:
+            key = match["key"] or match["word"] or ""
+            _check_once(source, seen, key, place)
+            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+        place = match.end()
+
+
+def _check_once(source: Source, seen: dict[str, int], key: str, place: int) -> None:
+    if key in seen:
+        what = f"A key must stand once, but {key!r} is that of line {source.line(seen[key])} again"
+        source.refuse(place, what, "Remove one of them.")
+    seen[key] = place

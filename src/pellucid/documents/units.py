@@ -1,0 +1,117 @@
+"""A document as a stream of copied strings and units."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import NoReturn
+
+from pellucid.documents.markup.segments import Piece, Segment, find_segments
+from pellucid.errors import DataError
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A place that says whether a unit should be looked at, such as the flags of a PO message."""
+
+    plain: str
+    marked: str
+
+
+@dataclass
+class Unit:
+    """A part of a document that is translated and marked as a whole.
+
+    Attributes:
+        key: its name in the document.
+        start: the place of its first character.
+        end: the place after its last one.
+        pieces: what is written in its place.
+        line: the number of its first line, from 1.
+        is_marked: True if its marks say that it should be looked at.
+    """
+
+    key: str
+    start: int
+    end: int
+    pieces: Sequence[Piece | Mark]
+    line: int = 0
+    is_marked: bool = False
+
+    def __str__(self) -> str:
+        """Write the unit with its translations."""
+        return "".join(
+            (one.marked if self.is_marked else one.plain) if isinstance(one, Mark) else str(one)
+            for one in self.pieces
+        )
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments that are translated, those inside the tags of others first."""
+        own = (one for one in self.pieces if not isinstance(one, Mark))
+        return [one for one in find_segments(own) if not one.is_blank]
+
+    @property
+    def reason(self) -> str:
+        """Why it should be looked at; empty if its codes are surely right."""
+        return next((one.reason for one in self.segments if one.reason), "")
+
+
+@dataclass(frozen=True)
+class How:
+    """The way to read a document.
+
+    Attributes:
+        path: its name, for messages.
+        languages: codes of the source and the target; empty if unknown.
+        has_all: True to translate also what has a translation.
+        column: the column of a table that is translated.
+        into: the column that gets the translation; the same one if empty.
+    """
+
+    path: str = "the text"
+    languages: tuple[str, str] = ("", "")
+    has_all: bool = False
+    column: str = ""
+    into: str = ""
+
+
+@dataclass
+class Source:
+    """The text of a document, and the lines of its places.
+
+    Attributes:
+        text: the text.
+        how: the way to read it.
+    """
+
+    text: str
+    how: How = field(default_factory=How)
+
+    def __post_init__(self) -> None:
+        lengths = (len(line) for line in self.text.split("\n"))
+        self._ends = list(accumulate(lengths, lambda last, one: last + 1 + one))
+
+    def line(self, place: int) -> int:
+        """Return the number of the line of a place, from 1."""
+        return bisect_right(self._ends, place - 1) + 1 if place else 1
+
+    def refuse(self, place: int, what: str, advice: str) -> NoReturn:
+        """Refuse the document with what is wrong at a place, and what to do."""
+        raise DataError(f"{what} ({self.how.path}:{self.line(place)}). {advice}")
+
+    def cut(self, units: Iterable[Unit]) -> Iterator[str | Unit]:
+        """Yield units with what is copied between them."""
+        place = 0
+        for unit in units:
+            if not any(isinstance(one, Segment) for one in unit.pieces):
+                continue
+            unit.line = self.line(unit.start)
+            if unit.start > place:
+                yield self.text[place : unit.start]
+            yield unit
+            place = unit.end
+        if place < len(self.text):
+            yield self.text[place:]

@@ -1,0 +1,22 @@
+"""HTML as a document: each segment is a unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pellucid.documents.markup.reading import read_segments
+from pellucid.documents.markup.segments import Segment, spell
+from pellucid.documents.units import Source, Unit
+
+
+def read_html(source: Source) -> Iterator[str | Unit]:
+    """Read a page; strings may differ from the page's, since they name the new language."""
+    place = 0
+    for piece in read_segments(source.text, source.how.languages):
+        end = place + len(piece if isinstance(piece, str) else spell(piece.pieces))
+        if isinstance(piece, Segment):
+            line = source.line(place)
+            yield Unit(f"line {line}", place, end, [piece], line)
+        else:
+            yield piece
+        place = end

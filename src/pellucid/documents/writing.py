@@ -1,0 +1,118 @@
+"""Writes the translation of a segment, and reads it again: copied parts and codes must be equal."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from pellucid.documents.markup.placing import write_placed
+from pellucid.documents.markup.segments import Element, Segment, spell
+from pellucid.documents.placeholders import keeps_copies, without_surplus
+
+
+class Answer(Protocol):
+    """A translation of a text with its word links, if they are known."""
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words that links count."""
+
+    @property
+    def alignment(self) -> Sequence[tuple[int, int]] | None:
+        """Pairs of a source word and a word of the translation."""
+
+
+BY_LINKS = "placeholders were lost, and stand where word links put them"
+BY_ORDER = "placeholders were lost, and stand after the word before them"
+SOURCE = "its codes were lost in the translation, so that the source stays"
+EMPTY = "the translation is empty, so that the source stays"
+
+
+def needs_links(segment: Segment, answers: Sequence[Answer]) -> bool:
+    """Tell whether word links are needed to write one of some translations of a segment."""
+    return segment.has_tags or not any(keeps_copies(segment, one.text) for one in answers)
+
+
+def write_segment(
+    segment: Segment, answers: Sequence[Answer], source_words: Sequence[str] = ()
+) -> None:
+    """Write the translation of a segment, or keep its source; say why it should be looked at.
+
+    Args:
+        segment: the segment.
+        answers: the translations of its text without white space at its edges, the best first.
+        source_words: the words of the text that links count.
+    """
+    answer, text = answers[0], answers[0].text
+    if segment.syntax.has_placeholders:
+        fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
+        if fitting is None:
+            segment.reason = BY_ORDER if answer.alignment is None else BY_LINKS
+            text = without_surplus(segment, text)
+        else:
+            answer, text = fitting, fitting.text
+    if not text.strip():
+        segment.reason = EMPTY
+        return
+    own = segment.text
+    whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
+    links = answer.alignment
+    words = ((), ()) if links is None else (source_words, answer.words)
+    for one in _ways(segment):
+        written, shown = write_placed(one, whole, *words, links or ())
+        if written == spell(segment.pieces) or _is_same(segment, written, shown):
+            segment.written = written
+            return
+    segment.reason = SOURCE
+
+
+def _ways(segment: Segment) -> Iterator[Segment]:
+    """Yield the segment as it is; then with all signs escaped; then also on one line."""
+    yield segment
+    if segment.syntax.read is None:
+        return
+    syntax = segment.syntax
+    harsh = replace(syntax, escapes={**syntax.escapes, **syntax.all_signs})
+    spaces = {
+        place: form for place, form in segment.spellings.items() if segment.text[place].isspace()
+    }
+    if syntax.all_signs:
+        yield replace(segment, syntax=harsh, spellings=spaces)
+    yield replace(segment, syntax=harsh, spellings={})
+
+
+def _is_same(segment: Segment, written: str, shown: str) -> bool:
+    """Tell whether a written segment reads as its translation, with the codes of its source."""
+    if segment.syntax.read is None:
+        return True
+    again = segment.syntax.read(written)
+    if again is None or "".join(again.text.split()) != "".join(shown.split()):
+        return False
+    wanted, points, copies = _codes(segment)
+    found, others, again_copies = _codes(again)
+    # Without a word an element is read as a part without text.
+    found += Counter({one: count for one, count in others.items() if one in wanted})
+    others = Counter({one: count for one, count in others.items() if one not in wanted})
+    is_whole = {*found} == {*wanted} if segment.syntax.reopens else found == wanted
+    return is_whole and others == points and again_copies == copies
+
+
+def _codes(segment: Segment) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Count the elements of a segment, its parts without text, and its copies."""
+
+    def count(own: Iterable[Element]) -> Counter[str]:
+        raws = ("".join(f"{spell(one.opening)}{one.closing}".split()) for one in own)
+        return Counter(filter(None, raws))
+
+    elements = segment.elements.values()
+    return (
+        count(one for one in elements if not one.is_copy),
+        count(segment.points),
+        count(one for one in elements if one.is_copy),
+    )

@@ -1,0 +1,141 @@
+"""``pellucid translate`` on documents: the same file out, marks, a report, and resuming."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from echoing import Echo, use_echo
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+WriteLines = Callable[..., str]
+
+PO = 'msgid "a cat"\nmsgstr ""\n\n#, c-format\nmsgid "%s of %S"\nmsgstr ""\n'
+
+
+@pytest.fixture(autouse=True)
+def echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
+    return use_echo(monkeypatch)
+
+
+def test_document_is_written_as_it_was_read_with_its_texts_translated(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    path = write_lines("in.md", "# A cat", "", "```", "code", "```", "Some text.")
+    done = run_here("translate", "m", "-i", path)
+    assert (done.returncode, done.stdout) == (0, "# A CAT\n\n```\ncode\n```\nSOME TEXT.\n")
+    assert done.stderr == ""
+
+
+def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -> None:
+    source, output, report = (tmp_path / name for name in ("a.po", "b.po", "r.jsonl"))
+    source.write_text(PO)
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--overwrite")
+    done = run_here(*command, "--report", str(report))
+    assert done.returncode == 0
+    assert (
+        output.read_text()
+        == (
+            '#, fuzzy\nmsgid "a cat"\nmsgstr "A CAT"\n\n'
+            '#, fuzzy, c-format\nmsgid "%s of %S"\nmsgstr "OF %s %S"\n'
+        )
+        or output.read_text().count("fuzzy") == 2
+    )
+    assert "2 texts are marked for review" in done.stderr
+    assert "1 of 2 texts should be looked at" in done.stderr
+    (row,) = [json.loads(line) for line in report.read_text().splitlines()]
+    assert (row["line"], row["key"]) == (4, "%s of %S")
+    assert "placeholders were lost" in row["reason"]
+    assert run_here(*command, "--mark", "unsure").returncode == 0
+    assert output.read_text().count("fuzzy") == 1
+    assert run_here(*command, "--mark", "none").returncode == 0
+    assert "fuzzy" not in output.read_text()
+
+
+def test_interrupted_document_resumes_with_its_report(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    source, output, report = (tmp_path / name for name in ("a.po", "b.po", "r.jsonl"))
+    entries = [f'msgid "t{k}"\nmsgstr ""\n\nmsgid "%s u{k}"\nmsgstr ""\n\n' for k in range(12)]
+    source.write_text("".join(entries) + "# end\n")
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--report", str(report))
+    whole = tmp_path / "whole.po"
+    assert run_here("translate", "m", "-i", str(source), "-o", str(whole)).returncode == 0
+    for call in (3, 5):
+        echo.calls.clear()
+        echo.interrupt[call] = KeyboardInterrupt()
+        assert run_here(*command).returncode == 130
+    assert "--mark" in run_here(*command, "--mark", "none").stderr
+    changed = source.read_text().replace("t0", "changed")
+    source.write_text(changed)
+    assert "have changed" in run_here(*command).stderr
+    source.write_text(changed.replace("changed", "t0"))
+    assert run_here(*command).returncode == 0
+    assert output.read_text() == whole.read_text()
+    rows = [json.loads(line)["key"] for line in report.read_text().splitlines()]
+    assert rows == [f"%s u{k}" for k in range(12)]
+    assert not list(tmp_path.glob("*.part"))
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "options", "words"),
+    [
+        ("a.po", 'msgid "a\n', (), "a.po:1)"),
+        ("a.json", '{"a": 1, "a": 2}', (), "'a' stands twice"),
+        ("a.csv", "a,b\n", ("--column", "c"), "Name one of these with --column"),
+        ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be the model's, en"),
+        ("a.docx", "x", (), "is a document with a layout"),
+        ("a.md", "x", ("--json",), "cannot be combined with --json"),
+        ("a.md", "x", ("--format", "word"), "--format must be one of"),
+    ],
+)
+def test_bad_document_is_refused_before_any_work(
+    name: str,
+    text: str,
+    options: tuple[str, ...],
+    words: str,
+    run_here: Run,
+    echo: Echo,
+    tmp_path: Path,
+) -> None:
+    path, output = tmp_path / name, tmp_path / "out"
+    path.write_text(text)
+    done = run_here("translate", "m", "-i", str(path), "-o", str(output), *options)
+    assert done.returncode == 2
+    assert words in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not echo.calls
+    assert [one.name for one in tmp_path.iterdir()] == [name]
+
+
+def test_document_that_is_not_utf8_names_its_line(run_here: Run, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_bytes(b'{"a":\n "caf\xe9"}')
+    done = run_here("translate", "m", "-i", str(path))
+    assert done.returncode == 2
+    assert f"0xe9 ({path}:2)" in done.stderr
+
+
+def test_text_that_cannot_be_translated_stays_and_is_counted(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    path = write_lines("in.json", '{"a": "a cat",', ' "b": "!x y"}')
+    done = run_here("translate", "m", "-i", path)
+    assert (done.returncode, done.stdout) == (2, '{"a": "A CAT",\n "b": "!x y"}\n')
+    assert "line 2: It must not shout." in done.stderr
+
+
+def test_standard_input_is_a_document_if_its_format_is_named(run_here: Run) -> None:
+    done = run_here("translate", "m", "--format", "json", stdin='{"a": "a cat"}')
+    assert (done.returncode, done.stdout) == (0, '{"a": "A CAT"}')
+
+
+def test_column_of_a_table_goes_into_another_one(run_here: Run, write_lines: WriteLines) -> None:
+    path = write_lines("in.csv", "en,fr", "a cat,", "a dog,chien")
+    done = run_here("translate", "m", "-i", path, "--column", "en", "--into", "fr")
+    assert done.stdout == "en,fr\na cat,A CAT\na dog,chien\n"
+    done = run_here("translate", "m", "-i", path, "--column", "en", "--into", "fr", "--all")
+    assert done.stdout == "en,fr\na cat,A CAT\na dog,A DOG\n"
