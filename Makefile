@@ -20,7 +20,7 @@ $(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/
 	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: setup ## train on the built-in corpus, test, and look inside (about 4 minutes on 2 cores)
+demo: setup ## train on the built-in corpus, test, and look inside (minutes on 2 cores)
 	$(BIN)/pellucid demo
 
 check: setup ## look at format, lint, docstrings and types, and build the page again to compare

@@ -103,7 +103,7 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     steps = recipe.training.max_steps
     is_recurrent = recipe.model.is_recurrent
     kind = "recurrent model" if is_recurrent else "Transformer"
-    duration = "about six minutes" if is_recurrent else "about three minutes"
+    duration = "about six minutes" if is_recurrent else "about four minutes"
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
         f"{kind} on it ({steps:,} steps, {duration} on two cores), test it, and "
