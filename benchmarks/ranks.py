@@ -16,7 +16,7 @@ With a CUDA device, and in place of both parts:
     python benchmarks/ranks.py --gpu [--before SRC]
 
 A small training on a GPU by one process, and by two ranks linked by NCCL; NCCL refuses two ranks on
-one GPU, unless each believes to be on a machine of its own. Then the time of updates of two
+one GPU, unless each believes to have its own machine. Then the time of updates of two
 accumulated batches: by one rank, which adds them in the ranks' tree, and by the commit before,
 which had no tree.
 """

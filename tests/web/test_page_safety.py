@@ -150,7 +150,7 @@ def test_recorded_sentence_is_shown_without_a_model(browser: Browser, tmp_path: 
     reader.click("[role=gridcell]")
     assert "Recomputed: equal" in " ".join(reader.recomputed())
     reader.click("#tab-change")
-    # There is no model to change.
+    # No model to change.
     assert reader.texts("[aria-label='What to change'] button") == ["Decoding"]
     reader.click("#tab-why")
     assert "no model to ask" in reader.texts(".lead")[0]

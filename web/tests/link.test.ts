@@ -22,7 +22,7 @@ const STATE: State = {
 
 test("a state is read as it was written", () => expect(readLink(writeLink(STATE))).toEqual(STATE));
 test("the start needs no names but the view", () => expect(writeLink(START)).toBe("#view=why"));
-test("a row of a head of the encoder is no French word", () => {
+test("a row of a head of the encoder does not stand for a French word", () => {
   const state: State = { ...STATE, head: { part: "encoder", layer: 0, kind: "self", head: 1 }, word: 7, row: 2 };
   expect(readLink(writeLink(state))).toEqual(state);
   expect(readLink("#view=look&head=encoder.0.self.1&cell=2,5")).toMatchObject({ word: null, row: 2, column: 5 });

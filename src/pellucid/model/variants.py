@@ -76,7 +76,7 @@ class PositionsInside(nn.Module):
     Differs:
         Press et al. have decoders only; here an encoder's later words are as far as earlier ones,
         so an encoder reads a sentence and its mirror image alike, each word with its own result.
-        Their code takes other slopes if the number of heads is no power of two. Shaw et al. also
+        Their code takes other slopes unless the number of heads is a power of two. Shaw et al. also
         add vectors to values (equation 3); their table 3 finds that it gains nothing, and without
         it a context remains a sum of values.
     """

@@ -35,7 +35,7 @@ export function piecesOf(text: string, tokens: string[]): { before: string; word
   let at = 0;
   return tokens.flatMap((token, place) => {
     const word = token.replace(/^\u2581/, "");
-    // A blank is no word to choose.
+    // A blank cannot be chosen.
     const found = word.trim() ? text.indexOf(word, at) : -1;
     if (found < 0) return [];
     const before = text.slice(at, found);

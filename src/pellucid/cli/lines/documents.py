@@ -95,7 +95,7 @@ class Report:
         self._path, self._part = Path(path), Path(f"{path}.part")
 
     def begin(self, num_rows: int) -> None:
-        """Keep what is said about rows that are written already."""
+        """Keep the remarks on rows that are written already."""
         kept: list[str] = []
         if num_rows and self._part.exists():
             lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -117,14 +117,14 @@ class Report:
 
 @dataclass
 class DocumentForm:
-    """A document to translate, and what is said about its units.
+    """A document to translate, and the remarks on its units.
 
     Attributes:
         text: the document.
         format: of the document.
         how: the way to read it.
         marks: the units that are marked.
-        report: lists the units that should be looked at; None if nobody asked.
+        report: lists the units that should be looked at; None without the option.
         num_units: how many units were written.
         num_unsure: how many of them should be looked at.
     """

@@ -49,7 +49,7 @@ _GETTING = tuple(verb for verb in TRANSITIVES if verb.english.base in ("find", "
 
 
 def draw_state(pick: Pick) -> Sentence:
-    """Draw a state, *the house is sold*, or what it is told from: *the school closed*."""
+    """Draw a state, *the house is sold*, or its opposite: *the school closed*."""
     sentence = Sentence("state")
     choice = pick.of("participle 5, closed 4, closing 3")
     verb = pick.one(STATES_OF if choice == "participle" else _CLOSING)
@@ -153,7 +153,7 @@ def contract(sentence: Sentence, pick: Pick) -> None:
 
 
 def _close_gap(sentence: Sentence, place: int) -> None:
-    """Count the English words anew after the one behind ``place`` was joined to it."""
+    """Count the English words again after the one behind ``place`` was joined to it."""
 
     def moved(index: int) -> int:
         return index - (index > place)

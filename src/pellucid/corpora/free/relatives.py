@@ -40,7 +40,7 @@ def draw_relative(pick: Pick) -> Sentence:
 
 
 def _draw_common(pick: Pick, *, animate: float) -> Noun:
-    """Draw a noun that is no name."""
+    """Draw a noun other than a name."""
     noun = draw_noun(pick, animate=animate)
     while noun.english == noun.english_plural:
         noun = draw_noun(pick, animate=animate)

@@ -184,7 +184,7 @@ def patch_corpus(
         weights.append(abs(first - second))
     if not shares:
         raise InputError(
-            f"No pair can be patched; {left_out[0] if left_out else 'there are no lines.'}"
+            f"No pair can be patched; {left_out[0] if left_out else 'it has no lines.'}"
         )
     estimates = _estimate(np.stack(shares), np.array(weights), seed)
     shown, low, high = (
