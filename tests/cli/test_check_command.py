@@ -68,7 +68,7 @@ def test_check_recipe_without_data_gives_one_sentence_and_2(run_here: Run, tmp_p
     path.write_text("[model]\nsize = 'tiny'\n")
     done = run_here("train", str(path), "--check")
     assert done.returncode == 2
-    assert "train_source" in done.stderr
+    assert "name them in train" in done.stderr
     assert done.stderr.count("\n") == 1
 
 

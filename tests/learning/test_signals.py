@@ -138,7 +138,9 @@ def test_a_terminal_that_is_closed_ends_the_run_with_all_saved(
     """The terminal accepts neither the bar nor the last message."""
     write_text(tmp_path)
     endless = {"max_steps": 10**6, "validate_every": 10**6, "log_every": 1, "max_minutes": 3.0}
-    (tmp_path / "recipe.toml").write_text(to_toml(make_recipe(training=endless)))
+    (tmp_path / "recipe.toml").write_text(
+        to_toml(make_recipe(training=endless)).replace("[training]", "[training]\nlog_every = 1", 1)
+    )
     command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
     terminal, theirs = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)

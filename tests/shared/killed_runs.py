@@ -43,7 +43,10 @@ def write_recipe(folder: Path, settings: Mapping[str, Any]) -> Path:
     # Only a unigram model has subwords to sample.
     tokenizer = {"model_type": "unigram", "vocabulary_size": 300}
     path = folder / "recipe.toml"
-    path.write_text(to_toml(make_recipe(training=dict(settings), tokenizer=tokenizer)))
+    text = to_toml(make_recipe(training=dict(settings), tokenizer=tokenizer))
+    # A recipe may still have this key; only the command writes it no longer.
+    lines = f"[training]\nlog_every = {settings.get('log_every', 50)}\n"
+    path.write_text(text.replace("[training]\n", lines, 1))
     return path
 
 

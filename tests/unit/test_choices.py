@@ -26,10 +26,8 @@ from pellucid.train.start.kept import KeptText
 Write = Callable[..., str]
 
 DATA = {
-    "train_source": "train.xx",
-    "train_target": "train.yy",
-    "validation_source": "valid.xx",
-    "validation_target": "valid.yy",
+    "train": [["train.xx", "train.yy"]],
+    "validation": [["valid.xx", "valid.yy"]],
 }
 
 

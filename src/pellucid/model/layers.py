@@ -75,8 +75,8 @@ class MultiHeadAttention(nn.Module):
         return self.positions.turn(key_BHMK, start), value_BHME
 
     def _split_heads(self, wide: Tensor, width: int) -> Tensor:
-        batch, length, _ = wide.shape
-        return wide.view(batch, length, -1, width).transpose(1, 2)
+        batch, length, all_heads = wide.shape
+        return wide.view(batch, length, all_heads // width, width).transpose(1, 2)
 
     def share(self, grouped: Tensor) -> Tensor:
         """Repeat each head of keys or values for the query heads of its group."""
