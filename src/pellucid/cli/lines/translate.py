@@ -84,10 +84,8 @@ def translate_files(
     _warn_at_start(
         job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
     )
-    run: dict[str, Any] = {}
-    if not is_special(output_file):
-        of_objects = {} if objects is None else objects.settings()
-        run = {**job.identify(), **of_objects, "--stream": by_line}
+    own = {"--stream": by_line, **({} if objects is None else objects.settings())}
+    run = {} if is_special(output_file) else {**job.identify(), **own}
     with open_resumable(
         output_file,
         run=run,
@@ -96,8 +94,6 @@ def translate_files(
     ) as output:
         reader = _start_reading(job, files, output, window_lines, objects)
         document = objects if isinstance(objects, DocumentForm) else None
-        if document is not None:
-            document.begin(reader.num_lines)
         windows = reader.windows(window_lines)
         if isinstance(output, ResumableOutput):
             # A window that a bad line cut short is not committed: it grows once that is corrected.
@@ -278,6 +274,8 @@ def _start_reading(
             reader = start()
         elif first is not None:  # links are read from the head that the first lines chose
             job.translate(first.columns)
+    if isinstance(objects, DocumentForm):
+        objects.begin(reader.num_lines)
     return reader
 
 
