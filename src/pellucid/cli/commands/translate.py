@@ -121,7 +121,7 @@ def translate(
     workers: int = 1,
     **options: Any,
 ) -> int:
-    """Translate lines of text, the texts of JSON Lines, or a document, keeping their order.
+    """Translate lines, the texts of JSON Lines, or a document, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
     translated gives an empty line and a sentence on standard error, and the exit code is 2.

@@ -192,18 +192,25 @@ class DocumentForm:
         if self.report is not None:
             self.report.add(records)
 
-    def sentences(self) -> Iterator[str]:
-        """Say what is marked, and what should be looked at."""
+    def begin(self, num_rows: int) -> None:
+        """Begin the report, or continue it after so many rows."""
+        if self.report is not None:
+            self.report.begin(num_rows)
+
+    def end(self) -> None:
+        """Say what is marked and what should be looked at, and finish the report."""
         if self.num_unsure:
             more = "" if self.report else " --report FILE lists them."
             units = count_of(self.num_units, "text")
-            yield f"{self.num_unsure:,} of {units} should be looked at.{more}"
+            warn(f"{self.num_unsure:,} of {units} should be looked at.{more}")
         if self.format.has_marks and self.num_units and self.marks == "all":
             are = count_of(self.num_units, "text is", "texts are")
-            yield (
+            warn(
                 f"{are} marked for review; programs leave out fuzzy messages of PO. Choose with "
                 "--mark unsure or --mark none."
             )
+        if self.report is not None:
+            self.report.finish()
 
 
 def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:

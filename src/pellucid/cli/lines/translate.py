@@ -81,14 +81,11 @@ def translate_files(
     window_lines = 1 if by_line else job.max_lines
     if has_progress is None:
         has_progress = is_terminal("stderr") and not by_line and not is_read
-    if may_overwrite and is_special(output_file):
-        warn("--overwrite has no effect without -o FILE.")
-    if not job.can_share(window_lines):
-        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
-    run: dict[str, Any] = {}
-    if not is_special(output_file):
-        of_objects = {} if objects is None else objects.settings()
-        run = {**job.identify(), **of_objects, "--stream": by_line}
+    _warn_at_start(
+        job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
+    )
+    own = {"--stream": by_line, **({} if objects is None else objects.settings())}
+    run = {} if is_special(output_file) else {**job.identify(), **own}
     with open_resumable(
         output_file,
         run=run,
@@ -96,9 +93,7 @@ def translate_files(
         may_resume=not is_typed,
     ) as output:
         reader = _start_reading(job, files, output, window_lines, objects)
-        report = objects.report if isinstance(objects, DocumentForm) else None
-        if report is not None:
-            report.begin(reader.num_lines)
+        document = objects if isinstance(objects, DocumentForm) else None
         windows = reader.windows(window_lines)
         if isinstance(output, ResumableOutput):
             # A window that a bad line cut short is not committed: it grows once that is corrected.
@@ -121,19 +116,14 @@ def translate_files(
                 if answers is None:
                     num_failed += _stream(job, window, output, notices)
                 else:
-                    num_failed += _write(answers, output, notices)
-                if answers is not None and isinstance(objects, DocumentForm):
-                    objects.add(answers)
+                    num_failed += _write(answers, output, notices, document)
                 output.commit(window.end, num_failed, window.hashes)
                 update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
                     warn(sentence)
         _warn_at_end(job, notices, reader.num_lines - first_line)
-    if isinstance(objects, DocumentForm):
-        for sentence in objects.sentences():
-            warn(sentence)
-        if report is not None:
-            report.finish()
+    if document is not None:
+        document.end()
     return 2 if output.state.num_failed else 0
 
 
@@ -242,6 +232,13 @@ def answer_windows(
             pool.shutdown(wait=False, cancel_futures=True)
 
 
+def _warn_at_start(job: Job, window_lines: int, *, has_useless_overwrite: bool) -> None:
+    if has_useless_overwrite:
+        warn("--overwrite has no effect without -o FILE.")
+    if not job.can_share(window_lines):
+        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
+
+
 def _warn_at_end(job: Job, notices: Notices, num_lines: int) -> None:
     """Say what was unusual about so many lines and their translations."""
     for sentence in chain(
@@ -277,6 +274,8 @@ def _start_reading(
             reader = start()
         elif first is not None:  # links are read from the head that the first lines chose
             job.translate(first.columns)
+    if isinstance(objects, DocumentForm):
+        objects.begin(reader.num_lines)
     return reader
 
 
@@ -309,11 +308,15 @@ def _answers(job: Job, objects: ObjectForm | DocumentForm | None, window: Window
     ]
 
 
-def _write(answers: Sequence[Answer], output: Output, notices: Notices) -> int:
+def _write(
+    answers: Sequence[Answer], output: Output, notices: Notices, document: DocumentForm | None
+) -> int:
     """Write the translations of a window, report lines that failed, and return their number."""
     from pellucid.translate.results import NO_NOTES
 
     num_failed = 0
+    if document is not None:
+        document.add(answers)
     for one in answers:
         output.write(one.text)
     for number, translation in chain.from_iterable(one.translations for one in answers):

@@ -311,10 +311,10 @@ def movement_of_packaged(count: int, *, seed: int) -> dict[str, object]:
     bundle = load_packaged()
     encode = bundle.tokenizer.encode_source
     written = [one.source for one in write_examples_of(count, seed=seed)]
-    told = [one for one in written if one.startswith("the ") and " told " in one]
+    bank = "the bank told the man he was bankrupt"
+    told = [one for one in written if one.startswith("the ") and " told " in one] or [bank]
     pairs = [(encode(one), encode(f"then {one}")) for one in told]
     pairs = [pair for pair in pairs if pair[1][1:] == pair[0]]
-    bank = "the bank told the man he was bankrupt"
     by_word, by_place = _movement(bundle.model, pairs)
     own, _ = _movement(bundle.model, [(encode(bank), encode(f"then {bank}"))])
     return {"sentences": len(pairs), "by_word": by_word, "by_place": by_place, "bank": own}
