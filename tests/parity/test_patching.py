@@ -206,7 +206,7 @@ def test_shares_of_a_corpus_are_the_pairs_shares_weighted_by_their_differences(
     demo: Translator,
 ) -> None:
     sources, targets = pronoun_lines(11)
-    found = patch_corpus(demo.own_bundle, sources, targets, words=["tasted"])
+    found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
     assert found.num_pairs == 11
     assert not found.left_out
     assert found.shares.rows == tuple(states_of(demo.own_bundle.exact_model, "encoder"))
@@ -246,7 +246,7 @@ def test_gender_is_in_the_changed_words_before_and_in_the_predicate_after_the_la
 ) -> None:
     targets = [text.replace("pizza", noun) for noun in ("pizza", "soupe") for text in TARGETS]
     lines = [A, B, A.replace("pizza", "soup"), B]
-    found = patch_corpus(demo.own_bundle, lines, targets, words=["it"])
+    found = patch_corpus(demo.own_bundle, lines, targets, words=["tasted"])
     assert found.num_pairs == 2
     changed, tasted = found.shares.column("(changed)"), found.shares.column("tasted")
     assert changed[0] == pytest.approx(1.0, abs=1e-4)
