@@ -24,6 +24,8 @@ import difflib
 import errno
 import re
 from collections.abc import Iterable
+from importlib import import_module
+from typing import Any
 
 
 class PellucidError(Exception):
@@ -143,6 +145,28 @@ def fault_of_machine(error: BaseException) -> str | None:
         said = str(error).lower()
         return next((sentence for words, sentence in _BY_WORDS.items() if words in said), None)
     return None
+
+
+def need_library(name: str, purpose: str, *, extra: str = "") -> Any:
+    """Import an optional library.
+
+    Args:
+        name: the module to import.
+        purpose: what needs it, as the subject of a sentence.
+        extra: the optional dependency that installs it; by default the library itself.
+
+    Raises:
+        InputError: it is not installed.
+    """
+    try:
+        return import_module(name)
+    except ImportError:
+        library = name.partition(".")[0]
+        install = f"'pellucid[{extra}]'" if extra else library
+        raise InputError(
+            f"{purpose} needs the package {library}, which is not installed. Install it with: pip "
+            f"install {install}"
+        ) from None
 
 
 _EXTRAS = {

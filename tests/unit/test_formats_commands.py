@@ -6,7 +6,6 @@ import json
 import random
 import shutil
 import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -411,15 +410,6 @@ def test_convert_of_several_files_gives_the_same_weights(
     first, second = (load_bundle(tmp_path / out) for out in ("one", "two"))
     assert first.model_hash == second.model_hash
     assert set(NAMES) < second.manifest["imported"]["files"].keys()
-
-
-def test_convert_without_pyyaml_says_what_to_install(
-    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    out = tmp_path / "out"
-    done = run_here("convert", str(ARCHIVE), "--out", str(out))
-    assert_refused(done, "pip install 'pellucid[marian]'", out=out)
 
 
 def test_convert_makes_a_bundle_that_translates(

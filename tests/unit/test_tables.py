@@ -13,11 +13,10 @@ import pytest
 import torch
 
 import pellucid
-from pellucid.errors import ConfigurationError, InputError
+from pellucid.errors import InputError
 from pellucid.inside import Replace, Trace, make_pair, study
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.measures import measure
-from pellucid.inside.record import tables
 from pellucid.inside.record.tables import axes_of_array
 from pellucid.translate.translator import Translator
 
@@ -43,7 +42,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
             return SimpleNamespace(DataFrame=dict)
         return SimpleNamespace(DataArray=lambda array, **named: (array, named))
 
-    monkeypatch.setattr(tables, "import_module", make)
+    monkeypatch.setattr("pellucid.errors.import_module", make)
 
 
 @pytest.mark.usefixtures("packages")
@@ -101,7 +100,7 @@ def test_table_without_its_package_says_what_to_install(
     method: str, package: str, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, package, None)
-    with pytest.raises(ConfigurationError, match=f"pip install {package}"):
+    with pytest.raises(InputError, match=f"pip install {package}"):
         getattr(trace, method)("decoder.1.cross.weights")
     with pytest.raises(InputError, match="Did you mean"):
         getattr(trace, method)("decoder.1.cross.weight")

@@ -16,7 +16,7 @@ from typing import Any
 
 from pellucid.bulk.driver import Window, Worker
 from pellucid.bundle import resolve_model
-from pellucid.errors import InputError, PellucidError
+from pellucid.errors import PellucidError, need_library
 from pellucid.files import read_bytes
 
 SECONDS_TO_JOIN = 90.0
@@ -83,13 +83,7 @@ class RayCrew:
     def __init__(
         self, address: str, make: str, task: Mapping[str, Any], *, size: int | None
     ) -> None:
-        try:
-            self._ray = import_module("ray")
-        except ImportError as error:
-            raise InputError(
-                "--ray needs the package ray, which is not installed. Install it with pip install "
-                "'pellucid[ray]', or leave --ray out."
-            ) from error
+        self._ray = need_library("ray", "--ray", extra="ray")
         self._address, self._begun = address, time.monotonic()
         self._workers: list[RayWorker] = []
         self._is_up = False

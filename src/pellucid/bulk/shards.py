@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, cast
 
 from pellucid.bulk.manifest import Manifest, Piece, Shard
 from pellucid.bulk.store import open_file, reaching
-from pellucid.errors import ConfigurationError, DataError, InputError
+from pellucid.errors import ConfigurationError, DataError, need_library
 from pellucid.text.reading.lines import (
     LONGEST_LINE,
     Joined,
@@ -204,12 +204,7 @@ def _open(path: str, kind: str, columns: Sequence[Any]) -> tuple[BinaryIO, int]:
 
 def _open_parquet(file: BinaryIO, path: str) -> Any:
     try:
-        return import_module("pyarrow.parquet").ParquetFile(file)
-    except ImportError as error:
-        raise InputError(
-            f"{path} needs the package pyarrow, which is not installed. Install it with pip "
-            "install 'pellucid[tables]', or write the texts as lines."
-        ) from error
+        return need_library("pyarrow.parquet", path, extra="tables").ParquetFile(file)
     except ValueError as error:  # pyarrow's errors are ValueErrors
         raise DataError(f"{path} must be a Parquet file, but cannot be read: {error}.") from error
 

@@ -9,19 +9,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from operator import eq
 
+from pellucid.documents.placeholders import ACCELERATORS, codes_of
+
 _MAY_HOLD_MARKS = re.compile("[%{<&_@/]")
 
-_PLACEHOLDER = re.compile(
-    r"%(?:\(\w{1,40}\)|[0-9]{1,2}\$)?[-+#0]{0,3}[0-9]{0,4}(?:\.[0-9*]{1,4})?(?:hh|ll|[hlzjtL])?"
-    r"[diouxXeEfFgGcrsap@](?!\w)"
-    r"|\$?\{[A-Za-z_0-9.:!]{0,40}\}"
-)
 _TAG = re.compile(r"(</?[a-zA-Z][a-zA-Z0-9:-]{0,30})(?:\s[^<>]{0,200})?/?>")
 _ADDRESS = re.compile(r"https?://[^\s<>\"«»]+|[\w.+-]{1,64}@[\w-]{1,64}\.[\w.-]*\w")
-# At the start of a word or before a small letter; `AT&T` and `&amp;` do not count.
-_ACCELERATOR = re.compile(
-    r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
-)
 _ANY_ACCELERATOR = re.compile(r"[&_](?=[^\W_])")
 _NUMBER = re.compile(r"\d+")
 _SEPARATED = re.compile(r"(?<=\d)[.,'\u2019\xa0\u202f\u2009 ](?=\d\d\d(?!\d))")
@@ -57,7 +50,7 @@ _MAY_STAND_TWICE = frozenset(
 
 def placeholders(line: str) -> Counter[str]:
     """Count the placeholders of a line, such as ``%s``, ``%(name)d``, ``{name}`` or ``${x}``."""
-    return Counter(_PLACEHOLDER.findall(line))
+    return Counter(codes_of(line))
 
 
 def not_kept(source: str, target: str) -> list[str]:
@@ -97,7 +90,7 @@ def _marks_not_kept(source: str, target: str) -> list[str]:
         found.append("tags")
     if Counter(_addresses(source)) != Counter(_addresses(target)):
         found.append("addresses")
-    if len(_ACCELERATOR.findall(source)) == 1 and not _ANY_ACCELERATOR.search(target):
+    if len(ACCELERATORS.findall(source)) == 1 and not _ANY_ACCELERATOR.search(target):
         found.append("accelerators")
     return found
 

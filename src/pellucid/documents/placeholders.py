@@ -32,12 +32,21 @@ _TABLE = {
     "style": r"\{\\[^{}\n]{1,200}\}|<\d[\d:.]{1,20}>",
 }
 _PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.items()))
+_CODES = re.compile(
+    "|".join(_TABLE[name] for name in ("jinja", "icu", "fluent", "shell", "printf"))
+)
 _MAY_HOLD = re.compile("[{%$<&@]|--|://")
 
 ACCELERATORS = re.compile(
     r"(?:(?<![^\W_])&|(?<=[^\W\d_])&(?=[a-z])|(?<!\w)_)(?=[^\W\d_])(?!\w*[;_=])"
 )
-"""A sign before the key of a menu: at the start of a word or before a small letter."""
+"""A sign before the key of a menu: at the start of a word or before a small letter, so ``AT&T`` and
+``&amp;`` have none."""
+
+
+def codes_of(text: str) -> list[str]:
+    """List the placeholders of programs in a text, such as ``%s``, ``%(name)d`` or ``{name}``."""
+    return _CODES.findall(text) if re.search("[{%$]", text) else []
 
 
 def find_placeholders(

@@ -7,7 +7,6 @@ import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -54,35 +53,14 @@ def check_place(out: Path) -> None:
         )
 
 
-def need_library(name: str, purpose: str, *, extra: str) -> Any:
-    """Import an optional library.
-
-    Args:
-        name: the module to import.
-        purpose: its purpose, as the subject of a sentence.
-        extra: the optional dependency that installs it.
-
-    Raises:
-        InputError: it is not installed.
-    """
-    try:
-        return import_module(name)
-    except ImportError:
-        library = name.partition(".")[0]
-        raise InputError(
-            f"{purpose} needs the library {library}, which is not installed. "
-            f"Run: pip install 'pellucid[{extra}]'."
-        ) from None
-
-
 def read_yaml(data: bytes, where: str) -> dict[str, Any]:
     """Read a YAML mapping whose scalars all stay text, ``no`` and ``1`` included.
 
     Raises:
         BundleError: the data is not a YAML mapping.
-        InputError: PyYAML is not installed.
     """
-    yaml = need_library("yaml", "Reading a folder of Marian", extra="marian")
+    import yaml
+
     # This loader makes only text, lists and mappings, and nothing that could run code.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:

@@ -13,9 +13,10 @@ from torch import Tensor
 from pellucid.attention import sinusoidal_positions
 from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig, Precision
+from pellucid.errors import need_library
 from pellucid.files import new_folder, write_bytes
 from pellucid.formats.exporting import check_model, never_written
-from pellucid.formats.reading import check_place, need_library
+from pellucid.formats.reading import check_place
 from pellucid.model.unowned import NEVER
 
 ALLOWED: dict[str, tuple[Any, ...]] = {"norm": ("post", "pre")}

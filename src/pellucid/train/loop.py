@@ -116,8 +116,7 @@ def train(
             if is_new and check is None:
                 for line in check_data(recipe.data, recipe_folder).brief():
                     run.log(line)
-            tokenizer = None if start is None else start.tokenizer
-            manifest = None if start is None else start.manifest
+            tokenizer, manifest = (start.tokenizer, start.manifest) if start else (None, None)
             prepared = prepare_data(
                 recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest, text=filled.text
             )

@@ -108,8 +108,7 @@ def evaluate(
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
     kept = count_placeholders(columns.get("--source", references[0]), hypotheses)
-    if kept.lost:
-        _warn_of_placeholders(kept)
+    _warn_of_placeholders(kept)
     scoring = Scoring(**how)
     evaluation = evaluate_corpus(hypotheses, references, scoring)
     if evaluation.normalized is not None:
@@ -239,6 +238,8 @@ def _warn_of_normalization(normalized: Normalized, num_lines: int, num_reference
 
 
 def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
+    if not kept.lost:
+        return
     shown = ", ".join(map(str, kept.lost[:MOST_NAMED]))
     more = len(kept.lost) - MOST_NAMED
     warn(

@@ -98,8 +98,7 @@ def study(
     if patch:
         return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
     golds = None if gold is None else _read_gold(bundle, columns, gold)
-    if measures is None:
-        measures = 0 if gold is None else MEASURED
+    measured = (MEASURED if gold else 0) if measures is None else measures
     kept = Path(f"{places[0]}.study") if places else None
 
     def show(what: str, done: int, total: int) -> None:
@@ -112,7 +111,7 @@ def study(
             columns.get("--target"),
             golds=golds,
             heads=head,
-            num_measured=measures,
+            num_measured=measured,
             kept=kept,
             on_step=show,
         )

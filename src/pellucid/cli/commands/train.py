@@ -95,8 +95,8 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
-    log = (log_every, samples, save_minutes, "true" if tensorboard else None)
-    changes = [*(changes or ()), *_changes_of(minutes, *log)]
+    settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None)
+    changes = [*(changes or ()), *settings]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -119,10 +119,8 @@ def train(
     from pellucid.config import DataConfig, validate
 
     report = _check_text(values, path, folder, run, start)
-    found = None
-    if model is not None:
-        data = validate(DataConfig, values.get("data", {}), str(path))
-        found = _score(model, data, folder, worst or NUM_WORST)
+    data = validate(DataConfig, values.get("data", {}), str(path))
+    found = None if model is None else _score(model, data, folder, worst or NUM_WORST)
     return _print_check(report, found, model, is_json=json)
 
 
@@ -131,7 +129,7 @@ def _changes_of(*given: float | str | None) -> Iterator[str]:
     keys = ("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard")
     for key, value in zip(keys, given, strict=True):
         if value is not None:
-            yield f"training.{key}={value}"
+            yield f"training.{key}={str(value).lower()}"
 
 
 def _check_text(

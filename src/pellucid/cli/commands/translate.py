@@ -154,8 +154,7 @@ def translate(
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
-    others = tuple(ensemble or ())
-    translator = load(model, threads=threads, ensemble=others, workers=workers)
+    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()), workers=workers)
     warn_without_engine()
     if change:
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
@@ -166,7 +165,7 @@ def translate(
         constraints.for_model(translator),
         form="json" if json else "n-best" if "n_best" in given else "plain",
         treatment={name: options[name] for name in TREATMENT},
-        ensemble=others,
+        ensemble=tuple(ensemble or ()),
         workers=workers,
         to=to,
         aligner=_make_aligner(translator, units, options) if options["align"] else None,

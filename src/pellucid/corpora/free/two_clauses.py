@@ -112,7 +112,7 @@ def draw_with_pronoun(pick: Pick) -> Sentence:
 
 
 def draw_animal(pick: Pick) -> Sentence:
-    """Draw *the hen was tired and it slept*: *it* is the animal, whatever else was said."""
+    """Draw *the hen was tired and it slept*: *it* is the animal, whatever else the sentence has."""
     sentence = Sentence("animal")
     tense = pick.one(_TENSES)
     animal = pick.one(KINDS["animal"])

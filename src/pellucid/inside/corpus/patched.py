@@ -132,7 +132,7 @@ def patch_corpus(
         sources: lines 2i and 2i + 1, from 0, are a pair.
         targets: their translations, which decide the two answers; the model's own unless given.
         sites: as for `patch`, all of the source or all of decoder rows; by default ``encoder``.
-        words: words of the source that get columns of their own; all of them with that spelling.
+        words: words of the source that each get a column, for all words of that spelling.
         heads: one row of the table for each, for arrays that have heads.
         seed: of the bootstrap.
         on_step: called with the number of pairs done, and of all.
@@ -231,7 +231,7 @@ def _estimate(
     """Compute weighted means over pairs, and the ends of their intervals.
 
     Args:
-        shares: ``(pairs, rows, columns)``; not a number where a pair lacks the part.
+        shares: ``(pairs, rows, columns)``; NaN if a pair lacks the part.
         weights: of the pairs.
         seed: of the bootstrap.
     """

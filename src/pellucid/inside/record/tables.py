@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 
-from pellucid.errors import ConfigurationError
+from pellucid.errors import need_library
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
 from pellucid.inside.record.data import TraceData
 
@@ -57,7 +56,7 @@ def to_frame(trace: TraceData, name: str) -> Any:
         places = index.ravel()
         columns[axis] = np.array(numbers)[places]
         columns |= {label: np.array(words)[places] for label, words in tokens.items()}
-    return _package("pandas").DataFrame({**columns, "value": array.ravel()})
+    return need_library("pandas", "This table").DataFrame({**columns, "value": array.ravel()})
 
 
 def to_xarray(trace: TraceData, name: str) -> Any:
@@ -67,14 +66,5 @@ def to_xarray(trace: TraceData, name: str) -> Any:
     for axis, _, tokens in axes:
         coordinates |= {label: (axis, np.array(words)) for label, words in tokens.items()}
     dims = [axis for axis, *_ in axes]
-    return _package("xarray").DataArray(trace.get(name), coords=coordinates, dims=dims, name=name)
-
-
-def _package(name: str) -> Any:
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise ConfigurationError(
-            f"This table needs the package {name}, which is not installed. Install it with: pip "
-            f"install {name}"
-        ) from error
+    xarray = need_library("xarray", "This table")
+    return xarray.DataArray(trace.get(name), coords=coordinates, dims=dims, name=name)

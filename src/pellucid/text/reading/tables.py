@@ -9,7 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
-from pellucid.errors import ConfigurationError, DataError
+from pellucid.errors import DataError, need_library
 from pellucid.text.reading.lines import (
     CutLine,
     decode_line,
@@ -42,7 +42,7 @@ def read_rows(path: Path, kind: str) -> Iterator[tuple[int, int, Row | Fault]]:
         object, or why it is neither.
 
     Raises:
-        ConfigurationError: a data set's columns need a library that is not installed.
+        InputError: a data set's columns need a library that is not installed.
         DataError: the file cannot be read.
     """
     return _READERS[kind](path)
@@ -104,13 +104,9 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
 
 def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     """Read a data set that is stored by columns: Parquet, or Arrow's stream or file."""
-    try:
-        pyarrow, parquet = map(import_module, ("pyarrow", "pyarrow.parquet"))
-    except ImportError as error:
-        raise ConfigurationError(
-            f"{path} is stored by columns, and pyarrow, which reads it, is not installed. Install "
-            "it with: pip install 'pellucid[tables]'"
-        ) from error
+    purpose = f"{path}, which is stored by columns,"
+    parquet = need_library("pyarrow.parquet", purpose, extra="tables")
+    pyarrow = import_module("pyarrow")
     number = 0
     try:
         batches: Any
