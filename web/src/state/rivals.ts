@@ -48,6 +48,13 @@ export function otherPronoun(source: Source, token: string, size: number): numbe
   return known.get(before + pair.find((one) => one !== pronoun)!);
 }
 
+/** The other pronoun, as a word; empty if a word is none, or its row has no logits. */
+export function rivalOf(source: Source, { trace }: Answer, token = ""): string {
+  const logits = trace.vector("decoder.logits", 0);
+  const id = logits ? otherPronoun(source, token, logits.length) : undefined;
+  return id === undefined ? "" : source.token(id);
+}
+
 /** A word and its rival, as likely as a row of an answer finds them, and the likeliest other word; null without logits. */
 export function chancesAt(source: Source, base: Answer, row: number, { trace }: Answer, place: number): Chance[] | null {
   const [before, after] = [base.trace.vector("decoder.logits", row), trace.vector("decoder.logits", place)];
