@@ -84,7 +84,7 @@ export function lossesOf(source: Source, base: Answer, answer: Answer): number[]
       const [was, log] = [before.logProbabilities[row], after.logProbabilities[place]];
       return was - (before.predictedIds[row] === after.predictedIds[place] ? log : Math.log1p(-Math.min(Math.exp(log), 1 - 1e-9)));
     }
-    if (sideOf(before.predictedTokens[row]) < 0) return Math.log(own[0].share / now[0].share);
+    if (!rivalOf(source, base, before.predictedTokens[row])) return Math.log(own[0].share / now[0].share);
     const isLeft = sideOf(after.predictedTokens[place]) >= 0 || 2 * (now[0].share + now[1].share) >= own[0].share + own[1].share;
     return isLeft ? Math.log(own[0].share / own[1].share) - Math.log(now[0].share / now[1].share) : NaN;
   });
