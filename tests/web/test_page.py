@@ -78,7 +78,19 @@ def test_chosen_alternative_is_decoded_from_as_a_forced_prefix(
     place = next(i for i, word in enumerate(words) if word.isalpha() and len(word) > 1 and i > 0)
     reader.click(".choice", place)
     assert reader.texts(".token .word")[:2] == [first, words[place]]
-    assert reader.texts(".token.pinned .word") == [first, words[place]]
+    assert reader.texts(".token.pinned .word") == [words[place]]
+    assert "chosen by you" in reader.texts(".token.pinned")[0]
+    assert " ".join(reader.texts(".token")).count("chosen by you") == 1
+    assert reader.texts(".composer .changed") == ["changed"]
+    for view in ("why", "look", "change", "learn"):
+        reader.click(f"#tab-{view}")
+        assert f"“{words[place]}” as word 2 of the" in reader.texts("[role=note] p")[0]
+        if view == "why":
+            assert f"{words[place]}, because you chose it." in " ".join(
+                reader.texts(".lead")[0].split()
+            )
+    reader.click("#tab-change")
+    reader.click_text("Decoding", "[role=radio]")
     assert "prefix=" in reader.link
     ids = [int(text) for text in re.findall(r"prefix=([\d%C]+)", reader.link)[0].split("%2C")]
     assert reader.target.split() == continue_greedily(translator, SENTENCES[0], ids).split()
@@ -152,11 +164,12 @@ def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
     reader = PageReader(browser, page, "#view=change&head=decoder.1.cross.0")
     reader.click_text("Cut this head")
     assert "change=cut+decoder.1.cross.0" in reader.link
-    reader.wait("document.querySelector('.effect .number')")
+    reader.wait("document.querySelector('.effect [data-gained]')")
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
     pair = make_pair(translator.own_bundle, SENTENCES[0], ids)
     found = what_if(pair, [parse_change("cut decoder.1.cross.0")])
-    shown = float(reader.texts(".effect .number")[0].replace("−", "-"))
+    shown = float(reader.run("document.querySelector('.effect [data-gained]').dataset.gained"))
+    assert "log-probability" not in reader.texts(".effect")[0]
     assert shown == pytest.approx(found.effect, abs=6e-3)
     assert reader.target == found.after.text
     reader.click_text("Undo all")
@@ -175,8 +188,9 @@ def test_moved_word_is_read_at_its_new_place(
         moved.replace(" ", "").replace(",", "")
     )
     assert reader.target == best(translator, moved, beam=1)
-    reader.wait("document.querySelector('.effect .number')")
-    shown = float(reader.texts(".effect .number")[0].replace("−", "-"))
+    reader.wait("document.querySelector('.effect [data-gained]')")
+    shown = float(reader.run("document.querySelector('.effect [data-gained]').dataset.gained"))
+    assert "log-probability" not in reader.texts(".effect")[0]
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
     before, after = (
         make_pair(translator.own_bundle, text, ids).log_probabilities().sum().item()
@@ -194,12 +208,15 @@ def test_views_say_that_the_model_is_changed(browser: Browser, page: Path) -> No
     words = reader.run("document.getElementById('sentence').value").split()
     second, fifth = words[1], words[4]
     (note,) = reader.texts("[role=note] p")
-    assert f"The model is changed: the word “{second}” is hidden; cut: " in note
-    assert f"“{fifth}” → “{second}” in encoder self-attention, layer 0, head 2." in note
-    for view in ("why", "change", "look"):
+    assert f"You changed: the word “{second}” is hidden " in note
+    assert f"“{fifth}” → “{second}” in encoder self-attention, layer 0, head 2" in note
+    for view in ("why", "change", "learn", "look"):
         reader.click(f"#tab-{view}")
-        assert reader.texts(".composer .changed") == ["changed"]
-        assert bool(reader.texts("[role=note]")) == (view != "change")
+        if view != "learn":
+            # A word is marked exactly when the French differs.
+            assert bool(reader.texts(".composer .changed")) == bool(reader.texts(".out .fresh"))
+        assert reader.texts("[role=note]")
+        assert "Undo all" in reader.texts("[role=note] button")
     reader.click_text("Undo all")
     assert not reader.texts("[role=note]")
     assert not reader.texts(".composer .changed")
@@ -383,7 +400,9 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
     assert "at most 36 words" in problem
     assert "has 60" in problem
     reader.type("")
-    assert "Type a sentence" in reader.texts("[role=alert]")[0]
+    # An empty line is no error.
+    assert not reader.texts("[role=alert]")
+    assert "Type a sentence" in reader.texts(".remark")[0]
     assert not reader.texts(".token")
     reader.type("The pizza.")
     assert not reader.texts("[role=alert]")

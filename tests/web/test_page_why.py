@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import time
+from difflib import SequenceMatcher
 from pathlib import Path
 
 import numpy as np
@@ -13,12 +15,14 @@ from page_reader import PageReader
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside.changes.change import parse_change
+from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.what_if import what_if
-from pellucid.inside.pair import make_pair
+from pellucid.inside.pair import Pair, make_pair
 from pellucid.inside.show.page import model_page
 
 TEXT = "The pizza came out of the oven and it tasted good."
+SHORT = "I ate the pizza because it tasted good."
+PRONOUNS = ("il", "elle", "qu'il", "qu'elle")
 
 
 @pytest.fixture(scope="module")
@@ -37,7 +41,7 @@ def demo_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
 def measured(reader: PageReader) -> PageReader:
     """Wait until every word was hidden in turn, and the most needed were decoded without."""
     reader.wait("document.querySelector('.costs')")
-    reader.wait("/Hide|No single|Without|still/.test(document.querySelector('.lead').textContent)")
+    reader.wait("/ide|No single|Without|still/.test(document.querySelector('.lead').textContent)")
     return reader
 
 
@@ -49,10 +53,62 @@ def hidden_by(position: int) -> list[str]:
     return [f"cut encoder.*.self.*:*>{position}", f"cut decoder.*.cross.*:*>{position}"]
 
 
+def losses(demo: Translator, text: str, changes: list[str]) -> list[float]:
+    """What each French word loses when the sentence is translated again under changes.
+
+    For a pronoun it is the log of the factor by which its odds fall against the other pronoun,
+    where a pronoun stands now; else the fall of the word's log-probability in its place.
+    """
+    pair = make_pair(demo.own_bundle, text, demo.look(text, beam=1).predicted_ids)
+    parsed = [parse_change(one) for one in changes]
+    after = what_if(pair, parsed).after
+    again = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
+    logs = pair.logits().log_softmax(-1).detach().numpy()
+    now = again.logits(probe=Changes(*parsed)).log_softmax(-1).detach().numpy()
+    names = list(pair.tokenizer.vocabulary("target"))
+    old, new = pair.predicted_tokens, again.predicted_tokens
+    codes = SequenceMatcher(None, old, new, autojunk=False).get_opcodes()
+    found = []
+    for row, token in enumerate(old):
+        if token in PRONOUNS:
+            (place, stands) = next(((i, x) for i, x in enumerate(new) if x in PRONOUNS), (-1, ""))
+            # The odds of the feminine one: before, and where a pronoun stands now.
+            stems = [one.removesuffix("elle").removesuffix("il") for one in (token, stands)]
+            odds = [
+                table[at, names.index(stem + "elle")] - table[at, names.index(stem + "il")]
+                for table, at, stem in ((logs, row, stems[0]), (now, place, stems[1]))
+            ]
+            sign = 1 if token.endswith("elle") else -1
+            found.append(sign * float(odds[0] - odds[1]) if stands else float("nan"))
+            continue
+        first, _, start, end = next(one[1:] for one in codes if one[1] <= row < one[2])
+        place = min(start + min(row - first, max(end - start, 0)), len(new) - 1)
+        found.append(float(logs[row, pair.target_ids[row]] - now[place, pair.target_ids[row]]))
+    return found
+
+
+def listed(reader: PageReader) -> dict[str, str]:
+    """The number at each word that can be hidden."""
+    names = reader.texts(".costs .name")
+    return dict(zip(names, (one.strip() for one in reader.texts(".costs .small")), strict=True))
+
+
+def hide(reader: PageReader, word: str) -> None:
+    place = reader.texts(".costs .name").index(word)
+    reader.click(".costs button", place)
+
+
+def factor(text: str) -> float:
+    return float(re.search(r"[\d,.]+", text)[0].replace(",", ""))  # type: ignore[index]
+
+
 def test_first_screen_says_why_elle_was_written(browser: Browser, demo_page: Path) -> None:
     reader = measured(PageReader(browser, demo_page))
-    assert reader.texts("#question bdi") == ["elle"]
-    assert lead(reader) == "elle, because of it and pizza. Hide pizza, and the model writes il."
+    assert reader.texts("#question bdi") == ["elle", "il"]
+    assert lead(reader) == (
+        "elle and not il, because of pizza. Hide pizza, and the model writes il."
+    )
+    assert not [one for one in reader.texts(".export pre") if "--change" in one]
     assert " to 1 for elle" in reader.texts(".odds")[0]
     assert "il" in reader.texts(".odds b")
     assert reader.is_quiet, (browser.requests, browser.problems)
@@ -64,7 +120,6 @@ def test_bar_of_each_word_is_what_the_package_finds_without_it(
     reader = measured(PageReader(browser, demo_page))
     trace = demo.look(TEXT, beam=1)
     row = trace.predicted_tokens.index("elle")
-    pair = make_pair(demo.own_bundle, TEXT, trace.predicted_ids)
     reader.run(
         "URL.createObjectURL = (blob) => { blob.text().then((t) => (window.saved = t));"
         " return 'blob:none'; }"
@@ -73,10 +128,11 @@ def test_bar_of_each_word_is_what_the_package_finds_without_it(
     reader.wait("window.saved")
     lines = reader.run("window.saved").split("\n")[1:]
     shown = [float(line.rsplit(",", 1)[1]) for line in lines]
-    expected = []
-    for position in range(len(trace.source_tokens) - 1):
-        found = what_if(pair, [parse_change(one) for one in hidden_by(position)])
-        expected.append(-found.token_effects[row])
+    expected = [
+        losses(demo, TEXT, hidden_by(position))[row]
+        for position in range(len(trace.source_tokens) - 1)
+    ]
+    assert np.isnan(expected[trace.source_tokens.index("it")])
     np.testing.assert_allclose(shown, expected, atol=1e-3)
 
 
@@ -113,7 +169,7 @@ def test_word_that_is_struck_out_changes_the_french_in_its_place(
     assert all(f"--change '{one}'" in command for one in hidden_by(1))
     reader.click_text("Put it back")
     assert "elle" in reader.target
-    assert lead(reader).startswith("elle, because of")
+    assert lead(reader).startswith("elle and not il, because of")
 
 
 def test_switch_and_french_word_ask_again(browser: Browser, demo_page: Path) -> None:
@@ -121,7 +177,7 @@ def test_switch_and_french_word_ask_again(browser: Browser, demo_page: Path) -> 
     for other, pronoun in (("closed badly", "il"), ("tasted good", "elle"), ("cake", "il")):
         reader.click_text(other, "[role=radio]")
         measured(reader)
-        assert reader.texts("#question bdi") == [pronoun]
+        assert reader.texts("#question bdi")[0] == pronoun
         assert pronoun in reader.target.split()
     reader.click(".out .word", 1)
     assert reader.texts("#question bdi") == [reader.texts(".out .word")[1]]
@@ -180,11 +236,17 @@ def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
         for row, column in np.argwhere(weights >= 0.08)
     ]
     assert sum(" elle " not in text for text in cut) == needed
+    # The needed line is in view; the pronoun's own one is not what carries the word.
+    words = demo.look(TEXT, beam=1).source_tokens
+    assert f"cell={words.index('tasted')}%2C{words.index('pizza')}" in reader.link
+    assert "pizza reaches the French through tasted, not through the line from it." in " ".join(
+        said.split()
+    )
+    assert "needed: il" in " ".join(reader.texts(".card [aria-pressed=true]"))
 
 
 def test_trying_can_be_stopped(browser: Browser, demo_page: Path) -> None:
-    reader = measured(PageReader(browser, demo_page))
-    reader.click("#tab-look")
+    reader = PageReader(browser, demo_page, "#view=look")
     reader.click_text("Try all heads")
     reader.wait("document.querySelector('progress')")
     reader.click_text("Stop")
@@ -203,21 +265,17 @@ def test_score_counts_rows_whose_largest_weight_names_the_needed_word(
     said = next(one for one in reader.texts("[role=status]") if "largest weight names" in one)
     named, of = [int(word) for word in said.split("In ")[-1].split() if word.isdigit()]
     trace = demo.look(TEXT, everything=True, beam=1)
-    pair = make_pair(demo.own_bundle, TEXT, trace.predicted_ids)
-    losses = np.stack(
-        [
-            -np.array(what_if(pair, [parse_change(one) for one in hidden_by(at)]).token_effects)
-            for at in range(len(trace.source_tokens) - 1)
-        ]
+    lost = np.nan_to_num(
+        [losses(demo, TEXT, hidden_by(at)) for at in range(len(trace.source_tokens) - 1)]
     )
     rows = [
         row
         for row, token in enumerate(trace.predicted_tokens)
-        if not token.startswith("<") and losses[:, row].max() >= np.log(2)
+        if not token.startswith("<") and lost[:, row].max() >= np.log(2)
     ]
     most = trace.weights("decoder", 1, "cross")[0].argmax(axis=-1)
     assert of == len(rows)
-    assert named == sum(most[row] == losses[:, row].argmax() for row in rows)
+    assert named == sum(most[row] == lost[:, row].argmax() for row in rows)
 
 
 def test_picture_starts_high_and_text_is_large(browser: Browser, demo_page: Path) -> None:
@@ -244,3 +302,79 @@ def test_picture_starts_high_and_text_is_large(browser: Browser, demo_page: Path
         assert reader.run(top.format("'.costs'")) < 400
     finally:
         browser.call("Emulation.clearDeviceMetricsOverride")
+
+
+def test_question_of_a_pronoun_is_why_not_the_other_one(browser: Browser, demo_page: Path) -> None:
+    reader = measured(PageReader(browser, demo_page, f"#text={SHORT.replace(' ', '+')}"))
+    assert reader.texts("#question") == ["Why “qu'elle” and not “qu'il”?"]
+    assert lead(reader) == (
+        "qu'elle and not qu'il, because of pizza. Hide pizza, and the model writes qu'il."
+    )
+    shown = listed(reader)
+    assert shown["it"] == "no pronoun"
+    assert max((one for one in shown if "÷" in shown[one]), key=lambda one: factor(shown[one])) == (
+        "pizza"
+    )
+    # The number is what a click does: the odds before, times the odds that stand there after it.
+    before = factor(reader.texts(".odds .soft")[0])
+    hide(reader, "pizza")
+    assert reader.texts("#question") == ["Why “qu'il” and not “qu'elle”?"]
+    after = factor(reader.texts(".odds .soft")[0])
+    assert before * after == pytest.approx(factor(shown["pizza"]), rel=0.1)
+    reader.click_text("Put it back")
+    hide(reader, "it")
+    assert "Without it, the model writes que instead of qu'elle." in lead(reader)
+    assert "other words have" in reader.texts(".odds .soft")[0]
+    assert "que" in reader.texts(".odds .soft b")
+    widths = reader.run(
+        "[...document.querySelectorAll('.track i')].map((one) => parseFloat(one.style.width))"
+    )
+    assert widths[1] > 90
+
+
+def test_no_head_alone_turns_the_pronoun_and_the_page_says_so(
+    browser: Browser, demo_page: Path, demo: Translator
+) -> None:
+    reader = measured(PageReader(browser, demo_page, f"#text={SHORT.replace(' ', '+')}"))
+    reader.run("document.querySelector('.button.main').click()")
+    reader.run("new Promise((done) => setTimeout(done, 60))")
+    # No picture stands there that would change under the reader.
+    assert not reader.texts(".picture")
+    assert any("Searching" in text for text in reader.texts("[role=status]"))
+    reader.settle()
+    said = " ".join(reader.texts(".heads p[role=status]")[0].split())
+    assert said == (
+        "No single head turns qu'elle into qu'il: several carry it together. "
+        "These lower its odds most:"
+    )
+    assert not reader.texts("button.head.needed")
+    row = demo.look(SHORT, beam=1).predicted_tokens.index("qu'elle")
+    lost = {}
+    for part, kind in (("encoder", "self"), ("decoder", "self"), ("decoder", "cross")):
+        for layer in range(2):
+            for head in range(4):
+                name = f"{'' if kind == 'cross' else part + ' '}{kind}-attention"
+                change = f"cut {part}.{layer}.{kind}.{head}"
+                lost[f"{name}, layer {layer}, head {head}"] = losses(demo, SHORT, [change])[row]
+    most = sorted(lost, key=lambda one: -lost[one])[:3]
+    assert reader.texts(".heads p .link") == most
+    assert reader.texts("#panel .look > section h2") == most[:1]
+    shown = [factor(one.split("÷")[1]) for one in reader.texts(".heads p .soft")]
+    assert shown == pytest.approx([np.exp(lost[one]) for one in most], rel=0.06)
+
+
+def test_every_needed_head_is_listed_and_opens(browser: Browser, page: Path) -> None:
+    reader = PageReader(browser, page, "#view=look")
+    counts = []
+    for place in range(len(reader.texts(".out .word"))):
+        reader.click(".out .word", place)
+        if reader.texts(".heads .button.main"):
+            reader.click_text("Try all heads")
+        reader.wait("/ heads/.test(document.querySelector('.heads [role=status]')?.textContent)")
+        counts.append(len(reader.texts("button.head.needed")))
+        assert len(reader.texts(".heads p .link")) == counts[-1]
+    assert max(counts) > 3
+    reader.click(".out .word", counts.index(max(counts)))
+    last = reader.texts(".heads p .link")[-1]
+    reader.click(".heads p .link", max(counts) - 1)
+    assert reader.texts("#panel .look > section h2") == [last]

@@ -17,7 +17,7 @@ async function compareMeasures(path: string) {
   const note = (name: string, difference: number) =>
     (differences[name] = Math.max(differences[name] ?? 0, Number.isNaN(difference) ? Infinity : difference));
   for (const { text, layer, maps, kendall } of sentences) {
-    const { trace } = page.answer(plainQuestion(text));
+    const { trace } = await page.ask(plainQuestion(text));
     const given = [];
     for (const [name, rows] of Object.entries(maps)) {
       const { map } = await page.measure(name, trace, layer);

@@ -15,7 +15,7 @@ interface Fixture {
   close: Record<string, string[]>;
 }
 
-function compareNotes(path: string) {
+async function compareNotes(path: string) {
   const { model, lines, sequences, vocabulary, close }: Fixture = JSON.parse(readFileSync(path, "utf-8"));
   const page = new PageModel(model);
   const wrong: string[] = [];
@@ -24,7 +24,7 @@ function compareNotes(path: string) {
   };
   const points = (names: string[]) => names.map((name) => /U\+[0-9A-F]+/.exec(name)![0]).sort();
   for (const { line, text, flags, words, changed, unknown } of lines) {
-    const { trace, notes } = page.answer(plainQuestion(line));
+    const { trace, notes } = await page.ask(plainQuestion(line));
     say("text", line, trace.records.text, text);
     say("flags", line, notes.flags, flags);
     say("words", line, notes.words, words);
@@ -39,4 +39,4 @@ function compareNotes(path: string) {
   return { differences: {}, wrong };
 }
 
-for (const path of process.argv.slice(2)) console.log(JSON.stringify(compareNotes(path)));
+for (const path of process.argv.slice(2)) console.log(JSON.stringify(await compareNotes(path)));

@@ -5,7 +5,7 @@ import { GREEDY } from "../src/model/decode";
 import { PageModel, plainQuestion } from "../src/trace/page_model";
 import { readFixture } from "./fixture";
 
-function comparePage(path: string) {
+async function comparePage(path: string) {
   const { model, sentences } = readFixture(path);
   const page = new PageModel(model);
   const differences: Record<string, number> = {};
@@ -16,11 +16,11 @@ function comparePage(path: string) {
     const say = (what: string) => wrong.push(`${what}: ${JSON.stringify(sentence.text)}`);
     if (String(ids) !== String(sentence.source_ids)) say("source ids");
     const started = performance.now();
-    const { trace, hypotheses } = page.answer(plainQuestion(sentence.text));
+    const { trace, hypotheses } = await page.ask(plainQuestion(sentence.text));
     milliseconds.push(performance.now() - started);
     if (String(hypotheses[0].ids) !== String(sentence.greedy.ids)) say("greedy ids");
     if (trace.records.text !== sentence.greedy.text) say("text");
-    const beam = page.answer({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
+    const beam = await page.ask({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
     if (String(beam.hypotheses[0].ids) !== String(sentence.beam.ids)) say("beam ids");
     note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score), Math.abs(sentence.beam.score));
     sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i]), Math.abs(log)));
@@ -54,4 +54,4 @@ function comparePage(path: string) {
   return { differences, wrong, milliseconds: { median, longest: milliseconds.at(-1) } };
 }
 
-for (const path of process.argv.slice(2)) console.log(JSON.stringify(comparePage(path)));
+for (const path of process.argv.slice(2)) console.log(JSON.stringify(await comparePage(path)));

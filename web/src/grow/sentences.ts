@@ -35,4 +35,3 @@ export const FRESH = fresh.map(encode);
 export const WATCHED = watched.map(encode);
 export const SIZES: Sizes = { width: 16, inner: 32, heads: 4, sourceWords: SOURCE_WORDS.length, targetWords: TARGET_WORDS.length };
 
-export const textOf = (ids: number[]) => ids.map((id) => TARGET_WORDS[id]).join(" ");

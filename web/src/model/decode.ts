@@ -96,15 +96,24 @@ export function maxLength(sourceLength: number, longest: number, decoding: Decod
   return Math.min(byRatio, longest);
 }
 
+const MOST_MS = 30;
+let lastBreath = 0;
+/** Let the page draw and hear its reader, if it could not for a while. */
+export async function breathe(): Promise<void> {
+  if (performance.now() - lastBreath < MOST_MS) return;
+  await new Promise((ready) => setTimeout(ready));
+  lastBreath = performance.now();
+}
+
 /** Translate source ids, after a forced prefix. */
-export function decode(
+export async function decode(
   model: Transformer,
   memory: Tensor,
   limits: Limits,
   how: Decoding,
   prefix: number[],
   changes: Change[],
-): Found {
+): Promise<Found> {
   const { tokenizer, decoding } = limits;
   const next = new Next(model, memory, changes, tokenizer);
   const limit = maxLength(memory.shape[0], model.config.max_target_length, decoding);
@@ -112,13 +121,14 @@ export function decode(
   return walk(next, how, limit, tokenizer.eos_id, prefix);
 }
 
-function walk(next: Next, how: Decoding, limit: number, eos: number, prefix: number[]): Found {
+async function walk(next: Next, how: Decoding, limit: number, eos: number, prefix: number[]): Promise<Found> {
   const state = next.begin();
   const random = how.method === "sample" ? randomNumbers(how.seed) : null;
   const ids: number[] = [];
   const logs: number[] = [];
   const tree: Candidate[][] = [];
   while (ids.length < limit) {
+    await breathe();
     const { values: logits, normalizer } = next.logits(state, ids);
     const uniform = random?.() ?? 0;
     let id = prefix[ids.length];
@@ -140,7 +150,7 @@ interface Live {
   candidate: number;
 }
 
-function search(next: Next, width: number, limit: number, limits: Limits, prefix: number[]): Found {
+async function search(next: Next, width: number, limit: number, limits: Limits, prefix: number[]): Promise<Found> {
   const eos = limits.tokenizer.eos_id;
   const penalty = (length: number) => lengthPenalty(length, limits.decoding);
   let live: Live[] = [{ ids: [], logs: [], total: 0, state: next.begin(), candidate: -1 }];
@@ -151,6 +161,7 @@ function search(next: Next, width: number, limit: number, limits: Limits, prefix
     const forced = prefix[length - 1];
     const candidates: { from: Live; id: number; log: number; total: number }[] = [];
     for (const one of live) {
+      await breathe();
       const { values: logits, normalizer } = next.logits(one.state, one.ids);
       // A few more than the beam holds are shown as dropped.
       for (const id of forced === undefined ? largest(logits, width + 1) : [forced]) {

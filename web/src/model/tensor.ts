@@ -16,14 +16,23 @@ export function linear(x: Tensor, weight: Tensor, bias?: Tensor): Tensor {
   const result = zeros(rows, out);
   const { data: w } = weight;
   const from = x.data;
-  const into = result.data;
+  const { data } = result;
   for (let row = 0; row < rows; row++) {
     const vector = from.subarray(row * width, (row + 1) * width);
-    let at = 0;
-    for (let column = 0; column < out; column++) {
-      let sum = bias ? bias.data[column] : 0;
-      for (let i = 0; i < width; i++) sum += vector[i] * w[at++];
-      into[row * out + column] = sum;
+    for (let column = 0; column < out; column += 4) {
+      // Four sums at a time: none waits for the one before it. The last four may repeat some.
+      const into = row * out + Math.max(0, Math.min(column, out - 4));
+      const at = (into - row * out) * width;
+      let [a, b, c, d] = [0, 0, 0, 0];
+      if (bias) [a, b, c, d] = bias.data.subarray(into - row * out);
+      for (let i = 0; i < width; i++) {
+        const x = vector[i];
+        a += x * w[at + i];
+        b += x * w[at + width + i];
+        c += x * w[at + 2 * width + i];
+        d += x * w[at + 3 * width + i];
+      }
+      [data[into], data[into + 1], data[into + 2], data[into + 3]] = [a, b, c, d];
     }
   }
   return result;

@@ -4,7 +4,7 @@ import { JOINER, trim, type WordTokenizer } from "../model/tokenizer";
 
 const MOST_CLOSE = 3;
 const MOST_WORDS = 10;
-const SHOUTED = "; text in capitals is unlike the text that the model learned from: use small letters";
+export const SHOUTED = "; text in capitals is unlike the text that the model learned from: use small letters";
 /** Letters at the beginning that two words of one stem share at least. */
 const STEM = 4;
 
@@ -28,12 +28,19 @@ export function sayUnknownWords(words: string[], tokenizer: WordTokenizer): stri
 }
 
 function sayClose(word: string, tokenizer: WordTokenizer): string {
-  if (tokenizer.has(JOINER + word)) return "known without the space before it";
+  const { hint, others } = closeTo(word, tokenizer);
+  const list = others.map((other) => `"${other}"`).join(", ");
+  return [hint || "close", list].filter(Boolean).join(": ");
+}
+
+/** Find what to write instead of a word, and say what else there is to say about it. */
+export function closeTo(word: string, tokenizer: WordTokenizer): { others: string[]; hint: string } {
+  if (tokenizer.has(JOINER + word)) return { others: [], hint: "known without the space before it" };
   const letters = word.replace(/^[^\p{L}\p{N}]+/u, "");
-  if (tokenizer.has(letters)) return `known with a space before it: "${letters}"`;
+  if (tokenizer.has(letters)) return { others: [letters], hint: "known with a space before it" };
   // To a sign every other sign is close, which helps nobody.
-  const close = letters ? closeWords(word, tokenizer.words) : [];
-  return close.length ? `close: ${close.map((other) => `"${other}"`).join(", ")}` : "nothing close";
+  const others = letters ? closeWords(word, tokenizer.words) : [];
+  return { others, hint: others.length ? "" : "nothing close" };
 }
 
 /** Find three words at most, the closest first: other capitals, the same stem, one or two letters. */

@@ -26,7 +26,7 @@ const FLAGS: Record<Flag, string> = {
   empty: "it is empty",
   invented: "it has words for a line without letters",
   unsure: "it is improbable to the model itself",
-  partial: "it may leave words out, as nothing in it is linked to them",
+  partial: "it may leave something out, as some words of the sentence have no counterpart in it",
 };
 const MOST_CHARACTERS = 5;
 
@@ -35,10 +35,10 @@ function list(names: string[]): string {
   return names.slice(0, MOST_CHARACTERS).join(", ") + (more > 0 ? ` and ${more} more` : "");
 }
 
-/** Say each in a sentence. */
-export function sayNotes({ words, changed, unknown, isLong, flags }: Notes): string[] {
+/** Say each in a sentence; without the words, if the page offers others for them. */
+export function sayNotes({ words, changed, unknown, isLong, flags }: Notes, hasOffers: boolean): string[] {
   const said = [];
-  if (words) said.push(`The model does not know these words, and reads <unk> instead: ${words}.`);
+  if (words && !hasOffers) said.push(`The model reads <unk>, its sign for an unknown word, in place of: ${words}.`);
   if (changed.length) said.push(`The model has not learned these spaces, marks or invisible characters: ${list(changed)}. They were replaced by known ones or left out.`);
   if (unknown.length) said.push(`The model has never seen these characters: ${list(unknown)}. Check how they are translated.`);
   if (isLong) said.push("This line is far longer than the lines that the model learned from. Read the end of its translation.");

@@ -8,8 +8,8 @@ import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { align } from "./align";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
-import { PRONOUN, SOURCE_PRONOUN } from "./rivals";
-import { cutHead, Verdicts } from "./verdicts.svelte";
+import { placesOf, PRONOUN, SOURCE_PRONOUN } from "./rivals";
+import { cutHead, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [
   "The pizza came out of the oven and it tasted good.",
@@ -40,12 +40,20 @@ export const switchesFor = (source: Source | undefined, text: string) =>
 export const examplesFor = (source?: Source) =>
   source?.isLive && ["", "en"].includes(source.languages.source) ? EXAMPLES.filter((text) => source.isRemote || source.reads(text)) : [];
 
+const tokensOf = (answer: Answer | null) => answer?.trace.records.predictedTokens ?? [];
+
 export class App {
   readonly data: Data;
   state = $state.raw<State>(START);
   answer = $state.raw<Answer | null>(null);
   /** The answer without changes; the same one if there are none. */
   unchanged = $state.raw<Answer | null>(null);
+  /** The model's own answer: without changes, and without words that the reader chose. */
+  own = $state.raw<Answer | null>(null);
+  /** The last sentence that a reader wrote, and left. */
+  left = $state("");
+  /** Whether the head that a word needs is still looked for. */
+  isSearching = $state(false);
   problem = $state("");
   /** The line and the source that the answer is about. */
   private answered = $state.raw<State>(START);
@@ -55,9 +63,16 @@ export class App {
   private asked = 0;
   readonly verdicts = new Verdicts(this);
   /** The tokens of the French in view next to those without changes. */
-  readonly aligned = $derived.by(() => {
-    const [before, after] = [this.unchanged, this.answer].map((one) => one?.trace.records.predictedTokens ?? []);
-    return align(before, after);
+  readonly aligned = $derived.by(() => align(tokensOf(this.unchanged), tokensOf(this.answer)));
+  /** Which tokens in view the model's own translation has. */
+  readonly isOwn = $derived.by(() => align(tokensOf(this.own), tokensOf(this.answer)).isSame);
+  /** The places at which the reader chose another word than the model. */
+  readonly chosen = $derived.by(() => {
+    const { predictedIds: ids, logProbabilities: logs } = this.unchanged?.trace.records ?? { predictedIds: [], logProbabilities: [] };
+    return ids.slice(0, this.state.prefix.length).flatMap((id, place) => {
+      const logits = this.unchanged!.trace.vector("decoder.logits", place);
+      return (logits ? largest(logits, 1)[0] !== id : logs[place] < Math.log(0.5)) ? [place] : [];
+    });
   });
 
   constructor() {
@@ -108,18 +123,31 @@ export class App {
     return [source, target].map((code, i) => LANGUAGES[code] ?? (code || ["Source", "Target"][i]));
   }
 
-  /** Go inside the model, cut each head in turn, and show one that the word needs. */
+  /** Go inside the model, cut each head in turn, and show one that the word needs, or that takes most from it. */
   async lookInside(): Promise<void> {
     this.show("look", { show: "" });
-    const { head } = this.state;
+    if (!this.source?.isLive) return;
+    this.isSearching = true;
     await this.verdicts.tryHeads();
-    const needed = this.answer?.trace.heads().find((one) => this.verdicts.of([cutHead(one)])?.fate === "needed");
-    if (needed && this.state.head === head && this.state.view === "look") this.chooseHead(needed);
+    const [best] = this.headsByLoss;
+    // Whoever chose a head in the meantime keeps it.
+    if (best && this.isSearching && this.state.view === "look") this.chooseHead(best.place);
+    this.isSearching = false;
   }
+
+  /** The heads that take something from the word when they are cut: those that it needs first, then by what it loses. */
+  readonly headsByLoss = $derived.by(() =>
+    (this.answer?.trace.heads() ?? [])
+      .flatMap((place) => {
+        const verdict = this.verdicts.of([cutHead(place)]);
+        return verdict && (verdict.fate === "needed" || verdict.loss >= LEAST_LOSS) ? [{ place, ...verdict }] : [];
+      })
+      .sort((a, b) => Number(b.fate === "needed") - Number(a.fate === "needed") || (b.loss || 0) - (a.loss || 0)),
+  );
 
   /** The French word that is asked about, in the translation without changes: a pronoun, until one is chosen. */
   get word(): number {
-    const tokens = this.unchanged?.trace.records.predictedTokens ?? [];
+    const tokens = tokensOf(this.unchanged);
     const pronoun = tokens.findIndex((token) => PRONOUN.test(token));
     const second = tokens.findIndex((token, place) => place > 0 && token.trim());
     const usual = pronoun < 0 ? second : pronoun;
@@ -128,9 +156,7 @@ export class App {
 
   /** The row of that word in the translation in view. */
   get now(): number {
-    const { partner } = this.aligned;
-    const found = partner.indexOf(this.word);
-    return found >= 0 ? found : Math.max(0, Math.min(this.word, partner.length - 1));
+    return Math.max(0, placesOf(this.aligned, tokensOf(this.unchanged), tokensOf(this.answer))[this.word] ?? 0);
   }
 
   get cell(): { row: number; column: number } {
@@ -154,6 +180,7 @@ export class App {
 
   chooseHead(head: HeadPlace): void {
     // The columns of every kind of attention are other words.
+    this.isSearching = false;
     const isAlike = this.head?.part === head.part && this.head.kind === head.kind;
     this.set({ head, ...(isAlike ? {} : { column: null }) });
   }
@@ -173,7 +200,9 @@ export class App {
   }
 
   setText(text: string): void {
-    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], word: null, row: null, column: null });
+    if (text === this.state.text) return;
+    if (!EXAMPLES.includes(this.state.text) && this.answer) this.left = this.state.text;
+    this.set({ text, prefix: [], changes: [], word: null, row: null, column: null });
   }
 
   toggle(change: Change): void {
@@ -204,16 +233,18 @@ export class App {
       };
       const isSame = this.unchanged && !this.isOld && this.answered.decoding === decoding && this.answered.prefix === prefix;
       const unchanged = isSame ? this.unchanged! : await source.ask({ ...question, written });
+      const own = !prefix.length ? unchanged : ((isSame && this.own) || (await source.ask({ ...question, prefix: [] })));
       const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
       if (number !== this.asked) return;
       if (unchanged !== this.unchanged) this.verdicts.reset();
       this.unchanged = unchanged;
+      this.own = own;
       this.answer = answer;
       this.answered = this.state;
       this.problem = "";
     } catch (error) {
       if (number !== this.asked) return;
-      this.answer = this.unchanged = null;
+      this.answer = this.unchanged = this.own = null;
       this.problem = error instanceof Error ? error.message : String(error);
     } finally {
       if (number === this.asked) {

@@ -2,6 +2,7 @@
 
 import { largest, logSumExp } from "../model/tensor";
 import type { Answer, Source } from "../trace/source";
+import { align, type Aligned } from "./align";
 
 const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"], ["er", "sie"], ["Er", "Sie"]];
 /** A pronoun, maybe after another word as in *qu'il*. */
@@ -16,6 +17,26 @@ export interface Chance {
 
 const idsOf = new WeakMap<Source, Map<string, number>>();
 
+/** The side of its pair on which a pronoun stands: 0 or 1; −1 for any other word. */
+export function sideOf(token: string): number {
+  const pronoun = PRONOUN.exec(token)?.[2];
+  return Math.max(-1, ...PAIRS.map((pair) => pair.indexOf(pronoun ?? "")));
+}
+
+/** Whether one pronoun became the other, whatever stands before it: *qu'elle* and *il*, but not *elle*. */
+export const isTurned = (before: string, after = "") => sideOf(before) >= 0 && sideOf(after) >= 0 && sideOf(before) !== sideOf(after);
+
+/** Where each word of the old translation stands in the new one; for one that is gone, where it would stand. */
+export function placesOf({ partner, isSame }: Aligned, before: string[], after: string[]): number[] {
+  return before.map((token, word) => {
+    const found = partner.indexOf(word);
+    const place = found >= 0 ? found : Math.min(partner.findLastIndex((old) => old >= 0 && old < word) + 1, after.length - 1);
+    if (sideOf(token) < 0) return place;
+    // A pronoun may be joined to another word now, or no longer: *que il* or *car il* for *qu'elle*, *qu'il* for *et elle*.
+    return [place, place + 1, place - 1].find((one) => sideOf(after[one] ?? "") >= 0 && (one === place || !isSame[one])) ?? place;
+  });
+}
+
 /** The id of the other pronoun of a pair; undefined if the word is none, or the model does not know it. */
 export function otherPronoun(source: Source, token: string, size: number): number | undefined {
   const [, before = "", pronoun] = PRONOUN.exec(token) ?? [];
@@ -27,19 +48,44 @@ export function otherPronoun(source: Source, token: string, size: number): numbe
   return known.get(before + pair.find((one) => one !== pronoun)!);
 }
 
-/** How likely a row finds each of some tokens; null if the answer does not hold that. */
-export function chances(source: Source, { trace }: Answer, row: number, ids: number[]): Chance[] | null {
-  const logits = trace.vector("decoder.logits", row);
-  if (!logits) return null;
-  const normalizer = logSumExp(logits);
-  return ids.map((id) => ({ id, token: source.token(id), share: Math.exp(logits[id] - normalizer) }));
+/** The other pronoun, as a word; empty if a word is none, or its row has no logits. */
+export function rivalOf(source: Source, { trace }: Answer, token = ""): string {
+  const logits = trace.vector("decoder.logits", 0);
+  const id = logits ? otherPronoun(source, token, logits.length) : undefined;
+  return id === undefined ? "" : source.token(id);
 }
 
-/** The token to compare a written one with. */
-export function rivalOf(source: Source, { trace }: Answer, row: number): number | null {
-  const logits = trace.vector("decoder.logits", row);
-  if (!logits) return null;
-  const { predictedTokens, predictedIds } = trace.records;
-  const pronoun = otherPronoun(source, predictedTokens[row], logits.length);
-  return pronoun ?? largest(logits, 2).find((id) => id !== predictedIds[row]) ?? null;
+/** A word and its rival, as likely as a row of an answer finds them, and the likeliest other word; null without logits. */
+export function chancesAt(source: Source, base: Answer, row: number, { trace }: Answer, place: number): Chance[] | null {
+  const [before, after] = [base.trace.vector("decoder.logits", row), trace.vector("decoder.logits", place)];
+  if (!before || !after) return null;
+  const { predictedTokens, predictedIds } = base.trace.records;
+  const { predictedTokens: tokens, predictedIds: ids } = trace.records;
+  const normalizer = logSumExp(after);
+  const [own, now] = [sideOf(predictedTokens[row]), sideOf(tokens[place])];
+  // Where another pronoun stands, as *il* after *que* for *qu'elle*, it and its rival are asked about.
+  const [id, token] = own >= 0 && now >= 0 ? [ids[place], tokens[place]] : [predictedIds[row], predictedTokens[row]];
+  const rival = otherPronoun(source, token, after.length) ?? largest(before, 2).find((one) => one !== id)!;
+  const pair = own >= 0 && now === 1 - own ? [rival, id] : [id, rival];
+  const other = largest(after, 3).find((one) => !pair.includes(one))!;
+  return [...pair, other].map((id) => ({ id, token: source.token(id), share: Math.exp(after[id] - normalizer) }));
+}
+
+/**
+ * What a change took from each word of a translation, as the log of a factor: of the odds of a pronoun against the
+ * other one, else of the word's probability. Not a number where no pronoun is left to choose.
+ */
+export function lossesOf(source: Source, base: Answer, answer: Answer): number[] {
+  const [before, after] = [base.trace.records, answer.trace.records];
+  return placesOf(align(before.predictedTokens, after.predictedTokens), before.predictedTokens, after.predictedTokens).map((place, row) => {
+    const [own, now] = [chancesAt(source, base, row, base, row), chancesAt(source, base, row, answer, place)];
+    if (!own || !now) {
+      // Without logits: another word leaves at most the rest of its probability.
+      const [was, log] = [before.logProbabilities[row], after.logProbabilities[place]];
+      return was - (before.predictedIds[row] === after.predictedIds[place] ? log : Math.log1p(-Math.min(Math.exp(log), 1 - 1e-9)));
+    }
+    if (!rivalOf(source, base, before.predictedTokens[row])) return Math.log(own[0].share / now[0].share);
+    const isLeft = sideOf(after.predictedTokens[place]) >= 0 || 2 * (now[0].share + now[1].share) >= own[0].share + own[1].share;
+    return isLeft ? Math.log(own[0].share / own[1].share) - Math.log(now[0].share / now[1].share) : NaN;
+  });
 }

@@ -6,14 +6,17 @@ import { siteOf, type HeadPlace } from "../trace/trace";
 import { row as rowOf } from "../model/tensor";
 import { align } from "./align";
 import type { App } from "./app.svelte";
+import { isTurned, lossesOf, placesOf, sideOf } from "./rivals";
 
-/** Needed: the chosen French word changes. Elsewhere: only others do. Vain: none does. */
+/** Needed: the chosen French word changes, a pronoun to the other one. Elsewhere: only others do. Vain: none does. */
 export type Fate = "needed" | "elsewhere" | "vain";
 
 export interface Verdict {
   fate: Fate;
   /** What stands in the place of the chosen word; empty if nothing does. */
   instead: string;
+  /** What the word lost, as in `lossesOf`. */
+  loss: number;
 }
 
 export const FATES: Record<Fate, string> = {
@@ -22,20 +25,27 @@ export const FATES: Record<Fate, string> = {
   vain: "looked at in vain",
 };
 
-/** A word is needed if the prediction becomes at least so many times less likely without it: e ** this. */
-export const LEAST_COST = Math.log(2);
+/** A word is needed if it takes at least so much from the chosen one, and at least this share of the most. */
+export const [LEAST_LOSS, LEAST_SHARE] = [Math.log(2), 0.6];
 
 const keyOf = (changes: Change[]) => changes.map(writeChange).join("; ");
 
 export class Verdicts {
-  /** The French under each list of changes that was tried. */
-  private tried = $state.raw(new Map<string, string[]>());
-  /** How much log-probability each French word loses, by source position, without that source word. */
-  costs = $state.raw<number[][]>([]);
-  /** Those source words. */
-  words = $state.raw<string[]>([]);
+  /** The French under each list of changes that was tried, and what each word lost. */
+  private tried = $state.raw(new Map<string, { tokens: string[]; losses: number[] }>());
+  /** What a recording measured, and the words that it hid. */
+  private recorded = $state.raw<{ words: string[]; costs: number[][] } | null>(null);
   progress = $state.raw<{ name: string; done: number; of: number } | null>(null);
+  /** Whether a reader stopped what was tried, or it failed: nothing begins by itself again. */
+  isStopped = $state(false);
   private number = 0;
+  /** The source words, each to be hidden. */
+  readonly words = $derived.by(() => this.recorded?.words ?? this.app.unchanged?.trace.records.sourceTokens.slice(0, -1) ?? []);
+  /** What each French word loses without each source word; empty until all were hidden. */
+  readonly costs = $derived.by(() => {
+    const all = this.recorded?.costs ?? this.words.flatMap((_, position) => this.tried.get(keyOf([hide(position)])) ?? []).map(({ losses }) => losses);
+    return all.length === this.words.length ? all : [];
+  });
 
   constructor(private readonly app: App) {}
 
@@ -43,7 +53,8 @@ export class Verdicts {
   reset(): void {
     this.cancel();
     this.tried = new Map();
-    this.costs = [];
+    this.recorded = null;
+    this.isStopped = false;
   }
 
   cancel(): void {
@@ -51,36 +62,46 @@ export class Verdicts {
     this.progress = null;
   }
 
+  stop(): void {
+    this.cancel();
+    this.isStopped = true;
+  }
+
   /** What a change did to the chosen word, next to all that are in force; null if it was not tried. */
   of(changes: Change[], inForce = this.app.state.changes): Verdict | null {
     const base = inForce.length ? this.app.answer : this.app.unchanged;
-    const after = this.tried.get(keyOf([...inForce, ...changes]));
-    if (!base || !after) return null;
-    const before = base.trace.records.predictedTokens;
-    if (before.join(" ") === after.join(" ")) return { fate: "vain", instead: "" };
+    const found = this.tried.get(keyOf([...inForce, ...changes]));
+    if (!base || !found) return null;
+    const [before, after] = [base.trace.records.predictedTokens, found.tokens];
     const word = inForce.length ? this.app.now : this.app.word;
-    const { partner, isSame } = align(before, after);
-    const place = partner.indexOf(word);
-    const isKept = place >= 0 && isSame[place];
-    return { fate: isKept ? "elsewhere" : "needed", instead: isKept || place < 0 ? "" : after[place] };
+    const loss = found.losses[word];
+    if (before.join(" ") === after.join(" ")) return { fate: "vain", instead: "", loss };
+    const aligned = align(before, after);
+    const place = placesOf(aligned, before, after)[word];
+    const isKept = aligned.partner[place] === word && aligned.isSame[place];
+    const isThere = aligned.partner[place] === word || isTurned(before[word], after[place]);
+    const isNeeded = sideOf(before[word]) < 0 ? !isKept : isTurned(before[word], after[place]);
+    return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : after[place], loss };
   }
 
   /** Try several lists of changes, each next to all that are in force. */
-  async try(name: string, all: Change[][], inForce = this.app.state.changes): Promise<void> {
-    const { source, unchanged } = this.app;
-    if (!source?.isLive || !unchanged) return;
+  async try(name: string, all: Change[][], inForce = this.app.state.changes, delay = 0): Promise<void> {
+    const { source, unchanged, answer } = this.app;
+    if (!source?.isLive || !unchanged || !answer) return;
     const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
     const number = ++this.number;
     const { text, decoding, prefix } = this.app.state;
     for (const [done, changes] of due.entries()) {
       this.progress = { name, done, of: due.length };
       // The page stays responsive between two decodings.
-      await new Promise((ready) => setTimeout(ready));
+      await new Promise((ready) => setTimeout(ready, done ? 0 : delay));
       if (number !== this.number) return;
-      const answer = await source.ask({ text, decoding, prefix, changes }).catch(() => null);
+      const found = await source.ask({ text, decoding, prefix, changes }).catch(() => null);
       if (number !== this.number) return;
-      if (!answer) break;
-      this.tried = new Map(this.tried).set(keyOf(changes), answer.trace.records.predictedTokens);
+      this.isStopped ||= !found;
+      if (!found) break;
+      const losses = lossesOf(source, inForce.length ? answer : unchanged, found);
+      this.tried = new Map(this.tried).set(keyOf(changes), { tokens: found.trace.records.predictedTokens, losses });
     }
     this.progress = null;
   }
@@ -90,41 +111,22 @@ export class Verdicts {
     return this.try("heads", (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]));
   }
 
-  /** Hide each source word in turn, and keep what each French word loses; a recording has that measured. */
+  /** Hide each source word in turn; a recording has measured something like it. */
   async measureCosts(unchanged: Answer, delay = 0): Promise<void> {
     const { source } = this.app;
     if (!source || this.costs.length) return;
-    const { predictedIds: target, logProbabilities: before, sourceTokens } = unchanged.trace.records;
-    const number = ++this.number;
-    if (!source.isLive) {
-      if (!source.measures.includes("occlusion")) return;
-      const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
-      this.words = columns.filter((word) => word !== "</s>");
-      this.costs = this.words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at]));
-      return;
-    }
-    this.words = sourceTokens.slice(0, -1);
-    const costs: number[][] = [];
-    const { text, decoding } = this.app.state;
-    for (const position of this.words.keys()) {
-      this.progress = { name: "words", done: position, of: this.words.length };
-      await new Promise((ready) => setTimeout(ready, position ? 0 : delay));
-      if (number !== this.number) return;
-      const answer = await source.ask({ text, decoding, prefix: [], changes: [hide(position)], target }).catch(() => null);
-      if (number !== this.number) return;
-      if (!answer) break;
-      costs.push(answer.trace.records.logProbabilities.map((log, row) => before[row] - log));
-    }
-    // What could not be measured is not asked for again.
-    this.costs = costs.length ? costs : [[]];
-    this.progress = null;
+    if (source.isLive) return this.try("words", this.words.map((_, position) => [hide(position)]), [], delay);
+    this.isStopped = true;
+    if (!source.measures.includes("occlusion")) return;
+    const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
+    const words = columns.filter((word) => word !== "</s>");
+    this.recorded = { words, costs: words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at])) };
   }
 
   /** The source words that a French word needs most, the most needed first. */
   needs(word: number): { position: number; cost: number }[] {
-    const all = this.costs.map((cost, position) => ({ position, cost: cost[word] ?? 0 })).sort((a, b) => b.cost - a.cost);
-    const least = Math.max(LEAST_COST, 0.4 * (all[0]?.cost ?? 0));
-    return all.filter(({ cost }) => cost >= least).slice(0, 3);
+    const all = this.costs.map((cost, position) => ({ position, cost: cost[word] ?? 0 })).filter(({ cost }) => cost >= LEAST_LOSS).sort((a, b) => b.cost - a.cost);
+    return all.filter(({ cost }) => cost >= LEAST_SHARE * all[0].cost).slice(0, 3);
   }
 
   /** In how many French words the largest weight of a head of cross-attention names the word that is needed most. */

@@ -17,7 +17,7 @@ const SPECIAL = new Set(["<s>", "</s>", "<pad>"]);
 
 export const FIGURE_NAMES = {
   order: "order in the model",
-  entropy: "entropy of a row, in nats",
+  entropy: "entropy of a row: 0 if it looks at one word",
   confidence: "largest weight of a row",
   distance: "distance attended over, in tokens",
   specials: "weight on start and end",

@@ -2,13 +2,13 @@
 
 import type { Change } from "../model/changes";
 import { unpackWeights, type CarriedModel } from "../model/config";
-import { decode, GREEDY } from "../model/decode";
+import { breathe, decode, GREEDY } from "../model/decode";
 import { logSumExp, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
 import { characterName, Cleaner } from "../notes/cleaning";
-import { closeWords, sayUnknownWords, unknownWords } from "../notes/close";
+import { closeTo, sayUnknownWords, unknownWords } from "../notes/close";
 import { isPartial, isStuck, judge } from "../notes/judging";
 import type { Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
@@ -54,8 +54,8 @@ export class PageModel implements Source {
     return !this.tokenizer.encodeSource(this.cleaner.clean(text).text).ids.includes(this.carried.tokenizer.unk_id);
   }
 
-  closeTo(word: string): string[] {
-    return closeWords(word, this.tokenizer.words);
+  closeTo(word: string) {
+    return closeTo(word, this.tokenizer);
   }
 
   /** The words that it knows, in the order of the alphabet. */
@@ -63,11 +63,7 @@ export class PageModel implements Source {
     return Array.from(this.tokenizer.words).filter((word) => /^\p{L}/u.test(word)).sort((a, b) => a.localeCompare(b, "en"));
   }
 
-  async ask(question: Question): Promise<Answer> {
-    return this.answer(question);
-  }
-
-  answer({ text: line, decoding, prefix, changes, target }: Question): Answer {
+  async ask({ text: line, decoding, prefix, changes, target }: Question): Promise<Answer> {
     const started = performance.now();
     const { model, tokenizer: settings, learned } = this.carried;
     const cleaned = this.cleaner.clean(line);
@@ -83,9 +79,10 @@ export class PageModel implements Source {
     const memory = this.transformer.encode(encoded.ids, { changes });
     const found = target
       ? { hypotheses: [], tree: [] }
-      : decode(this.transformer, memory, this.carried, decoding, prefix, changes);
+      : await decode(this.transformer, memory, this.carried, decoding, prefix, changes);
     const ids = target ?? found.hypotheses[0].ids;
     const inputs = [settings.target_start_id, ...ids.slice(0, -1)];
+    await breathe();
     const arrays = this.replay(encoded.ids, inputs, changes);
     const logits = arrays.get("decoder.logits")!;
     const logs = ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));

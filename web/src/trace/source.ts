@@ -55,8 +55,8 @@ export interface Source {
   text(ids: number[]): string;
   /** Whether it certainly has all words of a text. */
   reads(text: string): boolean;
-  /** Known words that are most like one that it does not know. */
-  closeTo?(word: string): string[];
+  /** Known words that are most like one that it does not know, and what else to say about it. */
+  closeTo?(word: string): { others: string[]; hint: string };
   /** The words that it knows, if the page has them. */
   readonly words?: string[];
   ask(question: Question): Promise<Answer>;
