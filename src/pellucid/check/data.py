@@ -43,8 +43,8 @@ from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
 from pellucid.check.tags import find_tags, without_tags
 from pellucid.config import DataConfig
+from pellucid.languages.codes import release_identifier
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import release_identifier
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.rows import is_source_name
 

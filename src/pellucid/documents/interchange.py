@@ -13,7 +13,7 @@ from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, S
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Mark, Source, Unit
 from pellucid.documents.xml import Node, cut_xml, read_xml
-from pellucid.text.languages import short_code
+from pellucid.languages.codes import short_code
 
 Kind = Literal["element", "point", "copy"]
 

@@ -9,8 +9,8 @@ from pellucid.documents.escapes import Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import Source, Unit
+from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import NAMES, short_code
 
 _SOURCES = ("source", "src", "text")
 _STRINGS = Strings({'"': '""'}, '""', is_interface=False)

@@ -12,8 +12,8 @@ from typing import Any
 from pellucid.check.foreign import main_language
 from pellucid.config import DataConfig, apply_overrides, validate
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import NAMES, short_code
 from pellucid.text.reading.corpus import BadLines, read_pairs
 from pellucid.text.reading.lines import name_unpacked
 from pellucid.text.reading.rows import NESTED, Fault, Row, named_sides
