@@ -127,6 +127,11 @@ def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
     """Report files that cannot be read to their end, and lines that cannot be used."""
     for sentence in scan.errors:
         yield Finding("error", "unreadable", scan.split, 1, 0.0, sentence)
+    if scan.bad.entries:
+        said = f"of the documents of the {NAMES[scan.split]} text, {scan.bad.about_entries()}"
+        count = scan.bad.entries.total()
+        share = count / (len(scan) + count)
+        yield Finding("note", "entries left out", scan.split, count, share, said)
     count = scan.bad.count
     if not count:
         return

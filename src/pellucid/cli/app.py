@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
     "distill": "Teach a small fast model from a large one, and compare the two.",
     "translate": "Translate lines, the texts of JSON Lines, or a document, keeping their order.",
+    "extract": "Write the texts of documents with their translations as tab-separated pairs.",
     "bulk": "Translate many files with many workers, on one machine or on many.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
     "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pellucid.documents.escapes import QUOTED, Strings
-from pellucid.documents.markup.segments import Piece
+from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.units import Mark, Source, Unit
 
 _LINE = re.compile(
@@ -15,6 +15,7 @@ _LINE = re.compile(
     r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
 )
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
+_OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 
@@ -56,8 +57,31 @@ def read_po(source: Source) -> Iterator[Unit]:
         if "msgid_plural" in texts and len(forms) < num_plurals:
             what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
-        if source.how.has_all or not any(texts[name].strip() for name in forms):
+        if source.how.has_pairs:
+            yield from _pairs(source, entry, forms)
+        elif source.how.has_all or not any(texts[name].strip() for name in forms):
             yield _unit(source, entry, forms)
+    for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
+        yield Unit("", *match.span(), [Segment()], state="obsolete")
+
+
+def _pairs(source: Source, entry: _Entry, forms: list[str]) -> Iterator[Unit]:
+    """Yield each form of a message with its translation."""
+    start, end = entry.texts["msgid"]
+    flags = _FLAGS.search(source.text, entry.start, start)
+    state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
+    for number, name in enumerate(forms):
+        own, old = (
+            _STRINGS.pieces(source.text[slice(*span)])
+            for span in (_own(entry, number, forms), entry.texts[name])
+        )
+        yield Unit("", start, end, own, old=old, state=state)
+
+
+def _own(entry: _Entry, number: int, forms: list[str]) -> tuple[int, int]:
+    """Find the text that a form translates."""
+    is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
+    return entry.texts["msgid_plural" if is_plural else "msgid"]
 
 
 def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
@@ -75,8 +99,7 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
     start = place
     for number, name in enumerate(forms):
         begin, end = entry.texts[name]
-        is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
-        own = slice(*entry.texts["msgid_plural" if is_plural else "msgid"])
+        own = slice(*_own(entry, number, forms))
         pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
         place = end
     begin, end = entry.texts["msgid"]

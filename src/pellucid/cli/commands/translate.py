@@ -79,6 +79,12 @@ DOCUMENTS: Mapping[str, Option] = {
         "[default: all]",
     ),
     "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
+    "memory": (
+        str,
+        "FILE",
+        "Take translations from a TMX, XLIFF, PO or table: for texts in it, and for similar ones "
+        "(85 %) with the same numbers.",
+    ),
 }
 """Options for documents."""
 
@@ -172,6 +178,9 @@ def translate(
         change=tuple(change or ()),
     )
     _warn_of_useless(job)
+    for name in () if is_document else ("all", "mark", "report", "memory"):
+        if options[name]:
+            warn(f"--{name} has no effect on lines; it is for documents.")
     objects = (
         open_document(job, input_file, choice, options, may_overwrite=overwrite)
         if is_document
