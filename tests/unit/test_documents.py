@@ -24,7 +24,7 @@ from pellucid.text.line_words import line_words
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from documents import TRANSLATORS, Answer, Maker, change_case, copy, find_faults, translate
+from documents import HOW, TRANSLATORS, Answer, Maker, change_case, copy, find_faults, translate
 
 COUNT = 4
 
@@ -201,6 +201,19 @@ def test_po_is_accepted_by_msgfmt(tmp_path: Path) -> None:
         assert not faults, f"{faults}\n{path.read_text()}"
 
 
+@pytest.mark.parametrize(
+    ("count", "first"), [(1, "%d FILES"), (2, "ONE FILE"), (3, "%d FILES"), (4, "%d FILES")]
+)
+def test_first_of_several_plurals_has_the_number_as_msgfmt_asks(count: int, first: str) -> None:
+    document = f'msgid ""\nmsgstr "Plural-Forms: nplurals={count}; plural=n!=1;\\n"\n\n'
+    document += '#, c-format\nmsgid "one file"\nmsgid_plural "%d files"\n'
+    document += "".join(f'msgstr[{number}] ""\n' for number in range(count))
+    (unit,) = units_of("po", document)
+    for segment in unit.segments:
+        write_segment(segment, [Answer(segment.text.upper().replace("%D", "%d"), (), [])])
+    assert f'msgstr[0] "{first}' in str(unit)
+
+
 def test_polib_reads_the_same_messages() -> None:
     polib = pytest.importorskip("polib")
     for entry in polib.pofile(write_po(PO)):
@@ -284,6 +297,14 @@ def test_markdown_text_that_would_be_markup_is_escaped_or_left() -> None:
     (segment,) = unit.segments
     write_segment(segment, [Answer("1. *a* # b", (), [])])
     assert segment.written == "1\\. \\*a\\* \\# b"
+
+
+def test_markdown_text_that_ends_in_a_backslash_keeps_the_break_after_it() -> None:
+    parts = list(FORMATS["markdown"].read("some text  \nmore text\n", HOW))
+    for unit in filter_units(parts):
+        for segment in unit.segments:
+            write_segment(segment, [Answer("a \\", (), [])])
+    assert "".join(map(str, parts)) == "a \\\\  \na \\\\\n"
 
 
 def test_yaml_text_gets_quotes_if_it_needs_them() -> None:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment
+from pellucid.documents.placeholders import codes_of
 from pellucid.documents.units import Mark, Source, Unit
 
 _LINE = re.compile(
@@ -73,15 +74,18 @@ def _pairs(source: Source, entry: _Entry, forms: list[str]) -> Iterator[Unit]:
     for number, name in enumerate(forms):
         own, old = (
             _STRINGS.pieces(source.text[slice(*span)])
-            for span in (_own(entry, number, forms), entry.texts[name])
+            for span in (_own(source, entry, number, forms), entry.texts[name])
         )
         yield Unit("", start, end, own, old=old, state=state)
 
 
-def _own(entry: _Entry, number: int, forms: list[str]) -> tuple[int, int]:
-    """Find the text that a form translates."""
-    is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
-    return entry.texts["msgid_plural" if is_plural else "msgid"]
+def _own(source: Source, entry: _Entry, number: int, forms: list[str]) -> tuple[int, int]:
+    """Find the text that a form translates: of several, the first is that of 21 too."""
+    one = entry.texts["msgid"]
+    other = entry.texts.get("msgid_plural", one)
+    codes = (codes_of(source.text[slice(*span)]) for span in (one, other))
+    is_number_lost = len(forms) > 2 and next(codes) != next(codes)
+    return other if number or len(forms) == 1 or is_number_lost else one
 
 
 def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
@@ -99,7 +103,7 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
     start = place
     for number, name in enumerate(forms):
         begin, end = entry.texts[name]
-        own = slice(*_own(entry, number, forms))
+        own = slice(*_own(source, entry, number, forms))
         pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
         place = end
     begin, end = entry.texts["msgid"]
