@@ -5,11 +5,11 @@
     python benchmarks/documents_large.py search [--size 200000]     # units of a memory
     python benchmarks/documents_large.py kills [--size 50]
 
-The first two translate a document of this size and one of a tenth, each in a process of its own,
+The first two translate a document of this size and one of a tenth, each in a new process,
 and print the time and the largest memory of both. Every twentieth unit of the TMX lacks a
 translation. The third makes a memory and prints the times of searches for texts with an equal one,
 with a similar one and with none. The last kills a command with SIGKILL again and again while it
-translates a document, starts it anew, and compares the output with that of a command that was not
+translates a document, starts it again, and compares the output with that of a command that was not
 interrupted. --out FILE adds the figures to a file.
 """
 
@@ -50,7 +50,7 @@ def stand_in(arguments: list[str]) -> int:
 
 
 def start(*arguments: str) -> subprocess.Popen[bytes]:
-    """Start the command in a process of its own."""
+    """Start the command in a new process."""
     command = [sys.executable, __file__, "stand-in", *arguments]
     return subprocess.Popen(command, stderr=subprocess.DEVNULL)
 

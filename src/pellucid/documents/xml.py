@@ -7,6 +7,7 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from xml.parsers import expat
 
 from pellucid.documents.units import How, Source
@@ -133,21 +134,14 @@ def _check(chunks: Iterable[str], how: How, name: str = "") -> Iterator[tuple[by
     parser = expat.ParserCreate("UTF-8")
     start = 0
 
-    def refuse(what: str, advice: str) -> None:
-        how.refuse(parser.CurrentLineNumber, what, advice)
-
     def refuse_encoding(_: str, encoding: str | None, __: int) -> None:
         if encoding and encoding.lower() not in ("utf-8", "us-ascii"):
             what = f"The encoding must be UTF-8, but the first line names {encoding}"
-            refuse(what, "Convert the file, and correct the line.")
+            how.refuse(1, what, "Convert the file, and correct the line.")
 
-    def refuse_entity(found: str, *_: object) -> None:
-        what = f"XML must not declare entities, but declares {found!r}"
-        refuse(what, "Replace the entity by its text.")
-
-    def refuse_unknown(found: str, _: bool) -> None:
-        what = f"XML must not use entities of other files, but uses &{found};"
-        refuse(what, "Replace the entity by its text.")
+    def refuse(must: str, name: str, *_: object) -> None:
+        line = parser.CurrentLineNumber
+        how.refuse(line, f"XML must not {must} {name}", "Replace the entity by its text.")
 
     def note(tag: str, _: object) -> None:
         nonlocal start
@@ -155,8 +149,8 @@ def _check(chunks: Iterable[str], how: How, name: str = "") -> Iterator[tuple[by
             start = parser.CurrentByteIndex
 
     parser.XmlDeclHandler = refuse_encoding
-    parser.EntityDeclHandler = refuse_entity
-    parser.SkippedEntityHandler = refuse_unknown
+    parser.EntityDeclHandler = partial(refuse, "declare entities, but declares")
+    parser.SkippedEntityHandler = partial(refuse, "use entities of other files, but uses")
     parser.StartElementHandler = note
     try:
         for data in (one.encode("utf-8", "surrogatepass") for one in chunks if one):

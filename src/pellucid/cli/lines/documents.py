@@ -281,20 +281,17 @@ def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:
         parts = [*read_chunks(path)]
         return lambda: parts
 
+    with reading(path):
+        before = Path(path).stat()
+
     def read() -> Iterator[str]:
         yield from read_chunks(path)
-        if _state(path) != before:
+        now = Path(path).stat()
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
             what = "A document must not change while it is translated, but"
             raise DataError(f"{what} {path} has changed. Start again.")
 
-    with reading(path):
-        before = _state(path)
     return read
-
-
-def _state(path: str) -> tuple[int, int]:
-    found = Path(path).stat()
-    return found.st_size, found.st_mtime_ns
 
 
 def open_document(

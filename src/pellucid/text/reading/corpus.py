@@ -68,7 +68,7 @@ class BadLine:
 class BadLines:
     """Lines that cannot be used: their number, by kind, and the first ten.
 
-    Entries of documents that are no text to learn from, such as fuzzy ones, are counted apart.
+    Entries of documents that should not be learned from, such as fuzzy ones, are counted apart.
     """
 
     def __init__(self) -> None:
