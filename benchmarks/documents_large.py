@@ -7,7 +7,7 @@
 
 The first two translate a document of this size and one of a tenth, each in a new process,
 and print the time and the largest memory of both. Every twentieth unit of the TMX lacks a
-translation. The third makes a memory and prints the times of searches for texts with an equal one,
+translation. The third makes a memory and prints the processor time of searches for texts with an equal one,
 with a similar one and with none. The last kills a command with SIGKILL again and again while it
 translates a document, starts it again, and compares the output with that of a command that was not
 interrupted. --out FILE adds the figures to a file.
@@ -129,9 +129,9 @@ def search(folder: Path, size: int) -> Any:
         for text in own:
             document = json.dumps({"a": text})
             (unit,) = (u for u in FORMATS["json"].read(document, How()) if isinstance(u, Unit))
-            began = time.perf_counter()
+            began = time.process_time()
             num_found += memory.write(unit.segments[0])
-            times.append(1000 * (time.perf_counter() - began))
+            times.append(1000 * (time.process_time() - began))
         median, largest = statistics.median(times), max(times)
         results[kind] = {"median_ms": round(median, 2), "max_ms": round(largest, 2)}
         results[kind]["found"] = num_found
