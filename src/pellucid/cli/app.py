@@ -35,6 +35,8 @@ COMMANDS = {
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
 }
 """One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""
+TOGETHER = {"extract": "corpus"}
+"""Commands in the module of another one."""
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -69,7 +71,8 @@ def build_app(name: str | None) -> typer.Typer:
     for known, line in COMMANDS.items():
         function = _not_loaded
         if known == name:
-            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
+            module = f"pellucid.cli.commands.{TOGETHER.get(known, known)}"
+            function = getattr(import_module(module), known)
         app.command(known, cls=_Command, short_help=line)(function)
     return app
 

@@ -177,10 +177,7 @@ def translate(
         aligner=_make_aligner(translator, units, options) if options["align"] else None,
         change=tuple(change or ()),
     )
-    _warn_of_useless(job)
-    for name in () if is_document else ("all", "mark", "report", "memory"):
-        if options[name]:
-            warn(f"--{name} has no effect on lines; it is for documents.")
+    _warn_of_useless(job, {} if is_document else options)
     objects = (
         open_document(job, input_file, choice, options, may_overwrite=overwrite)
         if is_document
@@ -216,9 +213,12 @@ def _make_aligner(translator: Translator, units: Units, options: Mapping[str, An
     )
 
 
-def _warn_of_useless(job: Job) -> None:
+def _warn_of_useless(job: Job, options: Mapping[str, Any]) -> None:
     """Report the options that cannot change anything."""
     _ = job.code  # a language that the model does not have shows before anything is read
     useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
     for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)
+    for name in ("all", "mark", "report", "memory"):
+        if options.get(name):
+            warn(f"--{name} has no effect on lines; it is for documents.")
