@@ -71,8 +71,9 @@ def extract(
 ) -> None:
     """Write the texts of documents with their translations as tab-separated pairs.
 
-    Each line is SOURCE, tab, TARGET. Tags are removed, and placeholders stay. Entries that are fuzzy, obsolete, untranslated or
-    without words are left out and counted on standard error. Training takes the same files.
+    Each line is SOURCE, tab, TARGET. Tags are removed, and placeholders stay. Entries that are
+    fuzzy, obsolete, untranslated or without words are left out and counted on standard error.
+    Training takes the same files.
     """
     from pellucid.cli.lines.streams import open_output
     from pellucid.files import expand_home
