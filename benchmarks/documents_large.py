@@ -9,8 +9,8 @@ The first two translate a document of this size and one of a tenth, each in a ne
 and print the time and the largest memory of both. Every twentieth unit of the TMX lacks a
 translation. The third makes a memory and prints the processor time of searches for texts with an
 equal one, with a similar one and with none. The last kills a command with SIGKILL again and again
-while it translates a document, starts it again, and compares the output with that of a command that was not
-interrupted. --out FILE adds the figures to a file.
+while it translates a document, starts it again, and compares the output with that of a command that
+was not interrupted. --out FILE adds the figures to a file.
 """
 
 from __future__ import annotations
