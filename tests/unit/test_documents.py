@@ -202,10 +202,17 @@ def test_po_is_accepted_by_msgfmt(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "first"), [(1, "%d FILES"), (2, "ONE FILE"), (3, "%d FILES"), (4, "%d FILES")]
+    ("rule", "first"),
+    [
+        ("nplurals=1; plural=0", "%d FILES"),
+        ("nplurals=2; plural=n!=1", "ONE FILE"),
+        ("nplurals=2; plural=n%10!=1", "%d FILES"),
+        ("nplurals=3; plural=n%10==1 ? 0 : n%10==2 ? 1 : 2", "%d FILES"),
+        ("nplurals=3; plural=n==1 ? 0 : n==2 ? 1 : 2", "ONE FILE"),
+    ],
 )
-def test_first_of_several_plurals_has_the_number_as_msgfmt_asks(count: int, first: str) -> None:
-    document = f'msgid ""\nmsgstr "Plural-Forms: nplurals={count}; plural=n!=1;\\n"\n\n'
+def test_first_plural_has_the_number_if_it_is_that_of_21(rule: str, first: str) -> None:
+    document, count = f'msgid ""\nmsgstr "Plural-Forms: {rule};\\n"\n\n', int(rule[9])
     document += '#, c-format\nmsgid "one file"\nmsgid_plural "%d files"\n'
     document += "".join(f'msgstr[{number}] ""\n' for number in range(count))
     (unit,) = units_of("po", document)
