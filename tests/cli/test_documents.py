@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pellucid.config import DataConfig, parse_toml, validate
+from pellucid.text.reading.corpus import BadLines, read_pairs
 from pellucid.text.reading.rows import kind_of_document
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -68,10 +70,153 @@ def test_document_is_translated_line_by_line_on_request(
 
 
 def test_training_on_a_document_says_what_it_is(tmp_path: Path, run_here: Run) -> None:
-    (tmp_path / "in.po").write_text(PO)
+    (tmp_path / "in.srt").write_text("1\n")
     recipe = tmp_path / "r.toml"
-    recipe.write_text('[data]\ntrain = "in.po"\nvalidation = "in.po"\n')
+    recipe.write_text('[data]\ntrain = "in.srt"\nvalidation = "in.srt"\n')
     done = run_here("train", str(recipe), "--check")
     assert done.returncode == 2
-    assert "'in.po' (data.validation). It is a gettext catalog" in done.stderr
+    assert "'in.srt' (data.validation). It is subtitles" in done.stderr
     assert "Rename it" not in done.stderr
+
+
+CATALOG = """msgid ""
+msgstr "Plural-Forms: nplurals=2; plural=n>1;\\n"
+
+#, fuzzy
+msgid "a draft"
+msgstr "un brouillon"
+
+msgid "%d dog"
+msgid_plural "%d dogs"
+msgstr[0] "%d chien"
+msgstr[1] "%d chiens"
+
+msgid "one\\ntwo <b>&words</b>"
+msgstr "un\\ndeux <b>&mots</b>"
+
+msgid "three\\nlines\\nhere"
+msgstr "trois\\nlignes"
+
+msgid "%s"
+msgstr "%s"
+
+msgid "empty"
+msgstr ""
+
+#~ msgid "old"
+#~ msgstr "vieux"
+"""
+TRANSLATED = {
+    "%d dog": "%d chien",
+    "%d dogs": "%d chiens",
+    "one": "un",
+    "two words": "deux mots",
+    "three lines here": "trois lignes",
+}
+XLIFF = """<xliff version="1.2"><file source-language="en" target-language="fr"><body>
+<trans-unit id="1"><source>A <g id="1">big</g> dog &amp; %s</source><target>Un <g id="1">gros</g>
+ chien &amp; %s</target></trans-unit>
+<trans-unit id="2"><source>A cat</source><target state="new">Chat</target></trans-unit>
+<trans-unit id="3"><source>A cow</source></trans-unit>
+</body></file></xliff>"""
+TMX = """<tmx version="1.4"><header/><body><tu>
+<tuv xml:lang="en-GB"><seg>A <bpt i="1">&lt;b></bpt>pig<ept i="1">&lt;/b></ept>\ton {x}</seg></tuv>
+<tuv xml:lang="fr"><seg>Un porc sur {x}</seg></tuv></tu>
+<tu><tuv xml:lang="en"><seg>Only English</seg></tuv></tu></body></tmx>"""
+
+
+def write_documents(folder: Path) -> list[str]:
+    """Write a PO, an XLIFF and a TMX file."""
+    paths = []
+    for name, text in (("a.po", CATALOG), ("b.xlf", XLIFF), ("c.tmx", TMX)):
+        (folder / name).write_text(text)
+        paths.append(str(folder / name))
+    return paths
+
+
+LANGUAGES = ("--source-language", "en", "--target-language", "fr")
+
+
+def test_extract_writes_pairs_without_tags_and_counts_what_it_leaves_out(
+    tmp_path: Path, run_here: Run
+) -> None:
+    output = tmp_path / "pairs.tsv"
+    done = run_here("extract", *write_documents(tmp_path), "-o", str(output), *LANGUAGES)
+    assert (done.returncode, done.stdout) == (0, "")
+    rows = dict(line.split("\t") for line in output.read_text().splitlines())
+    assert rows == {
+        **TRANSLATED,
+        "A big dog & %s": "Un gros chien & %s",
+        "A pig on {x}": "Un porc sur {x}",
+    }
+    assert (
+        "7 pairs were written. 7 entries were left out (untranslated: 3, fuzzy: 2, "
+        "without words: 1, obsolete: 1)." in done.stderr
+    )
+    assert "exists" in run_here("extract", str(tmp_path / "a.po"), "-o", str(output)).stderr
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("c.tmx", (), "must be named, but are not; its own are en, fr"),
+        ("c.tmx", ("--source-language", "de", *LANGUAGES[2:]), "in de and fr, but its languages"),
+        ("b.xlf", ("--source-language", "de"), "(source-language) must be de, but is en"),
+        ("none.po", (), "none.po does not exist"),
+        ("d.docx", (), "must end in .tsv, .csv, .jsonl, .po"),
+        ("e.po", (), "must hold at least one pair, but hold none. 1 entry was left out"),
+        ("f.tmx", LANGUAGES, "mismatched tag (f.tmx:2)"),
+        ("g.po", (), "0xe9 (g.po:2)"),
+    ],
+)
+def test_extract_of_a_wrong_file_is_one_sentence(
+    name: str,
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    run_here: Run,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_documents(tmp_path)
+    (tmp_path / "e.po").write_text('msgid "a b"\nmsgstr ""\n')
+    (tmp_path / "f.tmx").write_text("<tmx>\n<body></tmx>")
+    (tmp_path / "g.po").write_bytes(b'msgid "a b"\nmsgstr "\xe9"\n')
+    monkeypatch.chdir(tmp_path)
+    done = run_here("extract", name, "-o", "out.tsv", *options)
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
+    assert not (tmp_path / "out.tsv").exists()
+
+
+def test_training_reads_documents_and_counts_what_it_leaves_out(
+    tmp_path: Path, run_here: Run
+) -> None:
+    write_documents(tmp_path)
+    recipe = tmp_path / "r.toml"
+    recipe.write_text(
+        '[data]\ntrain = ["a.po", "c.tmx"]\nvalidation = "b.xlf"\n'
+        'source_language = "en"\ntarget_language = "fr"\n'
+    )
+    data = validate(DataConfig, parse_toml(recipe.read_bytes(), "r")["data"], "r")
+    bad = BadLines()
+    pairs = {one.source: one.target for one in read_pairs(data, "train", tmp_path, bad=bad)}
+    assert pairs == {**TRANSLATED, "A pig on {x}": "Un porc sur {x}"}
+    assert (bad.count, bad.entries.total()) == (0, 5)
+    done = run_here("train", str(recipe), "--check")
+    assert done.returncode in (0, 2)
+    said = "of the documents of the training text, 5 entries were left out"
+    assert said in " ".join(done.stdout.split())
+
+
+def test_training_on_a_memory_alone_makes_its_recipe(tmp_path: Path, run_here: Run) -> None:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>The {word} house is here.</seg></tuv>'
+        f'<tuv xml:lang="fr"><seg>La maison {word} est ici.</seg></tuv></tu>'
+        for word in map("x{}".format, range(60))
+    )
+    path = tmp_path / "memory.tmx"
+    path.write_text(f"<tmx><body>{units}</body></tmx>")
+    done = run_here("train", str(path), "--check", *LANGUAGES, "--out", str(tmp_path / "run"))
+    assert "48 training, 6 validation and 6 test pairs" in done.stdout
+    done = run_here("train", str(path), "--check", "--out", str(tmp_path / "run"))
+    assert "must be named, but are not; its own are en, fr" in done.stderr

@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import json
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import polib
 import pytest
 from echoing import Echo, use_echo
+
+from pellucid.cli.lines import job
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 
+TMX_OF_OTHERS = (
+    '<tmx><body><tu><tuv xml:lang="de"><seg>a</seg></tuv><tuv xml:lang="it"><seg>b</seg></tuv></tu>'
+    "</body></tmx>"
+)
 PO = 'msgid "a cat"\nmsgstr ""\n\n#, c-format\nmsgid "%s of %S"\nmsgstr ""\n'
 
 
@@ -86,7 +94,7 @@ def test_interrupted_document_resumes_with_its_report(
         ("a.po", 'msgid "a\n', (), "a.po:1)"),
         ("a.json", '{"a": 1, "a": 2}', (), "'a' stands twice"),
         ("a.csv", "a,b\n", ("--column", "c"), "Name one of these with --column"),
-        ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be the model's, en"),
+        ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be en, but is de"),
         ("a.docx", "x", (), "is a document with a layout"),
         ("a.md", "x", ("--json",), "cannot be combined with --json"),
         ("a.md", "x", ("--format", "word"), "--format must be one of"),
@@ -139,3 +147,135 @@ def test_column_of_a_table_goes_into_another_one(run_here: Run, write_lines: Wri
     assert done.stdout == "en,fr\na cat,A CAT\na dog,chien\n"
     done = run_here("translate", "m", "-i", path, "--column", "en", "--into", "fr", "--all")
     assert done.stdout == "en,fr\na cat,A CAT\na dog,A DOG\n"
+
+
+MEMORY = (
+    "A red house & 3 cats in a garden\tUne maison rouge et 3 chats dans un jardin\n"
+    "Hello %s\tBonjour %s\n"
+    "A blue <b>door</b>\tUne porte bleue\n"
+    "Good %s\tBon\n"
+)
+
+
+def test_memory_gives_equal_and_similar_texts_with_the_same_numbers_and_codes(
+    run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    memory, source, output, report = (
+        tmp_path / name for name in ("m.tsv", "a.po", "b.po", "r.jsonl")
+    )
+    memory.write_text(MEMORY)
+    texts = (
+        "Hello %s",
+        "A red house & 3 cats in the garden",
+        "A red house & 4 cats in the garden",
+        "Good %s",
+        "Hello %s\\nHello you",
+    )
+    source.write_text("\n".join(f'msgid "{one}"\nmsgstr ""\n' for one in texts))
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--memory", str(memory))
+    done = run_here(*command, "--report", str(report), "--mark", "unsure")
+    assert done.returncode == 0
+    found = [one.msgstr for one in polib.pofile(str(output))]
+    assert found[:3] == [
+        "Bonjour %s",
+        "Une maison rouge et 3 chats dans un jardin",
+        "A RED HOUSE & 4 CATS IN THE GARDEN",
+    ]
+    assert found[3].startswith("GOOD")
+    assert found[4] == "Bonjour %s\nHELLO YOU"
+    assert "Hello %s" not in [text for call in echo.calls for text in call["texts"]]
+    assert "The memory has 1 of 5 texts, and similar ones for 1." in done.stderr
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    assert [row["reason"] for row in rows[:2]] == [
+        "the memory has this text",
+        "the memory has a similar text (91%)",
+    ]
+    assert [one.fuzzy for one in polib.pofile(str(output))] == [True, True, False, True, False]
+
+
+def test_memory_of_other_formats_gives_the_same(run_here: Run, tmp_path: Path) -> None:
+    source = tmp_path / "in.md"
+    source.write_text("# A **cat**\n\nA dog\n")
+    tmx = tmp_path / "m.tmx"
+    tmx.write_text(
+        '<tmx><body><tu><tuv xml:lang="en"><seg>A cat</seg></tuv><tuv xml:lang="fr"><seg>Un chat'
+        "</seg></tuv></tu></body></tmx>"
+    )
+    catalog = tmp_path / "m.po"
+    catalog.write_text('msgid "A cat"\nmsgstr "Un chat"\n')
+    for memory in (tmx, catalog):
+        done = run_here("translate", "m", "-i", str(source), "--memory", str(memory))
+        assert (done.returncode, done.stdout) == (0, "# Un **chat**\n\nA DOG\n")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("m.tmx", TMX_OF_OTHERS, "must have texts in en and fr, but its languages are de, it"),
+        ("m.tmx", "<tmx>", "XML must be well-formed"),
+        ("m.po", 'msgid "a"\nmsgstr ""\n', "must have translated texts, but"),
+        ("m.docx", "", "must end in .tsv"),
+    ],
+)
+def test_wrong_memory_is_one_sentence_before_any_work(
+    name: str, text: str, words: str, run_here: Run, echo: Echo, tmp_path: Path
+) -> None:
+    (tmp_path / "in.md").write_text("A cat")
+    (tmp_path / name).write_text(text)
+    command = ("translate", "m", "-i", str(tmp_path / "in.md"), "--memory", str(tmp_path / name))
+    done = run_here(*command, "-o", str(tmp_path / "out.md"))
+    assert (done.returncode, done.stderr.count("\n")) == (2, 1)
+    assert words in done.stderr
+    assert not echo.calls
+    assert not list(tmp_path.glob("out*"))
+
+
+def test_memory_without_rapidfuzz_says_how_to_install_it(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "in.md").write_text("A cat")
+    monkeypatch.setitem(sys.modules, "rapidfuzz.process", None)
+    command = ("translate", "m", "-i", str(tmp_path / "in.md"), "--memory", "m.tmx")
+    done = run_here(*command)
+    assert done.returncode == 2
+    assert "pip install 'pellucid[memory]'" in done.stderr
+
+
+def test_options_for_documents_have_no_effect_on_lines_and_say_so(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    done = run_here("translate", "m", "-i", write_lines("in.txt", "a"), "--memory", "m.tmx")
+    assert (done.returncode, done.stdout) == (0, "A\n")
+    assert "--memory has no effect on lines" in done.stderr
+
+
+def test_resuming_with_another_memory_is_refused(run_here: Run, echo: Echo, tmp_path: Path) -> None:
+    source, memory, output = (tmp_path / name for name in ("a.json", "m.tsv", "b.json"))
+    source.write_text(json.dumps({f"k{number}": f"text {number}" for number in range(20)}))
+    memory.write_text("text 1\ttexte 1\n")
+    command = ("translate", "m", "-i", str(source), "-o", str(output), "--memory", str(memory))
+    echo.interrupt[1] = KeyboardInterrupt()
+    assert run_here(*command).returncode == 130
+    memory.write_text("text 1\ttexte un\n")
+    assert "--memory" in run_here(*command).stderr
+    memory.write_text("text 1\ttexte 1\n")
+    done = run_here(*command)
+    assert (done.returncode, "texte 1" in output.read_text()) == (0, True)
+
+
+def test_table_that_changes_while_it_is_translated_is_refused(
+    run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "a.csv"
+    source.write_text("text\na cat\na dog\n")
+    translate = echo.translate
+
+    def change(texts: list[str], **options: object) -> object:
+        source.write_text("text\na cat\na cow and more\n")
+        return translate(texts, **options)
+
+    monkeypatch.setattr(echo, "translate", change)
+    monkeypatch.setattr(job, "MAX_LINES", 1)
+    done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.csv"))
+    assert done.returncode == 2
+    assert "must not change while it is translated" in done.stderr

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from libretranslate_clients import (
 )
 from served import ROUTES, Live
 
+from pellucid.documents.formats import ENDINGS, FORMATS
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.compat.files import FileStore
 from pellucid.serve.compat.languages import Detector, Languages, to_code
@@ -205,6 +207,53 @@ def test_translate_file_takes_documents_and_refuses_others(
         assert "etc" not in fetched.headers["Content-Disposition"]
         if name == "a.po":
             assert fetched.text == '#, fuzzy\nmsgid "A cat."\nmsgstr "Un chat."\n'
+
+
+IN_FORMATS = {
+    "po": 'msgid "§"\nmsgstr ""\n',
+    "srt": "1\n00:00:01,000 --> 00:00:02,000\n§\n",
+    "vtt": "WEBVTT\n\n00:01.000 --> 00:02.000\n§\n",
+    "xliff": '<xliff version="1.2"><file source-language="en" target-language="fr"><body>'
+    '<trans-unit id="1"><source>§</source></trans-unit></body></file></xliff>',
+    "tmx": '<tmx><body><tu><tuv xml:lang="en"><seg>§</seg></tuv></tu></body></tmx>',
+    "android": '<resources><string name="a">§</string></resources>',
+    "resx": '<root><data name="a"><value>§</value></data></root>',
+    "markdown": "# §\n\n```\ncode\n```\n",
+    "html": "<p>§</p>",
+    "json": '{"a": "§"}',
+    "yaml": "a: §\n",
+    "properties": "a = §\n",
+    "strings": '"a" = "§";\n',
+    "csv": "id,text\n1,§\n",
+    "tsv": "id\ttext\n1\t§\n",
+}
+
+
+def test_every_format_goes_through_a_client_and_keeps_its_form(
+    locked: Live, tmp_path: Path
+) -> None:
+    from libretranslate_aio import LibreTranslate
+
+    assert {*IN_FORMATS} == {*FORMATS}
+    with LibreTranslate(locked.url, api_key=KEY) as client:
+        formats = client.frontend_settings().supported_files_format
+        assert formats == [".txt", *ENDINGS]
+        for ending, one in ENDINGS.items():
+            path, form = tmp_path / f"a{ending}", IN_FORMATS[one.name]
+            document = form.replace("§", "A red house.")
+            path.write_text(document, encoding="utf-8")
+            found = client.translate_file(path, "en", "fr").translated_file_url
+            fetched = locked.client.get(found)
+            assert fetched.headers["Content-Type"].startswith(one.media_type)
+            assert found.endswith(f"a_fr{ending}")
+            target = f'<target state="needs-review-translation">{HOUSE}</target>'
+            variant = f'<tuv xml:lang="fr"><seg>{HOUSE}</seg></tuv>'
+            expected = {
+                "po": f'#, fuzzy\nmsgid "A red house."\nmsgstr "{HOUSE}"\n',
+                "xliff": document.replace("</source>", f"</source>{target}"),
+                "tmx": document.replace("</tuv>", f"</tuv>{variant}"),
+            }
+            assert fetched.content.decode() == expected.get(one.name, form.replace("§", HOUSE))
 
 
 def test_download_of_what_is_not_there_gives_404(live: Live) -> None:

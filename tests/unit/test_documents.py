@@ -24,7 +24,7 @@ from pellucid.text.line_words import line_words
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from documents import TRANSLATORS, Answer, Maker, change_case, copy, find_faults, translate
+from documents import HOW, TRANSLATORS, Answer, Maker, change_case, copy, find_faults, translate
 
 COUNT = 4
 
@@ -201,6 +201,26 @@ def test_po_is_accepted_by_msgfmt(tmp_path: Path) -> None:
         assert not faults, f"{faults}\n{path.read_text()}"
 
 
+@pytest.mark.parametrize(
+    ("rule", "first"),
+    [
+        ("nplurals=1; plural=0", "%d FILES"),
+        ("nplurals=2; plural=n!=1", "ONE FILE"),
+        ("nplurals=2; plural=n%10!=1", "%d FILES"),
+        ("nplurals=3; plural=n%10==1 ? 0 : n%10==2 ? 1 : 2", "%d FILES"),
+        ("nplurals=3; plural=n==1 ? 0 : n==2 ? 1 : 2", "ONE FILE"),
+    ],
+)
+def test_first_plural_has_the_number_if_it_is_that_of_21(rule: str, first: str) -> None:
+    document, count = f'msgid ""\nmsgstr "Plural-Forms: {rule};\\n"\n\n', int(rule[9])
+    document += '#, c-format\nmsgid "one file"\nmsgid_plural "%d files"\n'
+    document += "".join(f'msgstr[{number}] ""\n' for number in range(count))
+    (unit,) = units_of("po", document)
+    for segment in unit.segments:
+        write_segment(segment, [Answer(segment.text.upper().replace("%D", "%d"), (), [])])
+    assert f'msgstr[0] "{first}' in str(unit)
+
+
 def test_polib_reads_the_same_messages() -> None:
     polib = pytest.importorskip("polib")
     for entry in polib.pofile(write_po(PO)):
@@ -286,6 +306,14 @@ def test_markdown_text_that_would_be_markup_is_escaped_or_left() -> None:
     assert segment.written == "1\\. \\*a\\* \\# b"
 
 
+def test_markdown_text_that_ends_in_a_backslash_keeps_the_break_after_it() -> None:
+    parts = list(FORMATS["markdown"].read("some text  \nmore text\n", HOW))
+    for unit in filter_units(parts):
+        for segment in unit.segments:
+            write_segment(segment, [Answer("a \\", (), [])])
+    assert "".join(map(str, parts)) == "a \\\\  \na \\\\\n"
+
+
 def test_yaml_text_gets_quotes_if_it_needs_them() -> None:
     (unit,) = units_of("yaml", "a: some text\n")
     (segment,) = unit.segments
@@ -334,7 +362,7 @@ BAD = [
     ("xliff", '<!DOCTYPE x [\n<!ENTITY a "b">]>\n<x/>', ":2", "must not declare entities"),
     ("xliff", '<!DOCTYPE x SYSTEM "x.dtd">\n<xliff>&foo;</xliff>', ":2", "other files"),
     ("xliff", '<?xml version="1.0" encoding="latin-1"?><xliff/>', ":1", "names latin-1"),
-    ("xliff", f"{HEAD}</body></file></xliff>", ":1", "(source-language) must be the model's, en"),
+    ("xliff", f"{HEAD}</body></file></xliff>", ":1", "(source-language) must be en"),
     ("tmx", '<tmx><tu><tuv xml:lang="de"><seg>x</seg></tuv></tu></tmx>', ":1", "languages are de"),
     ("srt", "1\nHello\n", ":1", "must have a line with its times"),
     ("vtt", "1\nHello\n", ":1", "must begin with WEBVTT"),
@@ -384,3 +412,38 @@ def test_hostile_document_ends_in_a_sentence_or_is_copied(name: str) -> None:
 def test_formats_are_known_by_the_endings_of_names() -> None:
     found = {name: format_of(name) for name in ("a.PO", "x/b.xlf", "c.markdown", "d.docx", "e")}
     assert [one and one.name for one in found.values()] == ["po", "xliff", "markdown", None, None]
+
+
+@pytest.mark.parametrize("name", ["csv", "tsv", "tmx"])
+@pytest.mark.parametrize("size", [1, 7, 200])
+def test_document_in_pieces_is_read_as_a_whole_one(name: str, size: int) -> None:
+    for seed in range(1, 5):
+        document, _ = Maker(seed).make(name)
+        document = document.replace("the cat", "the «cät»")
+        pieces = [document[start : start + size] for start in range(0, len(document), size)]
+        how = How(languages=("en", "fr"))
+        whole, parts = (list(FORMATS[name].read(one, how)) for one in (document, iter(pieces)))
+        assert "".join(map(str, parts)) == "".join(map(str, whole))
+        for one, other in zip(units_of(name, document), filter_units(parts), strict=True):
+            assert (one.line, one.key, str(one)) == (other.line, other.key, str(other))
+
+
+def filter_units(parts: Sequence[str | Unit]) -> list[Unit]:
+    return [one for one in parts if isinstance(one, Unit)]
+
+
+def test_fault_in_a_later_piece_names_its_line() -> None:
+    text = "a,b\n" + "1,2\n" * 9 + "1,2,3\n"
+    with pytest.raises(DataError, match=r"table\.csv:11"):
+        list(FORMATS["csv"].read(iter(text), How("table.csv", column="a")))
+    text = "<tmx><body>\n" + '<tu><tuv xml:lang="en"><seg>a</seg></tuv></tu>\n' * 9 + "</tmx>"
+    with pytest.raises(DataError, match=r"m\.tmx:11"):
+        list(FORMATS["tmx"].read(iter(text), How("m.tmx", ("en", "fr"))))
+
+
+def test_commented_unit_of_a_memory_is_copied() -> None:
+    unit = '<tu><tuv xml:lang="en"><seg>a cat</seg></tuv></tu>\n'
+    document = f"<tmx><body>{unit}<!-- {unit} -->{unit}</body></tmx>"
+    assert len(units_of("tmx", document)) == 2
+    parts = list(FORMATS["tmx"].read(iter(document), How(languages=("en", "fr"))))
+    assert len(filter_units(parts)) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pellucid.text.letters import is_unspaced, is_word_letter, word_pattern
+from pellucid.languages.letters import is_unspaced, is_word_letter, word_pattern
 
 
 @pytest.mark.parametrize(

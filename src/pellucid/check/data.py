@@ -43,8 +43,8 @@ from pellucid.check.scan import MOST_EXAMPLES, Scan, read_texts, scan_text
 from pellucid.check.shifts import Shift
 from pellucid.check.tags import find_tags, without_tags
 from pellucid.config import DataConfig
+from pellucid.languages.codes import release_identifier
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import release_identifier
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.rows import is_source_name
 
@@ -127,6 +127,11 @@ def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
     """Report files that cannot be read to their end, and lines that cannot be used."""
     for sentence in scan.errors:
         yield Finding("error", "unreadable", scan.split, 1, 0.0, sentence)
+    if scan.bad.entries:
+        said = f"of the documents of the {NAMES[scan.split]} text, {scan.bad.about_entries()}"
+        count = scan.bad.entries.total()
+        share = count / (len(scan) + count)
+        yield Finding("note", "entries left out", scan.split, count, share, said)
     count = scan.bad.count
     if not count:
         return

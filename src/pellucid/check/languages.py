@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from pellucid.text.languages import load_identifier, short_code
+from pellucid.languages.codes import load_identifier, short_code
 
 UNKNOWN = 0
 """The number of a line whose language is not clear."""

@@ -18,6 +18,7 @@ COMMANDS = {
     "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
     "distill": "Teach a small fast model from a large one, and compare the two.",
     "translate": "Translate lines, the texts of JSON Lines, or a document, keeping their order.",
+    "extract": "Write the texts of documents with their translations as tab-separated pairs.",
     "bulk": "Translate many files with many workers, on one machine or on many.",
     "look": "Look inside one translation: translate, replay, and show what was computed.",
     "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",
@@ -34,6 +35,8 @@ COMMANDS = {
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
 }
 """One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""
+TOGETHER = {"extract": "corpus"}
+"""Commands in the module of another one."""
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -68,7 +71,8 @@ def build_app(name: str | None) -> typer.Typer:
     for known, line in COMMANDS.items():
         function = _not_loaded
         if known == name:
-            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
+            module = f"pellucid.cli.commands.{TOGETHER.get(known, known)}"
+            function = getattr(import_module(module), known)
         app.command(known, cls=_Command, short_help=line)(function)
     return app
 

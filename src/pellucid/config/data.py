@@ -23,7 +23,7 @@ from pellucid.files import expand_home
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
-_TABLE = re.compile(r"\.(?:tsv|csv|jsonl|parquet|arrow)(?:\.(?:gz|xz|bz2|zst))?$")
+_TABLE = re.compile(r"\.(?:tsv|csv|jsonl|parquet|arrow|po|xlf|xliff|tmx)(?:\.(?:gz|xz|bz2|zst))?$")
 
 
 def as_texts(value: Any) -> Any:
@@ -88,7 +88,8 @@ class DataConfig(Strict):
     A text is ``["a.en", "a.fr"]``, parallel files in which line i of one translates line i of the
     other, or a file of pairs, which holds both sides: ``.tsv`` and ``.csv`` (source, target, or
     more columns, see ``columns``), ``.jsonl`` (objects with ``source`` and ``target``, or with a
-    key for each language, also inside ``translation``), ``.parquet`` and ``.arrow`` (such columns).
+    key for each language, also inside ``translation``), ``.parquet`` and ``.arrow`` (such columns),
+    ``.po``, ``.xlf`` and ``.tmx`` (without fuzzy, obsolete and untranslated entries).
     Text may be plain or packed: ``.gz``, ``.xz``, ``.bz2`` or ``.zst``. Several texts are a list:
     ``train = [["a.en", "a.fr"], ["b.en", "b.fr"], "c.tsv"]``.
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
+from itertools import chain
 from pathlib import PurePath
 from typing import Any
 
@@ -21,6 +22,8 @@ class Format:
         reader: the module and the function that finds its units.
         media_type: for HTTP.
         has_marks: True if it can say that a unit should be looked at.
+        has_pairs: True if it holds texts with their translations.
+        is_streamed: True if it is read in parts, however large it is.
     """
 
     name: str
@@ -28,34 +31,42 @@ class Format:
     reader: str
     media_type: str
     has_marks: bool = False
+    has_pairs: bool = False
+    is_streamed: bool = False
 
-    def read(self, text: str, how: How) -> Iterator[str | Unit]:
+    def read(self, text: str | Iterable[str], how: How) -> Iterator[str | Unit]:
         """Read a document as copied strings and units.
 
         Args:
-            text: the document.
+            text: the document, or its parts.
             how: the way to read it.
 
         Raises:
             DataError: it is not of this format.
         """
         module, function = self.reader.split(".")
-        source = Source(text.removeprefix("\ufeff"), how)
-        read: Callable[[Source], Any] = getattr(
-            import_module(f"pellucid.documents.{module}"), function
-        )
-        found = read(source)
-        if source.text != text:
+        read: Callable[..., Any] = getattr(import_module(f"pellucid.documents.{module}"), function)
+        chunks = iter((text,) if isinstance(text, str) else text)
+        first = next(chunks, "")
+        if first.startswith("\ufeff"):
             yield "\ufeff"
+        chunks = chain((first.removeprefix("\ufeff"),), chunks)
+        if self.is_streamed:
+            yield from read(chunks, how)
+            return
+        source = Source("".join(chunks), how)
+        found = read(source)
         yield from found if self.name == "html" else source.cut(found)
 
 
 _ALL = (
-    Format("po", (".po", ".pot"), "po.read_po", "text/x-gettext-translation", True),
+    Format("po", (".po", ".pot"), "po.read_po", "text/x-gettext-translation", True, True),
     Format("srt", (".srt",), "subtitles.read_srt", "application/x-subrip"),
     Format("vtt", (".vtt",), "subtitles.read_vtt", "text/vtt"),
-    Format("xliff", (".xlf", ".xliff"), "interchange.read_xliff", "application/xliff+xml", True),
-    Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml"),
+    Format(
+        "xliff", (".xlf", ".xliff"), "interchange.read_xliff", "application/xliff+xml", True, True
+    ),
+    Format("tmx", (".tmx",), "interchange.read_tmx", "application/xml", False, True, True),
     Format("android", (".xml",), "resources.read_android", "application/xml"),
     Format("resx", (".resx",), "resources.read_resx", "application/xml"),
     Format("markdown", (".md", ".markdown"), "markdown.read_markdown", "text/markdown"),
@@ -64,10 +75,12 @@ _ALL = (
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml", "application/yaml"),
     Format("properties", (".properties",), "strings.read_properties", "text/plain"),
     Format("strings", (".strings",), "strings.read_strings", "text/plain"),
-    Format("csv", (".csv",), "tables.read_csv", "text/csv"),
-    Format("tsv", (".tsv",), "tables.read_tsv", "text/tab-separated-values"),
+    Format("csv", (".csv",), "tables.read_csv", "text/csv", is_streamed=True),
+    Format("tsv", (".tsv",), "tables.read_tsv", "text/tab-separated-values", is_streamed=True),
 )
 FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
+PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}
+"""Formats of texts with their translations, by the endings of names."""
 ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.endings}
 
 

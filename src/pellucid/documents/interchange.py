@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
@@ -11,9 +11,9 @@ from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token, TokenKind
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import add_text
-from pellucid.documents.units import Mark, Source, Unit
-from pellucid.documents.xml import Node, cut_xml, read_xml
-from pellucid.text.languages import short_code
+from pellucid.documents.units import How, Mark, Source, Unit
+from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
+from pellucid.languages.codes import short_code
 
 Kind = Literal["element", "point", "copy"]
 
@@ -22,6 +22,7 @@ _HALVES: Mapping[str, TokenKind] = {
     **{"bpt": "start", "ept": "end", "bx": "start", "ex": "end", "sc": "start", "ec": "end"},
 }
 _STATE = re.compile(r"\s(?:state|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+_OTHERS = "Take another file, or a model or recipe of these languages."
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _TEXT = Strings(ESCAPES, REFERENCES)
 
@@ -95,8 +96,8 @@ def _check_languages(source: Source, node: Node, names: tuple[str, str]) -> None
     for name, wanted in zip(names, source.how.languages, strict=True):
         own = node.attributes.get(name, "")
         if own and wanted and short_code(own) != short_code(wanted):
-            what = f"The language ({name}) must be the model's, {wanted}, but is {own}"
-            source.refuse(node.start, what, "Take a model of these languages.")
+            what = f"The language ({name}) must be {wanted}, but is {own}"
+            source.refuse(node.start, what, _OTHERS)
 
 
 def _target(
@@ -155,6 +156,9 @@ def _first_version(source: Source, node: Node) -> Iterator[Unit]:
     is_kept = node.attributes.get("translate") == "no"
     if own is None or is_kept or (_has_text(target) and not source.how.has_all):
         return
+    if source.how.has_pairs:
+        yield _pair(source, own, target, target.attributes.get("state", "") if target else "")
+        return
     last = node.child("seg-source") or own
     start, end = (last.end, last.end) if target is None else (target.start, target.end)
     yield Unit(key, start, end, _target(source, own, start, target, "needs-review-translation"))
@@ -165,6 +169,9 @@ def _second_version(source: Source, node: Node) -> Iterator[Unit]:
         own, target = segment.child("source"), segment.child("target")
         if own is None or (_has_text(target) and not source.how.has_all):
             continue
+        if source.how.has_pairs:
+            yield _pair(source, own, target, segment.attributes.get("state", ""))
+            continue
         key = "/".join(filter(None, (one.attributes.get("id") for one in (node, segment))))
         tag = _STATE.sub("", segment.raw)[:-1].rstrip()
         state = Mark(' state="translated"', ' state="initial"')
@@ -173,39 +180,53 @@ def _second_version(source: Source, node: Node) -> Iterator[Unit]:
         yield Unit(key, segment.start, end, [tag, state, ">", *rest])
 
 
-def read_tmx(source: Source) -> Iterator[Unit]:
-    """Find the units of TMX that have no translation, or with ``has_all`` all of them.
+def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
+    """Read a TMX: units that have no translation, or with ``has_all`` all of them.
 
     Raises:
-        DataError: it is not XML, or has no text in the source's language.
+        DataError: it is not XML, or has no text in the source's language, or for pairs in the
+            target's.
     """
-    root = read_xml(source)
-    wanted = [short_code(one) for one in source.how.languages]
     found: dict[str, None] = {}
-    is_empty = True
+    for source, root in read_parts(chunks, how, "tu"):
+        yield from source.cut(_read_part(source, root, found))
+    asked = how.languages[: 1 + how.has_pairs]
+    if not all(short_code(one) in found for one in asked):
+        own, wanted = ", ".join(found) or "none", " and ".join(filter(None, asked))
+        what = f"A TMX must have texts in {wanted}, but its languages are {own}"
+        if not all(asked):
+            what = f"The languages of a TMX must be named, but are not; its own are {own}"
+        how.refuse(1, what, _OTHERS if all(asked) else "Name those of source and target.")
+
+
+def _read_part(source: Source, root: Node, found: dict[str, None]) -> Iterator[Unit]:
+    """Find the units of a part of a TMX, and note its languages."""
+    how = source.how
     for unit in root.walk("tu"):
         variants = {_language(one): one for one in unit.children("tuv")}
-        found |= dict.fromkeys(variants)
-        own, target = (variants.get(one) for one in wanted)
+        found.update(dict.fromkeys(variants))
+        own, target = (variants.get(short_code(one)) for one in how.languages)
         text = own.child("seg") if own else None
         if own is None or text is None:
             continue
-        is_empty = False
         key = unit.attributes.get("tuid", "")
         old = target.child("seg") if target else None
-        if old is not None and (source.how.has_all or not _has_text(old)):
+        if how.has_pairs:
+            yield _pair(source, text, old, "")
+        elif old is not None and (how.has_all or not _has_text(old)):
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
-            gap, language = _gap(source.text, own.start), source.how.languages[1]
-            tag = f'{gap}<tuv xml:lang="{language}"><seg>'
+            tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{how.languages[1]}"><seg>'
             segment = read_content(source.text, text, SYNTAX)
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
-    if is_empty:
-        names = ", ".join(found) or "none"
-        what = (
-            f"A TMX must have texts in {source.how.languages[0]!r}, but its languages are {names}"
-        )
-        source.refuse(0, what, "Take a model of these languages.")
+
+
+def _pair(source: Source, own: Node, old: Node | None, state: str) -> Unit:
+    """Make a unit of a text with its translation, whose state may say that it is a draft."""
+    texts = (read_content(source.text, one, SYNTAX) for one in (own, old) if one is not None)
+    pieces, *others = texts
+    is_draft = state.startswith(("needs-", "new", "initial"))
+    return Unit("", own.start, own.end, [pieces], old=others, state="fuzzy" if is_draft else "")
 
 
 def _language(node: Node) -> str:

@@ -275,6 +275,8 @@ class _Reader:
 
     def _again(self, written: str) -> Segment | None:
         """Read a written segment; None if it is more than one, or another block."""
+        if re.search(r"(?<!\\)(?:\\\\)*\\\Z", written):
+            return None  # It would escape what follows.
         content = re.sub(r"\r?\n[ \t>]*", "\n", written)
         if self._kind in _CELLS:
             if re.search(r"(?<!\\)\||\n", content):

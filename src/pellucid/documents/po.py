@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from pellucid.documents.escapes import QUOTED, Strings
-from pellucid.documents.markup.segments import Piece
+from pellucid.documents.markup.segments import Piece, Segment
+from pellucid.documents.placeholders import codes_of
 from pellucid.documents.units import Mark, Source, Unit
 
 _LINE = re.compile(
@@ -15,16 +16,25 @@ _LINE = re.compile(
     r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
 )
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
+_OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 
 @dataclass
 class _Entry:
-    """A message: the places of its texts between their first and last quotes, by keyword."""
+    """A message: the places of its texts between their first and last quotes, by keyword.
+
+    Attributes:
+        start: the place of its first line.
+        end: the place after its last one.
+        texts: its texts.
+        sources: for each form the text that it translates.
+    """
 
     start: int
     end: int = 0
     texts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    sources: list[tuple[int, int]] = field(default_factory=list)
 
 
 def read_po(source: Source) -> Iterator[Unit]:
@@ -34,7 +44,7 @@ def read_po(source: Source) -> Iterator[Unit]:
         DataError: a line cannot be read, a message stands twice or has too few plurals,
             or the header names another encoding than UTF-8.
     """
-    num_plurals = 0
+    num_plurals, needs_number = 0, False
     seen: dict[tuple[str | None, str], int] = {}
     for entry in _read_entries(source):
         texts = {name: _text(source, span) for name, span in entry.texts.items()}
@@ -50,14 +60,43 @@ def read_po(source: Source) -> Iterator[Unit]:
             source.refuse(place, what, "Remove one of them, as msguniq does.")
         seen[key] = place
         if not texts["msgid"] and key[0] is None:
-            num_plurals = _read_header(source, place, texts.get("msgstr", ""))
+            num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
             continue
         forms = [name for name in texts if name.startswith("msgstr")]
+        entry.sources = _sources(source, entry, len(forms), needs_number=needs_number)
         if "msgid_plural" in texts and len(forms) < num_plurals:
             what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
-        if source.how.has_all or not any(texts[name].strip() for name in forms):
+        if source.how.has_pairs:
+            yield from _pairs(source, entry, forms)
+        elif source.how.has_all or not any(texts[name].strip() for name in forms):
             yield _unit(source, entry, forms)
+    for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
+        yield Unit("", *match.span(), [Segment()], state="obsolete")
+
+
+def _pairs(source: Source, entry: _Entry, forms: list[str]) -> Iterator[Unit]:
+    """Yield each form of a message with its translation."""
+    start, end = entry.texts["msgid"]
+    flags = _FLAGS.search(source.text, entry.start, start)
+    state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
+    for number, name in enumerate(forms):
+        own, old = (
+            _STRINGS.pieces(source.text[slice(*span)])
+            for span in (entry.sources[number], entry.texts[name])
+        )
+        yield Unit("", start, end, own, old=old, state=state)
+
+
+def _sources(
+    source: Source, entry: _Entry, num_forms: int, *, needs_number: bool
+) -> list[tuple[int, int]]:
+    """Find the texts that the forms translate: in some languages the first is that of 21 too."""
+    one = entry.texts["msgid"]
+    other = entry.texts.get("msgid_plural", one)
+    codes = [codes_of(source.text[slice(*span)]) for span in (one, other)]
+    is_other = num_forms == 1 or (needs_number and codes[0] != codes[1])
+    return [other if is_other else one, *[other] * (num_forms - 1)]
 
 
 def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
@@ -75,8 +114,7 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
     start = place
     for number, name in enumerate(forms):
         begin, end = entry.texts[name]
-        is_plural = "msgid_plural" in entry.texts and (number or len(forms) == 1)
-        own = slice(*entry.texts["msgid_plural" if is_plural else "msgid"])
+        own = slice(*entry.sources[number])
         pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
         place = end
     begin, end = entry.texts["msgid"]
@@ -117,11 +155,11 @@ def _text(source: Source, span: tuple[int, int]) -> str:
     return _STRINGS.read(source.text[slice(*span)])[1].text
 
 
-def _read_header(source: Source, place: int, header: str) -> int:
-    """Check the encoding that a header names, and return its number of plurals."""
+def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
+    """Check the encoding of a header; return its number of plurals, and if 1 and 21 share one."""
     charset = re.search(r"charset=([\w.:-]+)", header)
     if charset and charset[1].lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "charset"):
         what = f"The encoding must be UTF-8, but the header names {charset[1]}"
         source.refuse(place, what, "Convert the file with msgconv -t UTF-8.")
-    plurals = re.search(r"nplurals\s*=\s*(\d+)", header)
-    return int(plurals[1]) if plurals else 0
+    plurals = re.search(r"nplurals\s*=\s*(\d+).*", header)
+    return (int(plurals[1]), "%" in plurals[0]) if plurals else (0, False)

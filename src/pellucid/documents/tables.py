@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from pellucid.documents.escapes import Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
-from pellucid.documents.units import Source, Unit
+from pellucid.documents.units import How, Source, Unit
+from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import NAMES, short_code
 
 _SOURCES = ("source", "src", "text")
 _STRINGS = Strings({'"': '""'}, '""', is_interface=False)
@@ -18,22 +19,23 @@ _STRINGS = Strings({'"': '""'}, '""', is_interface=False)
 Cell = tuple[int, int]
 
 
-def read_csv(source: Source) -> Iterator[Unit]:
-    """Find the texts of a column; the first row names the columns.
+def read_csv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
+    """Read a table, of which a column is translated; the first row names the columns.
 
     Raises:
         DataError: the column is missing, or a row has more or fewer cells than the first one.
     """
-    first = source.text.split("\n", 1)[0]
-    return _read(source, max(",;\t", key=first.count))
+    start = next(chunks, "")
+    first = start.split("\n", 1)[0]
+    return _read(chain((start,), chunks), how, max(",;\t", key=first.count))
 
 
-def read_tsv(source: Source) -> Iterator[Unit]:
-    """Find the texts of a column of a TSV, as `read_csv` does."""
-    return _read(source, "\t")
+def read_tsv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
+    """Read a TSV, as `read_csv` does."""
+    return _read(chunks, how, "\t")
 
 
-def _read(source: Source, separator: str) -> Iterator[Unit]:
+def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Unit]:
     needs_quotes = re.compile(rf"\"|[{separator}\r\n]")
 
     def finish(segment: Segment, written: str) -> str:
@@ -41,17 +43,27 @@ def _read(source: Source, separator: str) -> Iterator[Unit]:
         return written if is_plain else '"{}"'.format(written.replace('"', '""'))
 
     bare = Syntax({}, finish=finish, read=lambda raw: make_segment(_read_cell(raw), Syntax({})))
-    rows = _read_rows(source, separator)
-    names = [_text(source, cell) for cell in next(rows, [])]
-    how = source.how
-    own = _find_column(source, names, how.column, "--column")
-    into = _find_column(source, names, how.into, "--into") if how.into else own
+    names: list[str] = []
+    for source in _read_parts(chunks, how, separator):
+        rows = _read_rows(source, separator)
+        if not names:
+            names = [_text(source, cell) for cell in next(rows, [])]
+            own = _find_column(source, names, how.column, "--column")
+            into = _find_column(source, names, how.into, "--into") if how.into else own
+        yield from source.cut(_units(source, rows, bare, (own, into, len(names))))
+
+
+def _units(
+    source: Source, rows: Iterator[list[Cell]], bare: Syntax, columns: tuple[int, int, int]
+) -> Iterator[Unit]:
+    """Make units of rows, with the columns of text and translation and the number of columns."""
+    own, into, count = columns
     for row in rows:
-        if len(row) != len(names):
+        if len(row) != count:
             have = count_of(len(row), "column")
-            what = f"A row must have {len(names)} columns, as the first has, but has {have}"
+            what = f"A row must have {count} columns, as the first has, but has {have}"
             source.refuse(row[0][0], what, "Correct it.")
-        if into != own and _text(source, row[into]).strip() and not how.has_all:
+        if into != own and _text(source, row[into]).strip() and not source.how.has_all:
             continue
         raw = source.text[slice(*row[own])]
         pieces: list[Piece] = [make_segment(Spelled(raw), bare)]
@@ -60,16 +72,37 @@ def _read(source: Source, separator: str) -> Iterator[Unit]:
         yield Unit(f"row {source.line(row[0][0])}", *row[into], pieces)
 
 
+def _read_parts(chunks: Iterable[str], how: How, separator: str) -> Iterator[Source]:
+    """Cut a table into parts of whole rows."""
+    cell, waiting, line = _cell(separator), "", 1
+    for chunk in chunks:
+        waiting += chunk
+        place = end = 0
+        # The last cell may continue in the next part.
+        while (match := cell.match(waiting, place)) and match.end() < len(waiting):
+            place = match.end()
+            end = end if match["end"] == separator else place
+        if end:
+            yield Source(waiting[:end], how, line)
+            line += waiting.count("\n", 0, end)
+            waiting = waiting[end:]
+    yield Source(waiting, how, line)
+
+
+def _cell(separator: str) -> re.Pattern[str]:
+    return re.compile(
+        rf"(?P<text>\"(?:[^\"]|\"\")*\"(?=[{separator}\r\n]|\Z)|(?!\")[^{separator}\r\n]*)"
+        rf"(?P<end>{separator}|\r?\n|\r|\Z)"
+    )
+
+
 def _read_cell(raw: str) -> Spelled:
     return _STRINGS.read(raw[1:-1])[1] if raw.startswith('"') else Spelled(raw)
 
 
 def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
     """Read the places of the cells of each row, with their quotes; empty lines are copied."""
-    cell = re.compile(
-        rf"(?P<text>\"(?:[^\"]|\"\")*\"(?=[{separator}\r\n]|\Z)|(?!\")[^{separator}\r\n]*)"
-        rf"(?P<end>{separator}|\r?\n|\r|\Z)"
-    )
+    cell = _cell(separator)
     row: list[Cell] = []
     place = 0
     while place < len(source.text) or row:

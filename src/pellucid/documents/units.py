@@ -30,6 +30,8 @@ class Unit:
         end: the place after its last one.
         pieces: what is written in its place.
         line: the number of its first line, from 1.
+        old: with ``has_pairs``, its translation in the document.
+        state: why this translation is not one to learn from, in a word; empty if it is.
         is_marked: True if its marks say that it should be looked at.
     """
 
@@ -38,6 +40,8 @@ class Unit:
     end: int
     pieces: Sequence[Piece | Mark]
     line: int = 0
+    old: Sequence[Piece] = ()
+    state: str = ""
     is_marked: bool = False
 
     def __str__(self) -> str:
@@ -58,6 +62,11 @@ class Unit:
         """Why it should be looked at; empty if its codes are surely right."""
         return next((one.reason for one in self.segments if one.reason), "")
 
+    @property
+    def match(self) -> float:
+        """The similarity of the texts that a memory gave its translation for; 0 if not of all."""
+        return min((one.match for one in self.segments), default=0.0)
+
 
 @dataclass(frozen=True)
 class How:
@@ -67,6 +76,7 @@ class How:
         path: its name, for messages.
         languages: codes of the source and the target; empty if unknown.
         has_all: True to translate also what has a translation.
+        has_pairs: True to read texts with their translations; such units are not written.
         column: the column of a table that is translated.
         into: the column that gets the translation; the same one if empty.
     """
@@ -74,21 +84,28 @@ class How:
     path: str = "the text"
     languages: tuple[str, str] = ("", "")
     has_all: bool = False
+    has_pairs: bool = False
     column: str = ""
     into: str = ""
+
+    def refuse(self, line: int, what: str, advice: str) -> NoReturn:
+        """Refuse the document with what is wrong in a line, and what to do."""
+        raise DataError(f"{what} ({self.path}:{line}). {advice}")
 
 
 @dataclass
 class Source:
-    """The text of a document, and the lines of its places.
+    """The text of a document or of a part of it, and the lines of its places.
 
     Attributes:
         text: the text.
         how: the way to read it.
+        first_line: the number of its first line.
     """
 
     text: str
     how: How = field(default_factory=How)
+    first_line: int = 1
 
     def __post_init__(self) -> None:
         lengths = (len(line) for line in self.text.split("\n"))
@@ -96,11 +113,11 @@ class Source:
 
     def line(self, place: int) -> int:
         """Return the number of the line of a place, from 1."""
-        return bisect_right(self._ends, place - 1) + 1 if place else 1
+        return self.first_line + (bisect_right(self._ends, place - 1) if place else 0)
 
     def refuse(self, place: int, what: str, advice: str) -> NoReturn:
         """Refuse the document with what is wrong at a place, and what to do."""
-        raise DataError(f"{what} ({self.how.path}:{self.line(place)}). {advice}")
+        self.how.refuse(self.line(place), what, advice)
 
     def cut(self, units: Iterable[Unit]) -> Iterator[str | Unit]:
         """Yield units with what is copied between them."""

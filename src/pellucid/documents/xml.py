@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Iterator, Mapping
+from collections import deque
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from xml.parsers import expat
 
-from pellucid.documents.units import Source
+from pellucid.documents.units import How, Source
 
 _PART = re.compile(
     r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[.*?\]\s*)?>"
@@ -16,7 +18,6 @@ _PART = re.compile(
     re.DOTALL,
 )
 _ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
-_UNKNOWN = re.compile(r"&(?!#|amp;|lt;|gt;|quot;|apos;)\w+;")
 
 
 @dataclass
@@ -78,60 +79,85 @@ def read_xml(source: Source) -> Node:
         DataError: it is not well-formed, declares entities or uses those of other files, or names
             another encoding than UTF-8.
     """
-    _check(source)
-    root = cut_xml(source.text)
-    if root is None or "<!DOCTYPE" not in source.text:
-        return root or Node("", "", 0, 0)
-    for node in root.walk(""):
-        unknown = None if node.raw.startswith("<") else _UNKNOWN.search(node.raw)
-        if unknown:
-            what = f"XML must not use entities of other files, but uses {unknown[0]}"
-            source.refuse(node.start + unknown.start(), what, "Replace the entity by its text.")
-    return root
+    deque(_check((source.text,), source.how), maxlen=0)
+    return cut_xml(source.text) or Node("", "", 0, 0)
+
+
+def read_parts(chunks: Iterable[str], how: How, name: str) -> Iterator[tuple[Source, Node]]:
+    """Read a large document in parts, which begin where elements of a name do.
+
+    Raises:
+        DataError: as for `read_xml`.
+    """
+    waiting, begin, line = b"", 0, 1
+    for data, start in _check(chunks, how, name):
+        waiting += data
+        # The last part is what is left.
+        size = len(waiting) if not data else max(0, start - begin)
+        part, waiting = waiting[:size].decode(), waiting[size:]
+        yield Source(part, how, line), _cut(part)[0]
+        begin, line = begin + size, line + part.count("\n")
 
 
 def cut_xml(text: str) -> Node | None:
     """Cut a document or a part of one into a tree; None if tags are not in pairs."""
+    root, is_whole = _cut(text)
+    return root if is_whole else None
+
+
+def _cut(text: str) -> tuple[Node, bool]:
+    """Cut a text into a tree, and tell whether its tags are in pairs."""
     root = Node("", "", 0, 0, len(text), len(text))
-    opened = [root]
+    opened, is_whole = [root], True
     for match in _PART.finditer(text):
         name = match["name"] or ""
         if match["end"]:
-            node = opened.pop()
-            if not opened or node.raw[1 : len(name) + 1] != name:
-                return None
-            node.close, node.end = match.span()
+            if opened[-1].raw[1 : len(name) + 1] == name:
+                node = opened.pop()
+                node.close, node.end = match.span()
+            else:
+                is_whole = False
             continue
         node = Node(local(name), match[0], match.start(), match.end(), match.end(), match.end())
         opened[-1].nodes.append(node)
         if name and not match["rest"].endswith("/"):
             opened.append(node)
-    return root if len(opened) == 1 else None
+    return root, is_whole and len(opened) == 1
 
 
-def _check(source: Source) -> None:
-    text = source.text
-    declared = re.match(r"<\?xml[^>]*encoding\s*=\s*[\"']([\w.-]+)[\"']", text)
-    if declared and declared[1].lower() not in ("utf-8", "us-ascii"):
-        what = f"The encoding must be UTF-8, but the first line names {declared[1]}"
-        source.refuse(0, what, "Convert the file, and correct the line.")
+def _check(chunks: Iterable[str], how: How, name: str = "") -> Iterator[tuple[bytes, int]]:
+    """Check a document with expat.
+
+    Yields:
+        Its bytes, with the place of the last start of an element of a name; at the end none.
+    """
     parser = expat.ParserCreate("UTF-8")
+    start = 0
 
-    def refuse_entity(name: str, *_: object) -> None:
-        what = f"XML must not declare entities, but declares {name!r}"
+    def refuse_encoding(_: str, encoding: str | None, __: int) -> None:
+        if encoding and encoding.lower() not in ("utf-8", "us-ascii"):
+            what = f"The encoding must be UTF-8, but the first line names {encoding}"
+            how.refuse(1, what, "Convert the file, and correct the line.")
+
+    def refuse(must: str, name: str, *_: object) -> None:
         line = parser.CurrentLineNumber
-        source.refuse(_place_of(text, line), what, "Replace the entity by its text.")
+        how.refuse(line, f"XML must not {must} {name}", "Replace the entity by its text.")
 
-    parser.EntityDeclHandler = refuse_entity
+    def note(tag: str, _: object) -> None:
+        nonlocal start
+        if local(tag) == name:
+            start = parser.CurrentByteIndex
+
+    parser.XmlDeclHandler = refuse_encoding
+    parser.EntityDeclHandler = partial(refuse, "declare entities, but declares")
+    parser.SkippedEntityHandler = partial(refuse, "use entities of other files, but uses")
+    parser.StartElementHandler = note
     try:
-        parser.Parse(text.encode("utf-8", "surrogatepass"), True)
+        for data in (one.encode("utf-8", "surrogatepass") for one in chunks if one):
+            parser.Parse(data, False)
+            yield data, start
+        parser.Parse(b"", True)
     except expat.ExpatError as error:
         what = f"XML must be well-formed, but is not: {expat.ErrorString(error.code)}"
-        source.refuse(_place_of(text, error.lineno), what, "Correct it.")
-
-
-def _place_of(text: str, line: int) -> int:
-    place = 0
-    for _ in range(line - 1):
-        place = text.find("\n", place) + 1
-    return place
+        how.refuse(error.lineno, what, "Correct it.")
+    yield b"", start

@@ -17,7 +17,7 @@ from itertools import pairwise
 from typing import Literal, get_args
 
 from pellucid.errors import DataError
-from pellucid.text.letters import combining_marks, is_unspaced
+from pellucid.languages.letters import combining_marks, is_unspaced
 from pellucid.text.token_words import split_pieces
 
 MOST_COMPARED = 2000

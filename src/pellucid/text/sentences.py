@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 
-from pellucid.text.letters import is_unspaced
+from pellucid.languages.letters import is_unspaced
 
 # Every character that may end a sentence.
 _MARK = re.compile(r"[.!?…。！？｡．؟۔।॥။።፧։។\u037e;]")

@@ -59,7 +59,7 @@ def train(
         typer.Argument(
             metavar="RECIPE|TABLE",
             help="A recipe file, the name of one that comes with pellucid, or text: a .tsv, .csv, "
-            ".jsonl or .parquet, a folder of them, or a source and a target file.",
+            ".jsonl, .parquet, .po, .xlf or .tmx, a folder of them, or a source and a target file.",
             show_default=False,
         ),
     ] = None,

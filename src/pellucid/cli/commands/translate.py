@@ -79,6 +79,12 @@ DOCUMENTS: Mapping[str, Option] = {
         "[default: all]",
     ),
     "report": (str, "FILE", "Write a line of JSON for each translation to look at."),
+    "memory": (
+        str,
+        "FILE",
+        "Take translations from a TMX, XLIFF, PO or table: for texts in it, and for similar ones "
+        "(85 %) with the same numbers.",
+    ),
 }
 """Options for documents."""
 
@@ -171,7 +177,7 @@ def translate(
         aligner=_make_aligner(translator, units, options) if options["align"] else None,
         change=tuple(change or ()),
     )
-    _warn_of_useless(job)
+    _warn_of_useless(job, {} if is_document else options)
     objects = (
         open_document(job, input_file, choice, options, may_overwrite=overwrite)
         if is_document
@@ -207,9 +213,12 @@ def _make_aligner(translator: Translator, units: Units, options: Mapping[str, An
     )
 
 
-def _warn_of_useless(job: Job) -> None:
+def _warn_of_useless(job: Job, options: Mapping[str, Any]) -> None:
     """Report the options that cannot change anything."""
     _ = job.code  # a language that the model does not have shows before anything is read
     useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")
     for sentence in (*job.useless_treatment(), *useless):
         warn(sentence)
+    for name in ("all", "mark", "report", "memory"):
+        if options.get(name):
+            warn(f"--{name} has no effect on lines; it is for documents.")

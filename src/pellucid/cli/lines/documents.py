@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.streams import STANDARD, ParallelReader, check_target, to_json_line
+from pellucid.cli.lines.memory import Memory
+from pellucid.cli.lines.streams import ParallelReader, check_target, is_special, to_json_line
 from pellucid.documents.formats import FORMATS, Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import How, Unit
@@ -20,7 +20,7 @@ from pellucid.documents.writing import needs_links, write_segment
 from pellucid.errors import DataError, InputError
 from pellucid.files import reading, write_text, writing
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import decode_line, open_binary
+from pellucid.text.reading.lines import read_chunks
 
 if TYPE_CHECKING:
     from pellucid.cli.lines.job import Job
@@ -34,13 +34,15 @@ class Answer(NamedTuple):
 
     Attributes:
         text: the output.
-        translations: those in it, each with the number of its line, from 0.
-        record: for a report.
+        translations: those of the model in it, each with the number of its line, from 0.
+        unit: the unit of a document.
+        number: of its row.
     """
 
     text: str
     translations: Sequence[tuple[int, Translation]] = ()
-    record: Mapping[str, Any] | None = None
+    unit: Unit | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True)
@@ -120,27 +122,34 @@ class DocumentForm:
     """A document to translate, and the remarks on its units.
 
     Attributes:
-        text: the document.
+        parts: reads the document.
         format: of the document.
         how: the way to read it.
         marks: the units that are marked.
         report: lists the units that should be looked at; None without the option.
+        memory: gives translations; None without the option.
         num_units: how many units were written.
         num_unsure: how many of them should be looked at.
+        num_equal: how many of them the memory has.
+        num_similar: how many of them are similar to what it has.
     """
 
-    text: str
+    parts: Callable[[], Iterable[str]]
     format: Format
     how: How
     marks: Marks
     report: Report | None = None
+    memory: Memory | None = None
     num_units: int = 0
     num_unsure: int = 0
+    num_equal: int = 0
+    num_similar: int = 0
 
     def settings(self) -> dict[str, Any]:
         """Gather what the output depends on, by its name for users."""
         how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
-        return {"--format": self.format.name, "the document": how, "--mark": self.marks}
+        memory = {"--memory": self.memory.hash} if self.memory else {}
+        return {"--format": self.format.name, "the document": how, "--mark": self.marks, **memory}
 
     def rows(self) -> Iterator[Row]:
         """Read the document.
@@ -149,7 +158,7 @@ class DocumentForm:
             DataError: it is not of its format.
         """
         copied = ""
-        for part in self.format.read(self.text, self.how):
+        for part in self.format.read(self.parts(), self.how):
             if isinstance(part, Unit):
                 yield Row(copied, part)
                 copied = ""
@@ -166,29 +175,39 @@ class DocumentForm:
             first: number of the first row, from 0.
             rows: copied strings and units.
         """
-        found = _translate(job, [one for row in rows if row.unit for one in row.unit.segments])
+        segments = [one for row in rows if row.unit for one in row.unit.segments]
+        if self.memory is not None:
+            segments = [one for one in segments if not self.memory.write(one)]
+        found = _translate(job, segments)
         for number, row in enumerate(rows, start=first):
             unit = row.unit
             if unit is None:
                 yield Answer(row.copied)
                 continue
-            for segment in unit.segments:
-                _write(segment, found[segment.text.strip(), segment.has_tags])
-            reason = unit.reason
-            unit.is_marked = self.marks == "all" or (self.marks == "unsure" and bool(reason))
-            record = {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
-            translations = [found[one.text.strip(), one.has_tags] for one in unit.segments]
-            yield Answer(
-                f"{row.copied}{unit}",
-                [(unit.line - 1, one) for one in translations],
-                record if reason else None,
-            )
+            own = [one for one in unit.segments if not one.match]
+            translations = [found[one.text.strip(), one.has_tags] for one in own]
+            for segment, one in zip(own, translations, strict=True):
+                _write(segment, one)
+            is_unsure = bool(unit.reason or unit.match)
+            unit.is_marked = self.marks == "all" or (self.marks == "unsure" and is_unsure)
+            numbered = [(unit.line - 1, one) for one in translations]
+            yield Answer(f"{row.copied}{unit}", numbered, unit, number)
 
     def add(self, answers: Sequence[Answer]) -> None:
         """Count the units of a window, and report those that should be looked at."""
-        records = [one.record for one in answers if one.record is not None]
-        self.num_units += sum(bool(one.translations) for one in answers)
-        self.num_unsure += len(records)
+        records = []
+        for _, _, unit, number in answers:
+            if unit is None:
+                continue
+            self.num_units += 1
+            match, reason = unit.match, unit.reason
+            self.num_equal += match == 1
+            self.num_similar += 0 < match < 1
+            self.num_unsure += bool(reason)
+            reason = reason or ("the memory has this text" if match else "")
+            if reason:
+                place = {"row": number, "line": unit.line, "key": unit.key}
+                records.append({**place, "reason": reason})
         if self.report is not None:
             self.report.add(records)
 
@@ -199,6 +218,10 @@ class DocumentForm:
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
+        if self.memory is not None:
+            units = count_of(self.num_units, "text")
+            equal, similar = f"{self.num_equal:,}", f"{self.num_similar:,}"
+            warn(f"The memory has {equal} of {units}, and similar ones for {similar}.")
         if self.num_unsure:
             more = "" if self.report else " --report FILE lists them."
             units = count_of(self.num_units, "text")
@@ -248,28 +271,27 @@ def _write(segment: Segment, translation: Translation) -> None:
         segment.reason = f"the translation looks wrong: {', '.join(translation.notes.flags)}"
 
 
-def read_document(path: str) -> str:
-    """Read a document, plain or packed.
+def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:
+    """Return what reads a document: piece by piece if it is a file of a streamed format.
 
     Raises:
         DataError: it is not UTF-8, or damaged.
     """
+    if is_special(path) or not form.is_streamed:
+        parts = [*read_chunks(path)]
+        return lambda: parts
+
     with reading(path):
-        try:
-            stream = open_binary(path)
-            # Standard input stays open.
-            with nullcontext() if path == STANDARD else closing(stream):
-                data = stream.read()
-        except EOFError as error:
-            raise DataError(
-                f"A packed file must be whole, but {path} is damaged: {error}."
-            ) from error
-    try:
-        return data.decode()
-    except UnicodeDecodeError as error:
-        number = data.count(b"\n", 0, error.start) + 1
-        start = data.rfind(b"\n", 0, error.start) + 1
-        return decode_line(data[start : error.end], path, number)
+        before = Path(path).stat()
+
+    def read() -> Iterator[str]:
+        yield from read_chunks(path)
+        now = Path(path).stat()
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            what = "A document must not change while it is translated, but"
+            raise DataError(f"{what} {path} has changed. Start again.")
+
+    return read
 
 
 def open_document(
@@ -300,9 +322,13 @@ def open_document(
         warn(f"--mark has no effect on {name}, which has no marks; --report FILE lists units.")
     codes = job.translator.bundle.config.languages if job.translator.bundle else None
     languages = (codes.source, job.to or codes.target) if codes else ("", "")
-    how = How(path, languages, options["all"], options["column"] or "", options["into"] or "")
+    column, into = options["column"] or "", options["into"] or ""
+    how = How(path, languages, options["all"], column=column, into=into)
     report = options["report"] and Report(options["report"], may_overwrite=may_overwrite)
-    form = DocumentForm(read_document(path), kind, how, options["mark"] or "all", report or None)
+    parts, memory = open_parts(path, kind), options["memory"]
+    form = DocumentForm(parts, kind, how, options["mark"] or "all", report or None)
     for _ in form.rows():
         pass
+    if memory:
+        form.memory = Memory(memory, languages)
     return form

@@ -9,7 +9,7 @@ from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple, final
 
-from pellucid.text.letters import is_word_letter
+from pellucid.languages.letters import is_word_letter
 
 # The end of a text between two tokens.
 _OPEN, _IN_WORD, _SPACE = range(3)

@@ -14,7 +14,7 @@ from torch import Tensor
 from pellucid.decode.constraints.automata import TextAutomata
 from pellucid.decode.constraints.history import History, last_tokens, lower_values, pad_rows
 from pellucid.errors import InputError
-from pellucid.text.letters import is_word_letter
+from pellucid.languages.letters import is_word_letter
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.words import JOINER
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import final
 
 from pellucid.errors import DataError
+from pellucid.languages.letters import word_pattern
 from pellucid.text.forms import Match, base_forms
-from pellucid.text.letters import word_pattern
 from pellucid.text.normalization import normalize
 from pellucid.text.reading.lines import read_lines
 

@@ -11,8 +11,8 @@ from typing import Literal
 
 from pellucid.documents.markup.lexing import RAISED, Token, match_tags, read_tokens
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
-from pellucid.text.languages import short_code
-from pellucid.text.letters import is_unspaced
+from pellucid.languages.codes import short_code
+from pellucid.languages.letters import is_unspaced
 
 # All other elements are inline, as in browsers, also those that HTML does not know.
 _BLOCK_NAMES = (

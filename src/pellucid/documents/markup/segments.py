@@ -127,6 +127,7 @@ class Segment:
         syntax: how the format writes characters.
         written: the translation with its tags; None before there is one, or if the source stays.
         reason: why the translation should be looked at; empty if its codes are surely right.
+        match: the similarity of the text whose translation a memory gave; 0 if it gave none.
     """
 
     text: str = ""
@@ -138,6 +139,7 @@ class Segment:
     syntax: Syntax = HTML
     written: str | None = None
     reason: str = ""
+    match: float = 0.0
 
     def __str__(self) -> str:
         """Return the translation; before there is one, this part of the document as it is."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pellucid.documents.markup.segments import Element, Segment
-from pellucid.text.letters import is_word_letter
+from pellucid.languages.letters import is_word_letter
 
 Span = tuple[int, int]
 Chain = tuple[int, ...]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pellucid.languages.codes import NAMES, load_identifier, short_code
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
-from pellucid.text.languages import NAMES, load_identifier, short_code
 
 _SHOWN = {
     "zh": "zh-Hans",

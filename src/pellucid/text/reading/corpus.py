@@ -12,13 +12,20 @@ from pathlib import Path
 from typing import Literal
 
 from pellucid.config.data import SPLITS, DataConfig, Split
-from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.documents.formats import PAIRED, Format
+from pellucid.documents.pairs import read_entries
+from pellucid.documents.units import How
+from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
+from pellucid.terminal.text import count_of
 from pellucid.text.reading.held_out import hold_out
 from pellucid.text.reading.joining import joiner
-from pellucid.text.reading.lines import name_unpacked, read_lines
+from pellucid.text.reading.lines import name_unpacked, read_chunks, read_lines
 from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
 from pellucid.text.reading.tables import find_damage, kind_of_table, read_rows
+
+PAIRS = ".tsv, .csv, .jsonl, .po, .xlf, .tmx (and .gz, .xz, .bz2 or .zst), .parquet or .arrow"
+"""The endings of files with both sides, for messages."""
 
 MOST_LISTED = 10
 """Bad lines that a message lists."""
@@ -59,11 +66,15 @@ class BadLine:
 
 
 class BadLines:
-    """Lines that cannot be used: their number, by kind, and the first ten."""
+    """Lines that cannot be used: their number, by kind, and the first ten.
+
+    Entries of documents that should not be learned from, such as fuzzy ones, are counted apart.
+    """
 
     def __init__(self) -> None:
         self.kinds: Counter[str] = Counter()
         self.first: list[BadLine] = []
+        self.entries: Counter[str] = Counter()
 
     @property
     def count(self) -> int:
@@ -72,6 +83,9 @@ class BadLines:
 
     def add(self, line: BadLine) -> None:
         """Count a line."""
+        if not line.fault.sentence:
+            self.entries[line.fault.kind] += 1
+            return
         self.kinds[line.fault.kind] += 1
         if len(self.first) < MOST_LISTED:
             self.first.append(line)
@@ -79,6 +93,7 @@ class BadLines:
     def extend(self, other: BadLines) -> None:
         """Add the lines of another collection."""
         self.kinds += other.kinds
+        self.entries += other.entries
         self.first = (self.first + other.first)[:MOST_LISTED]
 
     def listed(self) -> str:
@@ -93,6 +108,12 @@ class BadLines:
         more = self.count - len(self.first)
         listed = ", ".join(shown) + (f" and {more:,} more" if more else "")
         return f"{listed} ({only})" if only else listed
+
+    def about_entries(self) -> str:
+        """Say how many entries of documents were left out; empty if none was."""
+        kinds = ", ".join(f"{kind}: {count:,}" for kind, count in self.entries.most_common())
+        left = count_of(self.entries.total(), "entry was", "entries were")
+        return f"{left} left out ({kinds})." if kinds else ""
 
     def sentence(self) -> str:
         """Say what is wrong and what to do: one line's fault, or a list of lines."""
@@ -218,6 +239,28 @@ def _read_files(data: DataConfig, split: Split, base: Path, bad: BadLines) -> It
         yield from _usable(rows, data, bad, join)
 
 
+def read_file(path: str, languages: tuple[str, str], bad: BadLines) -> Iterator[Pair]:
+    """Read the pairs of one file.
+
+    Args:
+        path: a table or a document.
+        languages: codes of source and target.
+        bad: takes what cannot be used.
+
+    Raises:
+        InputError: the kind of the file is unknown.
+        DataError: it cannot be read.
+    """
+    kind = kind_of_table(path)
+    if kind is None:
+        raise InputError(f"A file of pairs must end in {PAIRS}, but is {path}. Convert it first.")
+    source, target = languages
+    data = DataConfig.model_construct(
+        None, source_language=source, target_language=target, on_bad_line="skip"
+    )
+    yield from _usable(_read_rows(Path(path), kind, data), data, bad, None)
+
+
 @lru_cache(maxsize=4)
 def _set_aside(
     data: str, base: Path, _states: tuple[tuple[int, int], ...]
@@ -251,7 +294,7 @@ def _usable(
     found = bad if is_skipping else BadLines()
     for row in rows:
         if isinstance(row, BadLine):
-            found.add(row)
+            (found if row.fault.sentence else bad).add(row)
         elif is_skipping or not found.count:
             if join is not None:
                 row = replace(row, source=join(row.source), target=join(row.target))
@@ -275,8 +318,7 @@ def _kind_of(name: str, key: str) -> str:
             f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
         )
     raise ConfigurationError(
-        "A file with both sides must end in .tsv, .csv, .jsonl (and .gz, .xz, .bz2 or .zst), "
-        f".parquet or .arrow, but is {name!r} (data.{key}). {advice}"
+        f"A file with both sides must end in {PAIRS}, but is {name!r} (data.{key}). {advice}"
     )
 
 
@@ -315,7 +357,10 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[Pair | BadL
 
 
 def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLine]:
-    """Read a file with both sides in each row."""
+    """Read a file with both sides in each row, or a document with translations."""
+    if kind in PAIRED:
+        yield from _read_document(path, PAIRED[kind], data)
+        return
     reader: RowReader | None = None
     for number, line, row in read_rows(path, kind):
         where = f"{path}:{line}"
@@ -331,6 +376,19 @@ def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[Pair | BadLi
             has_breaks = (source, target) != sides
             first = 0 if reader is None else reader.has_header
             yield Pair(source, target, where, number - first, has_breaks)
+
+
+def _read_document(path: Path, form: Format, data: DataConfig) -> Iterator[Pair | BadLine]:
+    """Read a document's texts with their translations."""
+    number = 0
+    how = How(str(path), (data.source_language, data.target_language))
+    for entry in read_entries(form, read_chunks(path), how):
+        where = f"{path}:{entry.line}"
+        if entry.reason:
+            yield BadLine(where, entry.line, Fault(entry.reason, ""))
+        else:
+            number += 1
+            yield Pair(entry.source, entry.target, where, number)
 
 
 def _in_one_line(text: str) -> str:

@@ -14,7 +14,7 @@ import re
 import sys
 import zlib
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
+from contextlib import closing, nullcontext, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -261,6 +261,28 @@ def _skip_rest(stream: BinaryIO, raw: bytes) -> int:
     while not raw.endswith(b"\n") and (raw := stream.readline(_CHUNK)):
         num_bytes += len(raw) - raw.endswith(b"\n")
     return num_bytes
+
+
+def read_chunks(path: Path | str) -> Iterator[str]:
+    """Read a document, plain or packed, in pieces of whole lines; ``-`` is standard input.
+
+    Raises:
+        DataError: it is not UTF-8, or damaged.
+    """
+    stream, number = open_binary(path), 1
+    with reading(path), nullcontext() if str(path) == "-" else closing(stream):
+        try:
+            while data := b"".join(stream.readlines(_CHUNK)):
+                yield data.decode()
+                number += data.count(b"\n")
+        except EOFError as error:
+            raise DataError(
+                f"A packed file must be whole, but {path} is damaged: {error}."
+            ) from error
+        except UnicodeDecodeError as error:
+            start = data.rfind(b"\n", 0, error.start) + 1
+            line = number + data.count(b"\n", 0, error.start)
+            yield decode_line(data[start : error.end], path, line)
 
 
 def not_a_line(line: str) -> str | None:

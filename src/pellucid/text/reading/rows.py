@@ -10,8 +10,8 @@ from typing import Any, Protocol
 from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
+from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import NAMES, short_code
 from pellucid.text.reading.lines import name_unpacked
 
 SOURCE_NAMES = ("source", "src")

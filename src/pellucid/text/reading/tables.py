@@ -9,6 +9,7 @@ from itertools import repeat
 from pathlib import Path
 from typing import Any
 
+from pellucid.documents.formats import PAIRED
 from pellucid.errors import DataError, need_library
 from pellucid.text.reading.lines import (
     CutLine,
@@ -27,7 +28,7 @@ ROWS_AT_ONCE = 1000
 
 def kind_of_table(name: str) -> str | None:
     """Tell the kind of a file with both sides by its name, packed or not; None for others."""
-    return next(filter(name_unpacked(name).endswith, _READERS), None)
+    return next(filter(name_unpacked(name).endswith, (*_READERS, *PAIRED)), None)
 
 
 def read_rows(path: Path, kind: str) -> Iterator[tuple[int, int, Row | Fault]]:

@@ -11,7 +11,7 @@ from typing import Self, final
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError, ConfigurationError, DataError
-from pellucid.text.letters import combining_marks
+from pellucid.languages.letters import combining_marks
 from pellucid.text.tokenizers.tokenizer import (
     SPECIAL_TOKENS,
     LearnedTokenizer,

@@ -131,8 +131,8 @@ def prepare_data(
             text = text or KeptText(base)
             for line in _prepare_into(part, recipe, base, tokenizer, learned, text, run.log):
                 run.log(line)
-        if bad.count:
-            run.log(_describe_bad(bad, "validation"))
+        for line in _describe_bad(bad, "validation"):
+            run.log(line)
     prepared = _open(run.data, recipe, validation)
     if sentence := check_lengths(recipe, prepared.tokenizer, validation):
         run.log(sentence)
@@ -212,8 +212,7 @@ def _prepare_into(
         )
         if sentence := broken.describe():
             yield sentence
-    if kept.bad.count:
-        yield _describe_bad(kept.bad, "training")
+    yield from _describe_bad(kept.bad, "training")
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
     write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
@@ -244,8 +243,11 @@ def read_test(run: Path) -> list[Pair]:
     return list(read_pairs(data, "test", Path(base.read_text("utf-8"))))
 
 
-def _describe_bad(bad: BadLines, text: str) -> str:
-    return f"Left out {count_of(bad.count, 'line')} of the {text} text: {bad.listed()}."
+def _describe_bad(bad: BadLines, text: str) -> Iterator[str]:
+    if bad.count:
+        yield f"Left out {count_of(bad.count, 'line')} of the {text} text: {bad.listed()}."
+    if bad.entries:
+        yield f"Of the documents of {text} text, {bad.about_entries()}"
 
 
 def _counted(

@@ -11,9 +11,10 @@ from typing import Any
 
 from pellucid.check.foreign import main_language
 from pellucid.config import DataConfig, apply_overrides, validate
+from pellucid.documents.formats import PAIRED
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.languages import NAMES, short_code
 from pellucid.text.reading.corpus import BadLines, read_pairs
 from pellucid.text.reading.lines import name_unpacked
 from pellucid.text.reading.rows import NESTED, Fault, Row, named_sides
@@ -74,7 +75,8 @@ def recipe_for(
             f"A folder with test text must have validation text too, but {start} has none. Rename "
             "a file to validation, or the test files to something else."
         )
-    first = None if len(names) > 1 else _first_row(files["train"][0])
+    is_table = len(names) == 1 and kind_of_table(files["train"][0].name) not in PAIRED
+    first = _first_row(files["train"][0]) if is_table else None
     told = languages if first is None else _in_header(first, languages)
     data |= _section(told) | (_columns(first, told) if isinstance(first, list) else {})
     values = apply_overrides({"data": data}, changes)
@@ -183,7 +185,8 @@ def _languages_of(data: DataConfig, base: Path, names: Sequence[str]) -> tuple[s
     bad = BadLines()
     pairs = list(islice(read_pairs(readable, "train", base, bad=bad), SAMPLE))
     if not pairs:
-        raise DataError(bad.sentence() if bad.count else "The text must hold at least one pair.")
+        none = f"The text must hold at least one pair. {bad.about_entries()}".strip()
+        raise DataError(bad.sentence() if bad.count else none)
     named = data.source_language, data.target_language
     ends = [Path(name_unpacked(name)).suffix.removeprefix(".") for name in names]
     found = [

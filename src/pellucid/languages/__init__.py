@@ -1,0 +1,1 @@
+"""Languages: their codes and names, and the letters of their scripts."""
