@@ -2,11 +2,11 @@
 
     OMP_NUM_THREADS=1 python benchmarks/variants.py --folder runs/variants
 
-Each variant is trained with three seeds, on a part of the demo's text, with a smaller model, fewer
-updates and PyTorch's operations. A seed decides text, first weights and order, so variants of one
-seed read the same. A line of training has one or two sentences, and at most `LONGEST` words. Tests
-have lines of that length, and longer ones of two to four such sentences: longer than anything that
-was trained, without a new construction.
+The text is a part of the corpus that a small model learns in a minute: sentences with a pronoun
+whose antecedent decides its gender, of the most frequent words. A line of training has one or two
+of them. Tests have one to four, so lines of three and four are longer than anything that was
+trained, without a new construction. Each variant is trained with three seeds, the same number of
+updates, and PyTorch's operations; variants of one seed read the same lines in the same order.
 
 Each run is a cell in its own folder. A finished one is kept, so the same command continues.
 """
@@ -17,6 +17,7 @@ import argparse
 import json
 import re
 import time
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,9 @@ from side_by_side.results import write_result
 import pellucid
 from pellucid.cli.recipes import find_recipe
 from pellucid.config import load_recipe
-from pellucid.corpora import SplitName, make_split
+from pellucid.corpora import make_split
 from pellucid.evaluate.corpus import corpus_bleu_score
 from pellucid.files import new_folder
-from pellucid.machine.randomness import generator
 from pellucid.train.loop import train
 
 WIDTH = 96
@@ -44,10 +44,11 @@ VARIANTS: dict[str, tuple[str, ...]] = {
     "gated": ("model.gated_feed_forward=true", f"model.d_ff={WIDTH * 2 // 3}"),
     "two heads of keys": ("model.num_key_value_heads=2",),
 }
-LONGEST = 14
-"""Words of the longest source line in training."""
-LENGTHS = {"1 to 7": (1, 7), "8 to 14": (8, 14), "15 to 21": (15, 21), "22 to 28": (22, 28)}
-"""Words of the source lines of each test."""
+CONSTRUCTIONS = ("subject pronoun, place", "object pronoun")
+NUM_WORDS = 160
+IN_TRAINING = (1, 2)
+"""Sentences of a line."""
+TESTS = (1, 2, 3, 4)
 Pair = tuple[str, str]
 
 
@@ -56,28 +57,29 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--folder", type=Path, default=Path("runs/variants"))
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2, 3])
-    parser.add_argument("--steps", type=int, default=450)
-    parser.add_argument("--lines", type=int, default=100, help="lines of each test")
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--sentences", type=int, default=60_000, help="sentences to choose from")
     parser.add_argument("--variants", nargs="+", choices=VARIANTS, default=list(VARIANTS))
     parser.add_argument("--out", type=Path, default=None)
     given = parser.parse_args()
     torch.set_num_threads(1)
+    text = write_text(given.folder / "text", given.sentences)
     rows = []
     for seed in given.seeds:
         for name in given.variants:
             cell = given.folder / f"{name.replace(' ', '-')}-{seed}"
-            file = cell / f"cell-{given.lines}.json"
+            file = cell / "cell.json"
             if not file.is_file():
-                found = _train_and_test(cell, VARIANTS[name], seed, given.steps, given.lines)
+                found = _train_and_test(text, cell, VARIANTS[name], seed, given.steps)
                 file.write_text(json.dumps({"variant": name, "seed": seed, **found}))
             rows.append(json.loads(file.read_text()))
             print(json.dumps(rows[-1]), flush=True)
-    found = {"steps": given.steps, "longest_in_training": LONGEST, "rows": rows}
-    write_result("variants", found, (), given.out)
+    lengths = json.loads((text / "lengths.json").read_text())
+    write_result("variants", {"steps": given.steps, **lengths, "rows": rows}, (), given.out)
 
 
 def _train_and_test(
-    cell: Path, changes: Sequence[str], seed: int, steps: int, num_lines: int
+    text: Path, cell: Path, changes: Sequence[str], seed: int, steps: int
 ) -> dict[str, Any]:
     recipe = load_recipe(
         find_recipe("demo")[0],
@@ -85,26 +87,21 @@ def _train_and_test(
             *(f"training.seed={seed}", f"training.max_steps={steps}"),
             *(f"training.validate_every={steps}", "training.kernels=pytorch"),
             *("training.processes=1", "training.score_penalty=0", "training.guided_head=[]"),
-            *("data.train_alignments=[]", "training.max_tokens_per_batch=600"),
-            *("training.warmup_steps=60", "model.d_model=48", f"model.d_ff={WIDTH}", *changes),
+            *("data.train_alignments=[]", "training.max_tokens_per_batch=800"),
+            *("training.warmup_steps=40", "model.d_model=64", *changes),
+            *(() if any("d_ff" in one for one in changes) else (f"model.d_ff={WIDTH}",)),
         ),
     )
-    text = _text(cell.parent, seed)
     started = time.process_time()
     train(recipe, cell, recipe_folder=text)
     seconds = time.process_time() - started
     translator = pellucid.load(cell, precision="float32")
-    tests = {"pronoun": _whole("pronoun", seed, num_lines)}
-    for name, (low, high) in LENGTHS.items():
-        lines = join(_whole("test", seed, 20 * num_lines), seed, (low, high))
-        tests[name] = lines[:num_lines]
-        assert len(tests[name]) == num_lines, name
     right, bleu = {}, {}
-    for name, pairs in tests.items():
-        found = [one.text for one in translator.translate([source for source, _ in pairs])]
-        wanted = [target for _, target in pairs]
-        right[name] = share_right(found, wanted)
-        bleu[name] = corpus_bleu_score(found, wanted)
+    for size in TESTS:
+        sides = (text / "corpus" / f"test-{size}.{side}" for side in ("en", "fr"))
+        sources, wanted = (side.read_text("utf-8").splitlines() for side in sides)
+        found = [one.text for one in translator.translate(sources, split=False)]
+        right[size], bleu[size] = share_right(found, wanted), corpus_bleu_score(found, wanted)
     return {
         "right": right,
         "bleu": bleu,
@@ -113,46 +110,56 @@ def _train_and_test(
     }
 
 
-def _text(folder: Path, seed: int) -> Path:
-    """Write the text of one seed, unless it is there, and return the folder of its corpus."""
-    text = folder / f"text-{seed}"
-    if not text.is_dir():
-        with new_folder(text) as part:
-            (part / "corpus").mkdir()
-            for name, count in (("train", 12_000), ("validation", 100)):
-                pairs = join(_whole(name, seed, count), seed, (1, LONGEST))
-                for side, ending in enumerate(("en", "fr")):
-                    written = "".join(f"{pair[side]}\n" for pair in pairs)
-                    (part / "corpus" / f"{name}.{ending}").write_text(written, "utf-8")
+def write_text(text: Path, count: int) -> Path:
+    """Write the text of all cells, unless it is there."""
+    if text.is_dir():
+        return text
+    drawn = {
+        name: [
+            (one.source, one.target)
+            for one in make_split(name, seed=1, count=number)
+            if one.construction in CONSTRUCTIONS and one.source[-1] in ".!?"
+        ]
+        for name, number in (("train", count), ("validation", 4000), ("test", 8000))
+    }
+    counts = Counter(word for source, _ in drawn["train"] for word in _words(source))
+    common = {word for word, _ in counts.most_common(NUM_WORDS)}
+    kept = {
+        name: [pair for pair in pairs if common.issuperset(_words(pair[0]))]
+        for name, pairs in drawn.items()
+    }
+    lines = {
+        "train": join(kept["train"], IN_TRAINING),
+        "validation": join(kept["validation"], IN_TRAINING)[:60],
+        **{f"test-{size}": join(kept["test"], (size,)) for size in TESTS},
+    }
+    with new_folder(text) as part:
+        (part / "corpus").mkdir()
+        for name, pairs in lines.items():
+            for side, ending in enumerate(("en", "fr")):
+                written = "".join(f"{pair[side]}\n" for pair in pairs)
+                (part / "corpus" / f"{name}.{ending}").write_text(written, "utf-8")
+        words = {
+            name: [size(len(one.split()) for one, _ in pairs) for size in (min, max)]
+            for name, pairs in lines.items()
+        }
+        sizes = {name: len(pairs) for name, pairs in lines.items()}
+        (part / "lengths.json").write_text(json.dumps({"lines": sizes, "words": words}))
     return text
 
 
-def _whole(split: SplitName, seed: int, count: int) -> list[Pair]:
-    """Draw sentences that end in a mark, so that a line can hold several, and fit into a line."""
-    drawn = make_split(split, seed=seed, count=3 * count)
-    pairs = [(one.source, one.target) for one in drawn if one.source[-1] in ".!?"]
-    pairs = [pair for pair in pairs if len(pair[0].split()) <= LONGEST]
-    assert len(pairs) >= count
-    return pairs[:count]
+def _words(line: str) -> list[str]:
+    return re.findall(r"[\w']+|[.!?]", line.lower())
 
 
-def join(pairs: Sequence[Pair], seed: int, limits: tuple[int, int]) -> list[Pair]:
-    """Make lines of as many sentences as fit into a drawn number of words within the limits.
-
-    A line that stays below the limits is left out.
-    """
-    numbers, lines, start = generator(seed, "words in a line", 0), [], 0
-    while start < len(pairs):
-        low, high = limits
-        room, end = int(numbers.integers(low, high + 1)), start
-        while end < len(pairs) and room >= len(pairs[end][0].split()):
-            room -= len(pairs[end][0].split())
-            end += 1
-        some = pairs[start : max(end, start + 1)]
+def join(pairs: Sequence[Pair], sizes: Sequence[int]) -> list[Pair]:
+    """Make lines of so many sentences, each size as often as the others."""
+    lines, start = [], 0
+    while start + max(sizes) <= len(pairs):
+        some = pairs[start : start + sizes[len(lines) % len(sizes)]]
         start += len(some)
         source, target = (" ".join(side) for side in zip(*some, strict=True))
-        if low <= len(source.split()) <= high:
-            lines.append((source, target))
+        lines.append((source, target))
     return lines
 
 
