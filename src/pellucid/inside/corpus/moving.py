@@ -57,8 +57,8 @@ def moving_picture(history: History, figure: str, *, title: str, meaning: str) -
         y = TOP + HEIGHT * (1 - share)
         shapes.append(f'<path d="M{LEFT} {y:g}h{WIDTH}" stroke="#e4e4e4"/>')
         write(LEFT - 8, y + 4, f"{low + share * spread:.3g}", 'text-anchor="end" class="faint"')
-    for place in sorted({0, len(steps) // 2, len(steps) - 1}):
-        style = 'text-anchor="middle" class="faint"'
+    for place, anchor in ((0, "start"), (-1, "end")):
+        style = f'text-anchor="{anchor}" class="faint"'
         write(x_N[place], TOP + HEIGHT + 17, f"step {history.steps[place]:,}", style)
     change_H = np.nan_to_num(np.abs(values_HN[:, -1] - values_HN[:, 0]), nan=-1.0)
     named = np.argsort(-change_H, kind="stable")[: len(NAMED)].tolist()
@@ -102,6 +102,9 @@ def moving_picture(history: History, figure: str, *, title: str, meaning: str) -
     ):
         cells = [(int(layer), int(head), row) for _, ((_, layer, _, head), row) in group]
         write(left, top + 24, f"{part} {kind}", 'class="faint"')
+        for layer in sorted({layer for layer, _, _ in cells}):
+            place = top + 34 + (CELL + GAP) * layer + CELL / 2 + 4
+            write(left - 6, place, str(layer), 'text-anchor="end" class="faint"')
         for layer, head, row in cells:
             x, y = left + (CELL + GAP) * head, top + 34 + (CELL + GAP) * layer
             fills = [
