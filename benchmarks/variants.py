@@ -16,7 +16,6 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import time
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -92,9 +91,7 @@ def _train_and_test(
             *(() if any("d_ff" in one for one in changes) else (f"model.d_ff={WIDTH}",)),
         ),
     )
-    started = time.process_time()
     train(recipe, cell, recipe_folder=text)
-    seconds = time.process_time() - started
     translator = pellucid.load(cell, precision="float32")
     right, bleu = {}, {}
     for size in TESTS:
@@ -106,7 +103,6 @@ def _train_and_test(
         "right": right,
         "bleu": bleu,
         "weights": sum(one.numel() for one in translator.own_bundle.model.parameters()),
-        "seconds": round(seconds, 1),
     }
 
 

@@ -14,7 +14,7 @@ from pellucid.cli.lines.streams import (
     read_parallel,
     to_json_line,
 )
-from pellucid.cli.look.history import follow_run, read_gold, write_csv
+from pellucid.cli.look.history import follow_run, read_gold, write_csv, write_found
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
@@ -109,13 +109,22 @@ def study(
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
+    from pellucid.inside.corpus.history import MEANINGS
+    from pellucid.inside.corpus.moving import moving_picture
     from pellucid.inside.corpus.page import study_page
     from pellucid.inside.corpus.study import study as study_heads
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
     if history:
-        return follow_run(model, columns, head, sort, svg, forms, output_file, overwrite=overwrite)
+        course = follow_run(model, columns, head)
+        title = f"{course.num_lines:,} lines. {MEANINGS[sort]}"
+        if svg is not None:
+            heading = f"{Path(model).name}: {sort}"
+            picture = moving_picture(course, sort, title=heading, meaning=title)
+            write_text(Path(svg), picture)
+        cells = course.cells(sort)
+        return write_found(course, title, cells, forms, output_file, overwrite=overwrite)
     bundle = load_bundle(resolve_model(model))
     if patch:
         return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
@@ -241,23 +250,12 @@ def _patch(
             words=words or (),
             on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
         )
-    for sentence in found.left_out:
-        warn(sentence)
-    with open_output(output_file, may_overwrite=overwrite) as output:
-        if forms == ["--json"]:
-            output.write(to_json_line(found.record()))
-        elif forms:
-            write_csv(found.records(), output)
-        else:
-            output.write(
-                f"{found.num_pairs:,} pairs of lines; the share of the difference between the "
-                "answers to both that vectors of the first line restore in the second, with its "
-                "95 % interval. Shares need not add up.\n\n"
-            )
-            cells = found.cells()
-            is_right = [False, *[True] * (len(cells[0]) - 1)]
-            output.write("".join(f"{line}\n" for line in lay_out(cells, is_right)))
-    return 2 if found.left_out else 0
+    title = (
+        f"{found.num_pairs:,} pairs of lines; the share of the difference between the answers to "
+        "both that vectors of the first line restore in the second, with its 95 % interval. "
+        "Shares need not add up."
+    )
+    return write_found(found, title, found.cells(), forms, output_file, overwrite=overwrite)
 
 
 def _write(study: Study, sort: str, form: str, output: TextIO) -> None:

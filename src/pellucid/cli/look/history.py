@@ -17,39 +17,21 @@ if TYPE_CHECKING:
 
     from pellucid.bundle import Bundle
     from pellucid.evaluate.links import GoldLinks
+    from pellucid.inside.corpus.history import History
+    from pellucid.inside.corpus.patched import PatchedCorpus
 
 
-def follow_run(
-    run: str,
-    columns: Mapping[str, list[str]],
-    heads: Sequence[str] | None,
-    figure: str,
-    svg: str | None,
-    forms: Sequence[str],
-    output_file: str,
-    *,
-    overwrite: bool,
-) -> int:
-    """Follow the heads through a run, and write one figure, or all of them as JSON or CSV.
+def follow_run(run: str, columns: Mapping[str, list[str]], heads: Sequence[str] | None) -> History:
+    """Follow the heads through a run.
 
     Args:
         run: the run folder.
         columns: the lines of each file, by its option.
         heads: names of the heads; None for all.
-        figure: the one to show and to draw.
-        svg: the file of the picture, if any.
-        forms: ``--json`` or ``--csv``, or neither.
-        output_file: where to write.
-        overwrite: True if an existing file may be replaced.
-
-    Returns:
-        The exit code: 2 if a line was left out.
     """
     from pellucid.bundle import load_bundle
     from pellucid.corpora.example import read_pronouns
-    from pellucid.files import write_text
-    from pellucid.inside.corpus.history import MEANINGS, find_models, follow_heads
-    from pellucid.inside.corpus.moving import moving_picture
+    from pellucid.inside.corpus.history import find_models, follow_heads
 
     golds = pronouns = None
     if "--gold" in columns:
@@ -57,7 +39,7 @@ def follow_run(
     if "--antecedents" in columns:
         pronouns = read_pronouns(columns["--antecedents"])
     with ProgressLine(bar="short") as line:
-        found = follow_heads(
+        return follow_heads(
             run,
             columns["--source"],
             columns.get("--target"),
@@ -66,22 +48,23 @@ def follow_run(
             heads=heads,
             on_step=lambda done, total: line.show(f"{done} of {total} models"),
         )
+
+
+def write_found(
+    found: History | PatchedCorpus, title: str, cells: Sequence[Sequence[str]],
+    forms: Sequence[str], output_file: str, *, overwrite: bool,
+) -> int:  # fmt: skip
+    """Write a table to read, or all numbers as JSON or CSV; return the exit code."""
     for sentence in found.left_out:
         warn(sentence)
-    meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
-    if svg is not None:
-        picture = moving_picture(found, figure, title=f"{run}: {figure}", meaning=meaning)
-        write_text(Path(svg), picture)
     with open_output(output_file, may_overwrite=overwrite) as output:
         if "--json" in forms:
-            record = {"lines": found.num_lines, "left_out": list(found.left_out)}
-            output.write(to_json_line({**record, "history": found.records()}))
+            output.write(to_json_line(found.record()))
         elif forms:
             write_csv(found.records(), output)
         else:
-            cells = found.cells(figure)
-            lines = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])
-            output.write(f"{meaning}\n\n" + "".join(f"{line}\n" for line in lines))
+            rows = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])
+            output.write(f"{title}\n\n" + "".join(f"{row}\n" for row in rows))
     return 2 if found.left_out else 0
 
 

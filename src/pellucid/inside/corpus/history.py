@@ -90,6 +90,11 @@ class History(Brief):
             rows.append([self.heads[row], *numbers, "–" if step is None else f"{step:,}"])
         return rows
 
+    def record(self) -> dict[str, Any]:
+        """Return everything as it is written in JSON."""
+        left_out = list(self.left_out)
+        return {"lines": self.num_lines, "history": self.records(), "left_out": left_out}
+
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each step and head; None marks a missing figure."""
         return [
