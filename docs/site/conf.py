@@ -43,6 +43,7 @@ html_title = "Pellucid"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_js_files = [("site.js", {"defer": "defer"})]
+html_search_scorer = str(Path(__file__).parent / "static" / "scorer.js")
 pygments_dark_style = "a11y-high-contrast-dark"
 html_math_renderer = "mathml"
 html_copy_source = False

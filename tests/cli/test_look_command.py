@@ -306,6 +306,15 @@ def test_look_why_by_weights_says_that_they_cannot_tell(run_here: Run) -> None:
     assert "occlusion, decoder, words removed, difference of the two words" in text
 
 
+def test_look_why_names_source_and_written_words_apart(run_here: Run) -> None:
+    found = run_here(
+        "look", SUBWORDS, SOURCE, "--why", "pizza", "--measure", "integrated-gradients"
+    )
+    assert found.returncode == 0, found.stderr
+    assert re.search(r"^Why pizza and not \S+$", found.stdout, re.M)
+    assert re.search(r"^For pizza: .*already written: \S+ \+", found.stdout, re.M)
+
+
 def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--measure", "alti", "--measure", "occlusion")
     assert (found.returncode, found.stderr) == (0, "")

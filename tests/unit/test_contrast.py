@@ -125,6 +125,20 @@ def test_contrast_has_both_words_after_the_same_beginning(pair: Pair) -> None:
     assert found.difference == pytest.approx(sum(own) - sum(found.log_probabilities[1]), abs=1e-10)
 
 
+def test_contrast_without_another_word_takes_the_next_likeliest(pair: Pair) -> None:
+    found = find_contrast(pair, TARGET, "chat", None)
+    assert found.words[1] not in ("", "chat")
+    begin = pair.target_ids[: found.start]
+    assert found.other.target_ids[: found.start] == begin
+    with torch.inference_mode():
+        logs = pair.logits()[found.start].log_softmax(-1)
+    taken = logs[found.other.target_ids[found.start]]
+    better = (logs > taken).nonzero()[:, 0].tolist()
+    for token in {*better} - {pair.target_ids[found.start]}:  # likelier ones are no words
+        text = pair.tokenizer.decode_target([*begin, token]).split()
+        assert pair.tokenizer.encode_target(text[-1] if text else "")[:1] != [token]
+
+
 @pytest.mark.parametrize("other", ["pomme", "dort une", "ch"])
 @pytest.mark.parametrize("name", ["occlusion", "integrated-gradients"])
 def test_contrast_of_a_linear_measure_is_the_measure_of_the_difference(

@@ -216,7 +216,7 @@ DEFAULT = ("occlusion", "integrated-gradients")
 
 def show_contrast(
     pair: Pair,
-    words: tuple[str, str, str],
+    words: tuple[str, str, str | None],
     names: Sequence[str] | None,
     place: Mapping[str, Any],
     writer: Writer,
@@ -225,7 +225,7 @@ def show_contrast(
 
     Args:
         pair: the sentence with its translation.
-        words: the text of the translation, its word, and the other one.
+        words: the text of the translation, its word, and the other one; None takes the likeliest.
         names: of the measures; None takes `DEFAULT`.
         place: as `to_place` collects it.
         writer: where to show it.
@@ -296,9 +296,16 @@ def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
         (other, row.argsort(), row < 0),
     ):
         found = [place for place in order[:_MOST_NAMED].tolist() if is_for[place]]
+        read, written = (
+            ", ".join(
+                f"{map_.column_labels[one]} {row[one]:+.2f}"
+                for one in found if (one < map_.num_source_columns) == is_source
+            )
+            for is_source in (True, False)
+        )  # fmt: skip
         if found:
-            named = ", ".join(f"{map_.column_labels[one]} {row[one]:+.2f}" for one in found)
-            yield f"For {word}: {named}"
+            after = f"{'; ' if read else ''}already written: {written}" if written else ""
+            yield f"For {word}: {read}{after}"
 
 
 _MOST_NAMED = 4

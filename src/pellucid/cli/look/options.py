@@ -85,8 +85,8 @@ SHOWN: Mapping[str, Option] = {
     "why": (
         str,
         "WORD",
-        "With --not: show why the translation has WORD, or word number N from 0, and not another "
-        "one: every --measure as the difference of the two.",
+        "Show why the translation has WORD, or word number N from 0, and not another one, the next "
+        "likeliest or --not: every --measure as the difference of the two.",
     ),
     "patch_from": (
         str,
@@ -229,9 +229,8 @@ def _check_beside(options: Mapping[str, Any]) -> None:
 
 def _check_contrast(options: Mapping[str, Any]) -> None:
     """Check the options of measures of two words, and of integrals."""
-    for name, other in (("why", "not"), ("not", "why")):
-        if options[name] is not None and options[other] is None:
-            raise InputError(f"--{name} needs --{other}. Add it, or leave both out.")
+    if options["not"] is not None and options["why"] is None:
+        raise InputError("--not needs --why. Add it, or leave both out.")
     is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
     is_used |= options["why"] is not None and not options["measure"]
     for name in ("steps", "baseline"):

@@ -80,7 +80,7 @@ class Contrast:
         return sum(first) - sum(second)
 
 
-def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
+def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contrast:
     """Find the word of a translation, and put another one in its place.
 
     The continuations begin where their pieces begin to differ.
@@ -89,7 +89,8 @@ def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
         pair: the sentence with its translation.
         target: the text of the translation.
         why: a word of it, or its number, from 0.
-        other: what might stand there instead, one word or several.
+        other: what might stand there instead, one word or several; None takes the word that the
+            model finds likeliest after the one that was written.
 
     Raises:
         InputError: there is no such word, or several; the other one is equal or empty, or cannot
@@ -101,7 +102,8 @@ def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
     number = find_word(why, words, "--why must be a word of the translation")
     word = words[number]
     bare = word if why == word else word.strip(MARKS) or word
-    wanted = other.strip()
+    first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
+    wanted = _second(pair, first.start, bare) if other is None else other.strip()
     if not wanted or wanted == bare:
         raise InputError(
             f"--not must be another word than {bare!r}, but is {other!r}. Name the word that you "
@@ -113,7 +115,6 @@ def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
     other_ids = tokenizer.encode_target(text)
     new = line_words(text)
     last = number + max(len(new) - len(words), 0)  # the other may be several words
-    first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
     second = _tokens(pair, text, other_ids, new, range(number, last + 1))
     if not first or not second:
         raise InputError(
@@ -121,6 +122,21 @@ def find_contrast(pair: Pair, target: str, why: str, other: str) -> Contrast:
             "model. Name others."
         )
     return _make(pair, other_ids, first, second, (bare, wanted))
+
+
+def _second(pair: Pair, row: int, written: str) -> str:
+    """Find the likeliest word that a row predicts other than the written one; empty if none."""
+    with torch.inference_mode():
+        order = pair.logits()[row].argsort(descending=True)[:_MOST_TRIED].tolist()
+    for token in order:
+        begun = line_words(pair.tokenizer.decode_target([*pair.target_ids[:row], token]))
+        word = begun[-1].strip(MARKS) if begun else ""
+        if word and word != written and pair.tokenizer.encode_target(word)[:1] == [token]:
+            return word
+    return ""
+
+
+_MOST_TRIED = 50
 
 
 def contrast_measure(contrast: Contrast, name: str, **place: Any) -> Map:

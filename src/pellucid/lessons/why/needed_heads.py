@@ -65,9 +65,8 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
     taught = join(_teach(setting, text, numbers) for text in TEXTS)
     return replace(
         found,
-        number=f"{found.number.removesuffix('.')}; of all {cuts.values('cut')[-1]} heads "
-        f"{write(count_free(cuts), 'd').replace(' ·', ',')} can be removed one after another "
-        "without loss, as measured on different test sentences.",
+        number=f"{found.number} Without loss {write(count_free(cuts), 'd').replace(' ·', ',')} of "
+        f"all {cuts.values('cut')[-1]} heads can be removed, depending on the test sentences.",
         method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "

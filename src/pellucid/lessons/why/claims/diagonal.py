@@ -56,12 +56,12 @@ def measure(setting: Setting) -> Found:
     of_seeds = " for each seed" if setting.is_long else ""
     usual, decoder = judge_seeds(judge, cells), cells.where(kind=TRAINED, part="decoder")
     return Found(
-        f"then {cells.mean('highest', kind=PLAIN):.0%} of the words attend most to themselves; "
-        "with the matrices that a model has learned for queries and keys "
-        f"{fmean(highest.values()):.0%} do in the encoder of the small translator `demo` (chance: "
+        f"then {cells.mean('highest', kind=PLAIN):.0%} of the words attend most to themselves. "
+        "With the matrices that the small translator `demo` has learned for queries and keys, "
+        f"{fmean(highest.values()):.0%} do in the part that reads (guessing: "
         f"{cells.mean('chance', kind=PLAIN):.0%})"
-        + (f" and {decoder.mean('highest'):.0%} in its decoder (chance: "
-           f"{decoder.mean('chance'):.0%})." if decoder.rows else "."),
+        + (f", and {decoder.mean('highest'):.0%} in the part that writes, where rows are shorter "
+           f"(guessing: {decoder.mean('chance'):.0%})." if decoder.rows else "."),
         f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
         "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
         "weights on the other words with the cosines of the embeddings; first: the share of words "

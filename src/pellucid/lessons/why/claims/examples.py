@@ -52,12 +52,11 @@ def measure(setting: Setting) -> Found:
     lowest = min(cells.mean("it_score", count=count) for count in counts[1:])
     example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
     return Found(
-        f"with {most:,} sentences such as “the pizza … and it tasted good” in training instead of "
+        f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
         f"{counts[0]}, {after[0]:.0%} of the pronouns for pizza are right instead of "
-        f"{before[0]:.0%} (those for the other noun {after[1]:.0%} instead of {before[1]:.0%}), "
-        "but the attention score of “it” for “pizza” does not simply grow with the examples: it is "
-        f"{before[2]:+.2f} with {counts[0]}, falls to {lowest:+.2f}, and is {after[2]:+.2f} with "
-        f"{most:,}.".replace("-", "−"),
+        f"{before[0]:.0%}. But the attention score of “it” for “pizza” (0: as for an average word) "
+        f"does not grow step by step: it is {before[2]:+.2f} without examples, falls to "
+        f"{lowest:+.2f} with more, and ends at {after[2]:+.2f}.".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "

@@ -50,10 +50,10 @@ def measure(setting: Setting) -> Found:
         for form in (forms[0], "Transformer")
     )
     return Found(
-        f"over {length - 1} letters a recurrent network keeps {vector[0]} of the gradient before "
-        f"training and {vector[1]} after it, because it learns to let it through; a Transformer "
-        f"keeps {transformer[0]} before and {transformer[1]} after (1 means that nothing is lost, "
-        "more that it grew).",
+        f"in a network that reads letter by letter, the gradient (the signal it learns from) "
+        f"{length - 1} letters back is {vector[0]} of that one letter back, and after training "
+        f"{vector[1]}. In a Transformer nothing is lost: {transformer[0]} before training, "
+        f"{transformer[1]} after.",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "

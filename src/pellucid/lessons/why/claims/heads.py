@@ -56,9 +56,10 @@ def measure(setting: Setting) -> Found:
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
     common = clear.most_common(1)[0] if clear else ("nothing", 0)
     found = Found(
-        f"of the {len(first.rows)} heads of the encoder of the small translator `demo` "
-        f"{clear.total()} look at one thing clearly more than at others. These are {len(clear)} "
-        f"things, and {common[1]} heads share one ({SAID.get(common[0], common[0])}).",
+        f"of the {len(first.rows)} heads (attentions side by side) with which the small translator "
+        f"`demo` reads, {clear.total()} clearly favor one kind of word: {len(clear)} kinds, as "
+        f"{common[1]} share one ({SAID.get(common[0], common[0])}). The others favor none that "
+        "was tested.",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

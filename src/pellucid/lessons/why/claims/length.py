@@ -45,18 +45,16 @@ def measure(setting: Setting) -> Found:
     laws = _laws_of(cells)
     more = {cost: 2 ** laws[cost].exponent for cost in COSTS}
     number = (
-        f"twice the words take {more['explicit_seconds']:.1f} times the time if the table of all "
-        f"weights is kept, and {more['fast_seconds']:.1f} times if it is never stored (fused); "
-        f"memory grows {more['explicit_bytes']:.1f} times, fused only {more['fast_bytes']:.1f}"
+        f"twice the words take {more['explicit_seconds']:.1f} times the time and "
+        f"{more['explicit_bytes']:.1f} times the memory. If the table of weights is never stored "
+        f"as a whole, the time still grows {more['fast_seconds']:.1f} times, but the memory only "
+        f"{more['fast_bytes']:.1f} times"
     )
     tables = [_tabulate(cells, is_long=setting.is_long)]
     if setting.is_long:
         longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
         explicit, fast = (list(map(write_length, found)) for found in longest.values())
-        number += (
-            f". Within one second six fused layers read a text of {fast[0]} words; 24 GiB of "
-            f"memory hold one of {fast[1]} (of {explicit[1]} with the table)."
-        )
+        number += f": 24 GiB then have room for a text of {fast[1]} words instead of {explicit[1]}."
         tables += [_exponents(cells), _crossings(cells), _tabulate_words(longest)]
         about = "Below the length at which attention takes as long as the rest of its layer, "
     else:

@@ -46,10 +46,10 @@ def measure(setting: Setting) -> Found:
     floor = cells.mean("floor")
     cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
     return Found(
-        f"without the mask the model sees the next word in training, so its loss falls to "
-        f"{cheat['training_loss']:.4f}, below the {floor:.4f} that are the least possible without "
-        f"seeing it; but then it translates {cheat['exact']:.0%} of new sentences correctly, with "
-        f"the mask {fair['exact']:.0%}.",
+        f"without the mask the part that writes sees the next word in training, so its loss falls "
+        f"to {cheat['training_loss']:.4f}, below the {floor:.4f} that are the least possible "
+        f"without seeing it; but then it translates {cheat['exact']:.0%} of new sentences "
+        f"correctly, with the mask {fair['exact']:.0%}.",
         ("Equal models of one and of two layers" if is_long else "Two equal models of one layer")
         + f" learn {count:,} sentences of a tiny English and French in {steps} updates. Each verb "
         "has two French words, and a coin decides which one a sentence has: it cannot be foreseen, "

@@ -70,12 +70,17 @@ def measure(setting: Setting) -> Found:
     last = recall.where(form="Transformer", length=farthest).rows
     kept = sum(row["share"] >= KEPT for row in last)
     shares = [recall.mean("share", form=form, length=judged) for form in forms]
-    attending = f"one with attention in {min(shares[1:-1]):.0%}, " if shares[1:-1] else ""
+    far = [recall.mean("share", form=form, length=farthest) for form in forms]
+    attending = (
+        f"one that may look back at every letter (attention) names it in {min(shares[1:-1]):.0%}, "
+        if shares[1:-1] else ""
+    )  # fmt: skip
+    still = f"attention still reaches {min(far[1:-1]):.0%}, and " if far[1:-1] else ""
     return Found(
-        f"asked for the first of {judged} letters, a recurrent network without attention is right "
-        f"in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}), {attending}and a Transformer "
-        f"in {shares[-1]:.0%}; with {farthest} letters {kept} of {len(last)} Transformers learned "
-        "to answer.",
+        f"a network that reads letter by letter into one vector names the first of {judged} "
+        f"letters in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}); {attending}a "
+        f"Transformer in {shares[-1]:.0%}. With {farthest} letters {still}{kept} of {len(last)} "
+        "Transformers had learned it when training ended.",
         f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
         f"Each length has its own model, which gets {updates} updates with {ROWS} new sequences "

@@ -52,10 +52,10 @@ def measure(setting: Setting) -> Found:
     }  # fmt: skip
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     number = (
-        f"with {depths[-1]} layers {learned[POST]} trainings succeeded with the norm after each "
-        f"layer (post-norm), {learned[PRE]} with the norm before it (pre-norm) and "
-        f"{learned[NONE]} without norms; with one layer {_count_learned(flat)[NONE][1]} succeeded "
-        "without norms."
+        f"of the trainings of {depths[-1]} layers {learned[PRE]} succeeded if vectors were "
+        f"rescaled (normalized) before each layer, {learned[POST]} if after it, and "
+        f"{learned[NONE]} if never; of those of one layer {_count_learned(flat)[NONE][1]} without "
+        "rescaling."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)

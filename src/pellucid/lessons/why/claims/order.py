@@ -35,11 +35,12 @@ def measure(setting: Setting) -> Found:
     example = draw_uneven(1, phrases=(2,), seed=setting.seed, part="train")[0]
     vector, transformer = (equal.where(form=form) for form in ("fixed vector", "Transformer"))
     return Found(
-        f"translating lists of animals with colors, a recurrent network without attention puts "
-        f"{vector.mean('order'):.1%} of them in a wrong order, but writes wrong words for "
-        f"{vector.mean('words'):.0%} (a Transformer for {transformer.mean('words'):.0%}); it "
-        f"writes too many or too few words in {vector.mean('length equal'):.0%} of the lists whose "
-        f"French is as long as the English, and in {_uneven(vector):.0%} of the others.",
+        f"in lists of animals with colors, a network that reads word by word into one vector "
+        f"writes {vector.mean('order'):.1%} of the animals with their words in a wrong order, but "
+        f"{vector.mean('words'):.0%} of them with other words (a Transformer: "
+        f"{transformer.mean('words'):.0%}). Too many or too few words are in "
+        f"{vector.mean('length equal'):.0%} of the lists whose translation is as long as the list, "
+        f"and in {_uneven(vector):.0%} of the others.",
         f"Models of equal size, d = 64, learn lists of 1 to 4 animals in {updates} updates "
         f"of 64 lists, such as “{example[0]}”, “{example[1]}”. Colors change places, and animals "
         "have names of one to five words, so that a translation may be shorter or longer than its "

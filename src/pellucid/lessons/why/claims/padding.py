@@ -47,8 +47,9 @@ def measure(setting: Setting) -> Found:
         count, length = equally_long(load_packaged(), sizes, setting.seed).shape
         texts = f"{count} new sentences of {length} tokens, </s> included"
     return Found(
-        f"{amounts[-1]} padding tokens change {masked:.0%} of the translations if words may not "
-        f"look at them, and {opened:.0%} if they may.",
+        f"padding is empty tokens that make all sentences of a batch equally long. If a mask "
+        f"forbids words to attend to them, {amounts[-1]} such tokens change {masked:.0%} of the "
+        f"translations; without it, {opened:.0%}.",
         f"The packaged model translates {texts}: as they are, with padding that no token may "
         "attend to, and with padding that all may attend to. Differences are the largest in the "
         "encoder's output of any word, divided by the root mean square of the outputs."

@@ -46,9 +46,9 @@ def measure(setting: Setting) -> Found:
     verdict = judge_seeds(lambda one: judge(average_races(one)), measured)
     first, last = races.rows[0], races.rows[-1]
     faster = (
-        f"training on all words of a translation at once is {first['speedup']:.1f} times as fast "
-        f"as word by word for {first['length']} words and {last['speedup']:.0f} times for "
-        f"{last['length']}, with the same loss and gradient"
+        f"training a Transformer on all {last['length']} words of a translation at once is "
+        f"{last['speedup']:.0f} times as fast as word by word, with the same result "
+        f"({first['length']} words: {first['speedup']:.1f} times)"
     )
     if setting.is_long:
         return _measure_sequence(setting, races, verdict, faster)
@@ -80,9 +80,9 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
     own = _learn(setting, setting.choose((120, 300), (3,)))
     short, long = (_ratio(speeds, length) for length in _judged_lengths(lengths))
     return Found(
-        f"{faster}; compared with the fastest recurrent network here, a Transformer reads "
-        f"{short:.1f} times as many tokens a second in texts of {_judged_lengths(lengths)[0]} "
-        f"tokens, and {long:.1f} times as many in texts of {lengths[-1]}.",
+        f"{faster}. A network that must read word by word is overtaken only in long texts: a "
+        f"Transformer reads those of {lengths[-1]} tokens {long:.1f} times as fast, those of "
+        f"{_judged_lengths(lengths)[0]} tokens {short:.1f} times.",
         f"Models of equal size, d = {WIDTH}, one layer on either side, make updates on "
         f"batches of about {TOKENS:,} source and as many target letters, all of one length. "
         "Next to them only encoders, forward and backward: the cell of this project, a loop in "

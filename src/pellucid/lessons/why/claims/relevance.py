@@ -43,13 +43,11 @@ def measure(setting: Setting) -> Found:
                 for head in shares.values("place")}  # fmt: skip
     clear, ties = (list(by_words.values()).count(kind) for kind in ({True}, {True, False}))
     return Found(
-        f"both count. In {clear} of the {len(by_words)} heads of the encoder of the small "
-        "translator `demo`"
-        + (f" (in {ties} more in some runs)" if ties else "")
-        + " an attention weight can be predicted better from which two words they are than from "
-        f"how far apart they stand; and a tiny model that was trained with up to {far} words "
-        f"between a noun and its pronoun has {right:.0%} of the pronouns right when {far} words "
-        "lie between.",
+        f"both count. Of the {len(by_words)} heads with which the small translator `demo` reads, "
+        f"{clear} follow which two words meet"
+        + (f" ({ties} more in some runs)" if ties else "")
+        + f", the others how far apart they stand. And a tiny model has {right:.0%} of the "
+        f"pronouns right with {far} words between noun and pronoun, if its training had as many.",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "

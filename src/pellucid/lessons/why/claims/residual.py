@@ -75,10 +75,10 @@ def measure(setting: Setting) -> Found:
     ).add(last=lambda row: row["losses"][-1])  # fmt: skip
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
-        f"compared with one layer, {write_small(share[NEITHER])} of the gradient arrives through "
-        f"{depths[-1]} layers that have neither norms nor residual connections, {share[NORM]:.2g} "
-        f"with norms only, and {share[BOTH]:.2g} with both; but with norms only all words of a "
-        "sentence get the same vector"
+        f"through {depths[-1]} layers {write_small(share[NEITHER])} of one layer's gradient "
+        f"arrives, {share[NORM]:.2g} if each layer rescales its vectors (norms), and "
+        f"{share[BOTH]:.2g} if a residual connection also carries them past the layer. But with "
+        "norms alone all words of a sentence get the same vector"
     )
     verdicts = {
         "gradient": judge_seeds(judge_gradient, untrained),

@@ -62,10 +62,10 @@ def measure(setting: Setting) -> Found:
     )  # fmt: skip
     verdict = judge_seeds(judge, softmax)
     number = (
-        f"as d_k grows from {WIDTHS[0]} to {WIDTHS[-1]}, scores divided by √d_k keep "
-        f"{_left(softmax, 'independent', SCALED):.0%} of the gradient, undivided ones "
-        f"{_left(softmax, 'independent', RAW):.1%}; if a key equals the query, almost nothing is "
-        "left either way"
+        f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
+        f"{_left(softmax, 'independent', RAW):.1%} of the softmax's gradient is left; if scores "
+        f"are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. A key that equals its "
+        "query leaves almost nothing either way"
     )
     tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
     panels = (
@@ -105,8 +105,8 @@ def _train_too(
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return Found(
-        f"{number}; {_learned(cells, SCALED)} trainings learned with divided scores, "
-        f"{_learned(cells, RAW)} with undivided ones.",
+        f"{number}. Divided, {_learned(cells, SCALED)} trainings succeeded; undivided, "
+        f"{_learned(cells, RAW)}.",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys; the "
         "gradient is the Frobenius norm of the softmax's Jacobian, the entropy a share of the "
         "most possible. Then models of one layer with one head and d = 64 learn a tiny language, "
