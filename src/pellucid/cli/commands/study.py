@@ -14,7 +14,7 @@ from pellucid.cli.lines.streams import (
     read_parallel,
     to_json_line,
 )
-from pellucid.cli.look.history import follow_run, read_gold, write_csv, write_found
+from pellucid.cli.look.history import draw_history, follow_run, read_gold, write_csv, write_found
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from pellucid.bundle import Bundle
+    from pellucid.evaluate.links import GoldLinks
     from pellucid.inside.corpus.study import Study
 
 _SORT = "cut_log_probability"
@@ -99,30 +100,20 @@ def study(
     of_history = {"--antecedents": antecedents, "--svg": svg}
     _check_history(of_history, is_asked=history, is_of_one=bool(html or measures is not None))
     sort = _check_sort(sort, has_gold, history, antecedents is not None)
-    _refuse(
-        antecedents and not has_target,
-        "--antecedents needs --target, whose words it names. Add it.",
-    )
+    _refuse(antecedents and not has_target, "--antecedents needs --target. Add it.")
     places = _check_places((output_file, html, svg), overwrite=overwrite)
     files = {"--source": source, "--target": target, "--gold": gold, "--antecedents": antecedents}
     columns = _read_columns(files)
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
-    from pellucid.inside.corpus.history import MEANINGS
-    from pellucid.inside.corpus.moving import moving_picture
     from pellucid.inside.corpus.page import study_page
-    from pellucid.inside.corpus.study import study as study_heads
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
     if history:
         course = follow_run(model, columns, head)
-        title = f"{course.num_lines:,} lines. {MEANINGS[sort]}"
-        if svg is not None:
-            heading = f"{Path(model).name}: {sort}"
-            picture = moving_picture(course, sort, title=heading, meaning=title)
-            write_text(Path(svg), picture)
+        title = draw_history(course, sort, Path(model).name, svg)
         cells = course.cells(sort)
         return write_found(course, title, cells, forms, output_file, overwrite=overwrite)
     bundle = load_bundle(resolve_model(model))
@@ -131,21 +122,7 @@ def study(
     golds = None if gold is None else read_gold(columns, gold, bundle)
     measured = (MEASURED if gold else 0) if measures is None else measures
     kept = Path(f"{places[0]}.study") if places else None
-
-    def show(what: str, done: int, total: int) -> None:
-        line.show(f"{done} of {total}: {what[:40]}")
-
-    with ProgressLine(bar="short") as line:
-        found = study_heads(
-            bundle,
-            columns["--source"],
-            columns.get("--target"),
-            golds=golds,
-            heads=head,
-            num_measured=measured,
-            kept=kept,
-            on_step=show,
-        )
+    found = _study_heads(bundle, columns, golds, head, measured, kept)
     for sentence in (*found.left_out, *found.notes):
         warn(sentence)
     if html is not None:
@@ -157,6 +134,29 @@ def study(
     if kept is not None:
         kept.unlink(missing_ok=True)
     return 2 if found.left_out else 0
+
+
+def _study_heads(
+    bundle: Bundle,
+    columns: dict[str, list[str]],
+    golds: list[GoldLinks] | None,
+    heads: list[str] | None,
+    num_measured: int,
+    kept: Path | None,
+) -> Study:
+    from pellucid.inside.corpus.study import study as study_heads
+
+    with ProgressLine(bar="short") as line:
+        return study_heads(
+            bundle,
+            columns["--source"],
+            columns.get("--target"),
+            golds=golds,
+            heads=heads,
+            num_measured=num_measured,
+            kept=kept,
+            on_step=lambda what, done, total: line.show(f"{done} of {total}: {what[:40]}"),
+        )
 
 
 def _check_options(

@@ -50,6 +50,19 @@ def follow_run(run: str, columns: Mapping[str, list[str]], heads: Sequence[str] 
         )
 
 
+def draw_history(found: History, figure: str, name: str, svg: str | None) -> str:
+    """Draw one figure if a file is named, and return the heading of its table."""
+    from pellucid.files import write_text
+    from pellucid.inside.corpus.history import MEANINGS
+    from pellucid.inside.corpus.moving import moving_picture
+
+    meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
+    if svg is not None:
+        picture = moving_picture(found, figure, title=f"{name}: {figure}", meaning=meaning)
+        write_text(Path(svg), picture)
+    return meaning
+
+
 def write_found(
     found: History | PatchedCorpus, title: str, cells: Sequence[Sequence[str]],
     forms: Sequence[str], output_file: str, *, overwrite: bool,
