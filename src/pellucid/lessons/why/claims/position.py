@@ -78,7 +78,7 @@ def measure(setting: Setting) -> Found:
         (_order_panel(order), _length_panel(lengths, trained_to)),
         (
             note,
-            "Every position has an encoding of its own, but a model learns to use only those that "
+            "Each position has another encoding, but a model learns to use only those that "
             "it has met. Rotary, ALiBi and relative positions give distances only.",
         ),
     )
