@@ -97,10 +97,7 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
-    keep_every = _read_keep(keep)
-    settings = _changes_of(
-        minutes, log_every, samples, save_minutes, tensorboard or None, keep_every
-    )
+    settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None, keep)
     changes = [*(changes or ()), *settings]
     with contextlib.ExitStack() as stack:
         ranks = None
@@ -129,16 +126,14 @@ def train(
     return _print_check(report, found, model, is_json=json)
 
 
-def _read_keep(keep: str | None) -> int | None:
+def _read_keep(keep: float | str) -> str:
     """Read the number of ``every:N``."""
-    word, _, number = (keep or "").partition(":")
-    if keep is None:
-        return None
+    word, _, number = str(keep).partition(":")
     if word != "every" or not number.isdecimal() or not int(number):
         raise ConfigurationError(
             f"--keep must be every:N, such as every:100, but is {keep!r}. Change it."
         )
-    return int(number)
+    return number
 
 
 def _changes_of(*given: float | str | None) -> Iterator[str]:
@@ -149,7 +144,8 @@ def _changes_of(*given: float | str | None) -> Iterator[str]:
     )
     for key, value in zip(keys, given, strict=True):
         if value is not None:
-            yield f"training.{key}={str(value).lower()}"
+            written = _read_keep(value) if key == "keep_every" else str(value).lower()
+            yield f"training.{key}={written}"
 
 
 def _check_text(
