@@ -223,9 +223,17 @@ def test_align_history_begins_with_the_untrained_model(
     error = first["heads"]["decoder.1.cross.0"]["error"]
     (row,) = [line for line in table if line.startswith("decoder.1.cross.0")]
     assert row.split()[1] == f"{error:.1%}"
+    done = run_here("align", str(run), *files[:2], "--history", "--json")
+    assert (done.returncode, done.stderr) == (0, "")
+    heads = json.loads(done.stdout.splitlines()[1])["heads"]
+    assert heads["decoder.1.cross.0"] == {"entropy": first["heads"]["decoder.1.cross.0"]["entropy"]}
+    table = run_here("align", str(run), *files[:2], "--history").stdout.splitlines()
+    assert table[0] == "Mean entropy in nats; 1 pairs"
+    (row,) = [line for line in table if line.startswith("decoder.1.cross.0")]
+    assert len(row.split()) == 3
 
 
-def test_align_history_without_gold_or_checkpoints_is_refused(
+def test_align_history_of_few_models_or_with_other_options_is_refused(
     run_here: Run, tmp_path: Path, bundle_folder: Path
 ) -> None:
     (tmp_path / "text").write_text("The pizza .\n")
@@ -233,7 +241,8 @@ def test_align_history_without_gold_or_checkpoints_is_refused(
     pair = [f"--source={tmp_path / 'text'}", f"--target={tmp_path / 'text'}", "--history"]
     gold = f"--gold={tmp_path / 'gold'}"
     for arguments, message in (
-        (pair, "--history needs gold links"),
+        ([*pair, "--links", "best"], "--links needs --gold with --history"),
+        (pair, "keeps no checkpoints"),
         ([*pair, gold, "--head", "1"], "--history cannot be combined with --head"),
         ([*pair, gold], "keeps no checkpoints"),
     ):

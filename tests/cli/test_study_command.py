@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -174,3 +175,63 @@ def test_evaluate_under_a_change_compares_with_the_unchanged_model(
 def _translate(run_here: Run, source: str) -> list[str]:
     done = run_here("translate", "demo", "-i", source, "--precision", "float32")
     return done.stdout.splitlines()
+
+
+@pytest.fixture
+def run(tmp_path: Path, bundle_folder: Path) -> Path:
+    for name in ("untrained", "history/step-00000100"):
+        shutil.copytree(bundle_folder, tmp_path / "run" / name)
+    return tmp_path / "run"
+
+
+def test_study_history_writes_a_table_records_and_a_picture(
+    run_here: Run, run: Path, tmp_path: Path, write_lines: WriteLines
+) -> None:
+    pronouns = {"source": 8, "source_antecedent": 1, "target": 7, "target_antecedent": 1}
+    texts = {
+        "source": "The pizza came out of the oven and it tasted good .",
+        "target": "La pizza est sortie du four et elle avait bon goût .",
+        "antecedents": json.dumps({"pronouns": [pronouns]}),
+    }
+    files = [f"--{name}={write_lines(name, line)}" for name, line in texts.items()]
+    picture = tmp_path / "heads.svg"
+    command = ("study", str(run), "--history", *files, "--head", "encoder.*.self.*")
+    done = run_here(*command, "--svg", str(picture))
+    assert (done.returncode, done.stderr) == (0, "")
+    title, _, heading, *rows = done.stdout.splitlines()
+    assert title == "1 lines. Weight of a pronoun's row on its antecedent."
+    assert heading.split()[:5] == ["head", "step", "0", "step", "100"]
+    assert len(rows) == 2
+    assert "<animate" in picture.read_text("utf-8")
+    record = json.loads(run_here(*command, "--json").stdout)
+    assert [one["step"] for one in record["history"]] == [0] * 2 + [100] * 2
+    lines = list(csv.DictReader(run_here(*command, "--csv").stdout.splitlines()))
+    assert float(lines[3]["pronoun"]) == record["history"][3]["pronoun"]
+    entropies = run_here(*command, "--sort", "entropy").stdout.splitlines()
+    assert entropies[0] == "1 lines. Entropy of a row's weights, in nats."
+    # A run has no need of a bundle, and a file is not overwritten.
+    again = run_here(*command, "--svg", str(picture))
+    assert (again.returncode, again.stderr.count("\n")) == (2, 1)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--svg", "x.svg"], "--svg needs --history. Add it."),
+        (["--antecedents", "x"], "--antecedents needs --history. Add it."),
+        (["--history", "--antecedents", "x"], "--antecedents needs --target"),
+        (["--history", "--html", "x.html"], "cannot be combined with --history"),
+        (["--history", "--measures", "0"], "cannot be combined with --history"),
+        (["--history", "--patch"], "cannot be combined with --patch"),
+        (["--history", "--sort", "cut_bleu"], "--sort must name a figure of heads"),
+        (["--history", "--sort", "pronoun"], "--sort must name a figure of heads"),
+        (["--history"], "keeps no checkpoints. Name the folder of another run"),
+    ],
+)
+def test_study_history_with_options_that_do_not_fit_is_refused(
+    run_here: Run, files: tuple[str, ...], tmp_path: Path, options: list[str], said: str
+) -> None:
+    done = run_here("study", str(tmp_path / "no-run"), *files[:2], *options)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert done.stderr.count("\n") == 1

@@ -18,6 +18,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         (["missing.toml"], "missing.toml"),
         (["multi30k-en-fr", "--set", "training.max_step=3"], "Did you mean 'max_steps'?"),
         (["multi30k-en-fr", "--set", "nonsense"], "section.key=value"),
+        (["multi30k-en-fr", "--keep", "100"], "--keep must be every:N, such as every:100, but is"),
+        (["multi30k-en-fr", "--keep", "every:0"], "--keep must be every:N"),
         (["multi30k-en-fr", "--set", "data.folder=missing-folder"], "missing-folder"),
     ],
 )

@@ -72,6 +72,18 @@ def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
     assert (run / "bundle" / "recipe.toml").read_text() == (run / "recipe.toml").read_text()
 
 
+def test_run_keeps_the_models_that_a_history_asks_for(tmp_path: Path) -> None:
+    write_text(tmp_path)
+    for name, steps in (("whole", 23), ("parts", 9), ("parts", 23)):
+        recipe = make_recipe(training={"keep_every": 7, "max_steps": steps})
+        train(recipe, tmp_path / name, recipe_folder=tmp_path, progress=False)
+    kept = {name: sorted((tmp_path / name / "history").iterdir()) for name in ("whole", "parts")}
+    assert [path.name for path in kept["whole"]] == [f"step-{step:08d}" for step in (7, 14, 21)]
+    assert [load_bundle(path).model_hash for path in kept["whole"]] == [
+        load_bundle(path).model_hash for path in kept["parts"]
+    ]
+
+
 EVERYTHING_ON = {
     "attention_dropout": 0.1,
     "feed_forward_dropout": 0.1,

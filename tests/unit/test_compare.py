@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from pellucid.bundle import Bundle, load_bundle, save_bundle
-from pellucid.errors import InputError, InputFileNotFoundError
-from pellucid.evaluate.links import GoldLinks
+from pellucid.bundle import Bundle, load_bundle
+from pellucid.errors import InputError
 from pellucid.inside import Trace, make_pair, replay
 from pellucid.inside.changes.place import parse_place
 from pellucid.inside.heads.compare import compare_heads, compare_maps
-from pellucid.inside.heads.rows import find_checkpoints, follow_heads, table_of_heads
 
 SOURCE = "The pizza came out of the oven ."
 OTHER = "The pizza came out ."
@@ -111,45 +107,3 @@ def test_heads_that_cannot_be_compared_are_refused(
 ) -> None:
     with pytest.raises(InputError, match=message):
         compare_heads(trace, parse_place(first), trace, parse_place(second))
-
-
-@pytest.fixture
-def run(bundle: Bundle, bundle_folder: Path, tmp_path: Path) -> Path:
-    """A run with two checkpoints, the second of other weights."""
-    checkpoints = tmp_path / "run" / "checkpoints"
-    shutil.copytree(bundle_folder, checkpoints / "step-00000000")
-    weights = {name: tensor * 3 for name, tensor in bundle.model.state_dict().items()}
-    save_bundle(
-        checkpoints / "step-00000130",
-        config=bundle.config,
-        weights=weights,
-        tokenizer=bundle.tokenizer,
-        recipe_toml="",
-        provenance={"data": {"pairs": 1}},
-    )
-    (checkpoints / "step-00000130.part").mkdir()
-    return tmp_path / "run"
-
-
-def test_checkpoints_come_by_step_and_unfinished_ones_are_left_out(run: Path) -> None:
-    assert [(step, path.name) for step, path in find_checkpoints(run)] == [
-        (0, "step-00000000"),
-        (130, "step-00000130"),
-    ]
-
-
-def test_heads_are_followed_over_a_run(run: Path, bundle: Bundle) -> None:
-    gold = [GoldLinks(frozenset({(0, 0)}), frozenset({(0, 0)}))]
-    moments = follow_heads(run, [(SOURCE, TARGET)], gold=gold)
-    assert [moment.step for moment in moments] == [0, 130]
-    assert list(moments[0].rows) == table_of_heads(bundle, [(SOURCE, TARGET)], gold=gold)
-    before, after = (sum(row.entropy for row in moment.rows) for moment in moments)
-    assert after < before
-    errors = [row.alignment_error for row in moments[1].rows if row.head.kind == "cross"]
-    assert all(error is not None and 0 <= error <= 1 for error in errors)
-
-
-def test_folder_without_checkpoints_is_refused(tmp_path: Path) -> None:
-    (tmp_path / "recipe.toml").write_text(json.dumps({}))
-    with pytest.raises(InputFileNotFoundError, match="keeps no checkpoints"):
-        follow_heads(tmp_path, [(SOURCE, TARGET)])

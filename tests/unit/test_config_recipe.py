@@ -318,6 +318,7 @@ def test_recipe_of_an_earlier_version_loads_with_the_joined_keys(tmp_path: Path)
     assert (training.subword_amount, training.subword_alpha) == (0.5, 0.5)
     assert training.log.model_dump() == {
         "log_every": 7, "validation_samples": 1, "tensorboard": True, "save_minutes": 0.0,
+        "keep_every": 0,
     }  # fmt: skip
     resolved = to_toml(recipe)
     assert 'train = [\n    [\n        "a.en",' in resolved

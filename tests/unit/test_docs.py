@@ -140,7 +140,7 @@ def test_contributing_has_every_module_on_its_floor() -> None:
 
 
 BLOCKS = all_blocks()
-SAMPLE = ("start", "data", "probes", "python", "looking", "trace")
+SAMPLE = ("start", "data", "probes", "python", "looking", "trace", "ten-tasks")
 """Pages whose Python the tests run; `benchmarks/doc_blocks.py` runs everything."""
 
 
@@ -195,6 +195,13 @@ def test_python_of_a_page_prints_what_the_page_says(
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             exec(block.text, names)
         assert not compare(block.output, shown.getvalue())
+
+
+def test_tasks_of_research_take_one_command_or_ten_lines() -> None:
+    blocks = [one for one in BLOCKS if one.page.endswith("ten-tasks.md")]
+    assert len(blocks) >= 8
+    for one in blocks:
+        assert one.text.strip().count("\n") < 10, one.place
 
 
 def test_guard_another_output_than_the_page_says_is_found() -> None:

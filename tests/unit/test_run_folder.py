@@ -42,7 +42,7 @@ def test_what_may_change_are_keys_of_a_recipe() -> None:
 
 CHANGED: dict[str, Any] = {"max_steps": 99, "max_minutes": 3.5, "patience": 7, "log_every": 3}
 CHANGED |= {"keep_checkpoints": 5, "validation_samples": 1, "tensorboard": True}
-CHANGED |= {"device": "cpu", "save_minutes": 0}
+CHANGED |= {"device": "cpu", "save_minutes": 0, "keep_every": 7}
 
 
 @pytest.mark.parametrize("key", CHANGED)

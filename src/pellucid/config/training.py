@@ -48,6 +48,8 @@ class LogConfig(Strict):
     """Write the figures for TensorBoard too."""
     save_minutes: NonNegativeFloat = 5.0
     """Minutes after a checkpoint until the next one; 0 saves only at validations."""
+    keep_every: NonNegativeInt = 0
+    """Updates between models that stay in ``RUN/history``; 0 keeps none."""
 
 
 class TrainingConfig(Strict):

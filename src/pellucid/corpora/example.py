@@ -16,7 +16,7 @@ from pathlib import Path
 
 from pellucid.corpora.french import NARROW_SPACE, Word
 from pellucid.corpora.sentence import Sentence
-from pellucid.errors import OutputError
+from pellucid.errors import DataError, OutputError
 from pellucid.files import write_text
 
 
@@ -135,6 +135,24 @@ def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list
         write_text(path, "".join(f"{line}\n" for line in lines))
         paths.append(path)
     return paths
+
+
+def read_pronouns(lines: Sequence[str]) -> list[list[Pronoun]]:
+    """Read the pronouns of each line of ``NAME.antecedents``, as `write_examples` writes them.
+
+    Raises:
+        DataError: a line holds something else.
+    """
+    found = []
+    for number, line in enumerate(lines, start=1):
+        try:
+            found.append([Pronoun(**one) for one in json.loads(line)["pronouns"]])
+        except (ValueError, KeyError, TypeError) as error:
+            raise DataError(
+                "A line of antecedents must be a JSON object with pronouns, as the command corpus "
+                f"writes it, but line {number} is not. Correct it."
+            ) from error
+    return found
 
 
 def _to_json(example: Example) -> str:

@@ -290,6 +290,7 @@ class Trainer:
             return False
         if updated.was_split:
             self.run.log(f"Lowered the batches of step {state.step}: memory ran out.")
+        self._saver.keep_if_asked()
         bar.update(
             share_done(self.training, state),
             step=state.step,

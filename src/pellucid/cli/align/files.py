@@ -49,7 +49,7 @@ def align_files(
         The exit code: 2 if a pair could not be aligned.
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
-    if "--gold" not in files:
+    if "--gold" not in files and not options["history"]:
         windows = _windows(files)
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:
@@ -59,13 +59,12 @@ def align_files(
     lines = take_lines(columns)
     # A run that keeps its checkpoints need not have a bundle.
     directions = [] if options["history"] else _make_directions(model, options)
-    golds = _parse_gold(columns["--gold"], lines, files["--gold"], directions)
-    if options["history"]:
+    gold = files.get("--gold")
+    golds = None if gold is None else _parse_gold(columns["--gold"], lines, gold, directions)
+    if golds is None or options["history"]:
         pairs = list(zip(lines.sources, lines.targets, strict=True))
         with open_output(output_file, may_overwrite=may_overwrite) as output:
-            write_history(model, pairs, golds, options, output, is_json=is_json)
-        return 0
-
+            return write_history(model, pairs, golds, options, output, is_json=is_json)
     best, has_errors = report_errors(directions, lines, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:

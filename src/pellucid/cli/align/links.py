@@ -6,7 +6,6 @@ import dataclasses
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any, TextIO
 
 from pellucid.cli.align.lines import Lines, Remarks
@@ -25,7 +24,7 @@ from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
 from pellucid.inside.align.links import LinkRule
 from pellucid.inside.align.maps import Convention
-from pellucid.inside.heads.rows import Moment, follow_heads
+from pellucid.inside.corpus.history import follow_heads
 
 
 def write_all_links(
@@ -257,53 +256,57 @@ def _score_text(score: LinkScore) -> str:
 def write_history(
     run: str,
     pairs: Sequence[tuple[str, str]],
-    golds: Sequence[GoldLinks],
+    golds: Sequence[GoldLinks] | None,
     options: Mapping[str, Any],
     output: TextIO,
     *,
     is_json: bool,
-) -> None:
-    """Write the alignment error and the entropy of each head of cross-attention, step by step.
+) -> int:
+    """Write the entropy and the alignment error of each head of cross-attention, step by step.
 
     Args:
         run: a run folder.
         pairs: sources and targets.
-        golds: their gold links.
+        golds: their gold links; without them there is no error.
         options: ``convention`` and ``links``; None takes the default.
         output: where to write.
         is_json: True for one object for each checkpoint, False for a table.
 
+    Returns:
+        The exit code: 2 if a pair was left out.
+
     Raises:
-        InputFileNotFoundError: the run keeps no checkpoints.
-        InputError: a pair cannot go through the model.
+        InputFileNotFoundError: the run keeps fewer than two models.
+        InputError: no pair can go through the model.
     """
     convention: Convention = options["convention"] or "predicts"
     rule: LinkRule = options["links"] or "both"
-    moments = follow_heads(Path(run), pairs, gold=golds, convention=convention, rule=rule)
+    texts = ([pair[side] for pair in pairs] for side in (0, 1))
+    found = follow_heads(run, *texts, golds=golds, heads=["decoder.*.cross.*"], rule=rule)
+    for sentence in found.left_out:
+        warn(sentence)
+    figures = {"error": f"error_{convention}"} if golds is not None else {}
+    figures["entropy"] = "entropy"
+    columns = [found.table(figure).values for figure in figures.values()]
     if is_json:
-        for moment in moments:
-            output.write(to_json_line(_moment_record(moment, convention, rule)))
-        return
-    output.write(
-        f"Alignment error and mean entropy in nats, {convention}, {rule}; {len(pairs)} pairs\n"
-    )
-    steps = "".join(f"{f'step {moment.step:,}':>16}" for moment in moments)
+        for place, step in enumerate(found.steps):
+            heads = {
+                head: dict(zip(figures, (one[row, place] for one in columns), strict=True))
+                for row, head in enumerate(found.heads)
+            }
+            record = {"step": step, "convention": convention, "links": rule, "heads": heads}
+            output.write(to_json_line(record))
+        return 2 if found.left_out else 0
+    title = "Mean entropy in nats"
+    if golds is not None:
+        title = f"Alignment error and mean entropy in nats, {convention}, {rule}"
+    output.write(f"{title}; {found.num_lines} pairs\n")
+    steps = "".join(f"{f'step {step:,}':>16}" for step in found.steps)
     output.write(f"{'head':<20}{steps}\n")
-    for index, row in enumerate(moments[0].rows):
-        if row.head.kind == "cross":
-            rows = [moment.rows[index] for moment in moments]
-            cells = (f"{one.alignment_error or 0:>8.1%} {one.entropy:>7.3f}" for one in rows)
-            output.write(f"{row.head!s:<20}{''.join(cells)}\n")
-
-
-def _moment_record(moment: Moment, convention: str, rule: str) -> dict[str, Any]:
-    return {
-        "step": moment.step,
-        "convention": convention,
-        "links": rule,
-        "heads": {
-            str(row.head): {"error": row.alignment_error, "entropy": row.entropy}
-            for row in moment.rows
-            if row.head.kind == "cross"
-        },
-    }
+    for row, head in enumerate(found.heads):
+        cells = []
+        for place in range(len(found.steps)):
+            *error, entropy = (float(one[row, place]) for one in columns)
+            cells.append(f"{f'{error[0]:.1%}' if error else '':>8} {entropy:>7.3f}")
+        output.write(f"{head:<20}{''.join(cells)}\n")
+    return 2 if found.left_out else 0

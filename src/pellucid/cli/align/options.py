@@ -39,8 +39,8 @@ VIEWS: Mapping[str, Option] = {
     "history": (
         bool,
         "",
-        "With --gold: show error and entropy of each head at every checkpoint of the run folder "
-        "MODEL.",
+        "Show the entropy of each head, and with --gold its error, at every model that the run "
+        "folder MODEL keeps.",
     ),
 }
 
@@ -144,8 +144,8 @@ def check_options(options: Mapping[str, Any], *, has_gold: bool, has_words: bool
             if is_given:
                 raise not_together("--subwords", name)
     if options["history"]:
-        if not has_gold:
-            raise InputError("--history needs gold links. Add --gold FILE.")
+        if options["links"] is not None and not has_gold:
+            raise InputError("--links needs --gold with --history. Add --gold FILE.")
         if has_words or options["words_by"] is not None:
             name = "given words" if has_words else "--words-by"
             raise not_together("--history", name)

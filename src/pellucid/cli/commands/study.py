@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,13 +14,14 @@ from pellucid.cli.lines.streams import (
     read_parallel,
     to_json_line,
 )
+from pellucid.cli.look.history import draw_history, follow_run, read_gold, write_csv, write_found
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -46,6 +46,12 @@ MEASURED = 10
     patch=("", "Patch line 2i with vectors of line 2i - 1, instead of studying heads."),
     at=("SITE", "With --patch: as for look; may be repeated. [default: encoder]"),
     position=("WORD", "With --patch: a column for this word; may be repeated."),
+    history=("", "Follow the heads through the models that the run folder MODEL keeps."),
+    antecedents=(
+        "FILE",
+        "With --history and --target: the pronouns of each pair, as corpus writes them.",
+    ),
+    svg=("FILE", "With --history: draw the figure that --sort names, as a moving picture."),
     csv_table=("", "Write the table of heads as CSV.", {"name": "--csv"}),
     html=("FILE", "Write a page with the heads as a map."),
 )
@@ -55,11 +61,14 @@ def study(
     target: str | None = None,
     gold: str | None = None,
     head: list[str] | None = None,
-    sort: str = _SORT,
+    sort: str | None = None,
     measures: int | None = None,
     patch: bool = False,
     at: list[str] | None = None,
     position: list[str] | None = None,
+    history: bool = False,
+    antecedents: str | None = None,
+    svg: str | None = None,
     json: Json = False,
     csv_table: bool = False,
     html: str | None = None,
@@ -79,42 +88,41 @@ def study(
     With --patch, lines are pairs: the first and the second, the third and the fourth. The table
     has the share of the difference between their answers that vectors of the first line restore in
     the second, over all pairs, with 95 % intervals.
+
+    With --history, MODEL is a run folder. The table has one figure, named by --sort, of each head
+    at each kept model; --json and --csv have all figures of weights.
     """
     forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
-    _check_options(sort, measures, forms, has_target=target is not None, has_gold=gold is not None)
-    is_of_heads = any((html, gold, head, measures, sort != _SORT))
+    has_target, has_gold = target is not None, gold is not None
+    _check_options(measures, forms, has_target=has_target, has_gold=has_gold)
+    is_of_heads = any((html, gold, head, measures, sort, history))
     _check_patch(is_asked=patch, has_places=bool(at or position), is_of_heads=is_of_heads)
-    places = _check_places((output_file, html), overwrite=overwrite)
-    columns = _read_columns(source, target, gold)
+    of_history = {"--antecedents": antecedents, "--svg": svg}
+    _check_history(of_history, is_asked=history, is_of_one=bool(html or measures is not None))
+    sort = _check_sort(sort, has_gold, history, antecedents is not None)
+    _refuse(antecedents and not has_target, "--antecedents needs --target. Add it.")
+    places = _check_places((output_file, html, svg), overwrite=overwrite)
+    files = {"--source": source, "--target": target, "--gold": gold, "--antecedents": antecedents}
+    columns = _read_columns(files)
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
     from pellucid.inside.corpus.page import study_page
-    from pellucid.inside.corpus.study import study as study_heads
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
+    if history:
+        course = follow_run(model, columns, head)
+        title = draw_history(course, sort, Path(model).name, svg)
+        cells = course.cells(sort)
+        return write_found(course, title, cells, forms, output_file, overwrite=overwrite)
     bundle = load_bundle(resolve_model(model))
     if patch:
         return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
-    golds = None if gold is None else _read_gold(bundle, columns, gold)
+    golds = None if gold is None else read_gold(columns, gold, bundle)
     measured = (MEASURED if gold else 0) if measures is None else measures
     kept = Path(f"{places[0]}.study") if places else None
-
-    def show(what: str, done: int, total: int) -> None:
-        line.show(f"{done} of {total}: {what[:40]}")
-
-    with ProgressLine(bar="short") as line:
-        found = study_heads(
-            bundle,
-            columns["--source"],
-            columns.get("--target"),
-            golds=golds,
-            heads=head,
-            num_measured=measured,
-            kept=kept,
-            on_step=show,
-        )
+    found = _study_heads(bundle, columns, golds, head, measured, kept)
     for sentence in (*found.left_out, *found.notes):
         warn(sentence)
     if html is not None:
@@ -128,22 +136,56 @@ def study(
     return 2 if found.left_out else 0
 
 
+def _study_heads(
+    bundle: Bundle,
+    columns: dict[str, list[str]],
+    golds: list[GoldLinks] | None,
+    heads: list[str] | None,
+    num_measured: int,
+    kept: Path | None,
+) -> Study:
+    from pellucid.inside.corpus.study import study as study_heads
+
+    with ProgressLine(bar="short") as line:
+        return study_heads(
+            bundle,
+            columns["--source"],
+            columns.get("--target"),
+            golds=golds,
+            heads=heads,
+            num_measured=num_measured,
+            kept=kept,
+            on_step=lambda what, done, total: line.show(f"{done} of {total}: {what[:40]}"),
+        )
+
+
 def _check_options(
-    sort: str, measures: int | None, forms: list[str], *, has_target: bool, has_gold: bool
+    measures: int | None, forms: list[str], *, has_target: bool, has_gold: bool
 ) -> None:
     """Refuse options that contradict each other, before anything is read."""
-    from pellucid.inside.corpus.study import FIGURES
-
     _refuse(len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out.")
     _refuse(measures and not has_gold, "--measures needs --gold, to compare with. Add it.")
     _refuse(
         has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."
     )
+
+
+def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns: bool) -> str:
+    """Return the figure to sort by or to follow: the given one if there is such a figure."""
+    from pellucid.inside.corpus.figures import PRONOUN_FIGURES
+    from pellucid.inside.corpus.study import CUTS, FIGURES
+
     known = [name for name in FIGURES if has_gold or not name.startswith("error")]
-    if sort not in known:
+    usual = _SORT
+    if is_history:
+        known = [name for name in known if name not in CUTS]
+        known += PRONOUN_FIGURES if has_pronouns else ()
+        usual = "pronoun" if has_pronouns else "error_predicts" if has_gold else "entropy"
+    if sort is not None and sort not in known:
         raise InputError(
             f"--sort must name a figure of heads, but is {sort!r}. {suggestion(sort, known)}"
         )
+    return sort or usual
 
 
 def _check_places(paths: Sequence[str | None], *, overwrite: bool) -> list[str]:
@@ -164,9 +206,19 @@ def _check_patch(*, is_asked: bool, has_places: bool, is_of_heads: bool) -> None
     _refuse(has_places and not is_asked, "--at and --position need --patch. Add it.")
 
 
-def _read_columns(source: str, target: str | None, gold: str | None) -> dict[str, list[str]]:
+def _check_history(given: Mapping[str, object], *, is_asked: bool, is_of_one: bool) -> None:
+    """Refuse options of one model with --history, and those of a history without it."""
+    _refuse(
+        is_asked and is_of_one,
+        "--html and --measures are of one model, so they cannot be combined with --history. Leave "
+        "them out.",
+    )
+    for name, value in given.items():
+        _refuse(value and not is_asked, f"{name} needs --history. Add it.")
+
+
+def _read_columns(named: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Read the files that were given, line by line."""
-    named = {"--source": source, "--target": target, "--gold": gold}
     files = {name: path for name, path in named.items() if path is not None}
     return dict(zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True))
 
@@ -198,40 +250,12 @@ def _patch(
             words=words or (),
             on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
         )
-    for sentence in found.left_out:
-        warn(sentence)
-    with open_output(output_file, may_overwrite=overwrite) as output:
-        if forms == ["--json"]:
-            output.write(to_json_line(found.record()))
-        elif forms:
-            writer = csv.DictWriter(output, list(found.records()[0]), lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(found.records())
-        else:
-            output.write(
-                f"{found.num_pairs:,} pairs of lines; the share of the difference between the "
-                "answers to both that vectors of the first line restore in the second, with its "
-                "95 % interval. Shares need not add up.\n\n"
-            )
-            cells = found.cells()
-            is_right = [False, *[True] * (len(cells[0]) - 1)]
-            output.write("".join(f"{line}\n" for line in lay_out(cells, is_right)))
-    return 2 if found.left_out else 0
-
-
-def _read_gold(bundle: Bundle, columns: dict[str, list[str]], path: str) -> list[GoldLinks]:
-    """Parse gold links, checking that they join words of the lines."""
-    from pellucid.evaluate.links import parse_gold
-    from pellucid.inside.align.units import SIDES, find_units
-
-    lengths = []
-    for pair in zip(columns["--source"], columns["--target"], strict=True):
-        source, target = (
-            len(find_units(bundle.tokenizer, side, line, rule="auto").names)
-            for side, line in zip(SIDES, pair, strict=True)
-        )
-        lengths.append((source, target))
-    return parse_gold(columns["--gold"], lengths, path)
+    title = (
+        f"{found.num_pairs:,} pairs of lines; the share of the difference between the answers to "
+        "both that vectors of the first line restore in the second, with its 95 % interval. "
+        "Shares need not add up."
+    )
+    return write_found(found, title, found.cells(), forms, output_file, overwrite=overwrite)
 
 
 def _write(study: Study, sort: str, form: str, output: TextIO) -> None:
@@ -245,9 +269,7 @@ def _write(study: Study, sort: str, form: str, output: TextIO) -> None:
     if form == "csv":
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
-        writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
+        write_csv(rows, output)
         return
     output.write(f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n")
     for table in (rows, study.lens.records(), study.measures.records()):

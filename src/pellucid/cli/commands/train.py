@@ -50,6 +50,7 @@ NUM_WORST = 20
         "Save a checkpoint every N minutes too; 5 by default, 0 only at validations.",
         {"min": 0},
     ),
+    keep=("every:N", "Keep the model of every N updates in RUN/history, for study --history."),
     tensorboard=("", "Write the figures for TensorBoard too, into RUN/tensorboard."),
     wait=("S", "With torchrun or srun: seconds in which every rank must come; 300 by default."),
 )
@@ -75,6 +76,7 @@ def train(
     log_every: int | None = None,
     samples: int | None = None,
     save_minutes: float | None = None,
+    keep: str | None = None,
     tensorboard: bool = False,
     wait: float | None = None,
     threads: Threads = None,
@@ -95,7 +97,7 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
-    settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None)
+    settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None, keep)
     changes = [*(changes or ()), *settings]
     with contextlib.ExitStack() as stack:
         ranks = None
@@ -124,12 +126,26 @@ def train(
     return _print_check(report, found, model, is_json=json)
 
 
+def _read_keep(keep: float | str) -> str:
+    """Read the number of ``every:N``."""
+    word, _, number = str(keep).partition(":")
+    if word != "every" or not number.isdecimal() or not int(number):
+        raise ConfigurationError(
+            f"--keep must be every:N, such as every:100, but is {keep!r}. Change it."
+        )
+    return number
+
+
 def _changes_of(*given: float | str | None) -> Iterator[str]:
     """Write the options that stand for settings of ``[training]`` as changes of the recipe."""
-    keys = ("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard")
+    keys = (
+        *("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard"),
+        "keep_every",
+    )
     for key, value in zip(keys, given, strict=True):
         if value is not None:
-            yield f"training.{key}={str(value).lower()}"
+            written = _read_keep(value) if key == "keep_every" else str(value).lower()
+            yield f"training.{key}={written}"
 
 
 def _check_text(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,13 +28,29 @@ from pellucid.model import EncoderDecoder, Transformer
 from pellucid.model.site import Site
 
 RULES: tuple[LinkRule, ...] = ("best", "both")
+PRONOUN_FIGURES = ("pronoun", "clause")
+"""Weight on the antecedent: of a pronoun's row, and the largest of a row after it."""
+Spots = Mapping[str, tuple[Sequence[int], Sequence[int]]]
+"""For ``encoder.self`` and the like: the rows of a pronoun, and the positions of its antecedent."""
 
 
 @torch.inference_mode()
 def weights_and_lens(
-    bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line]
+    bundle: Bundle,
+    heads: Sequence[Place],
+    lines: Sequence[Line],
+    *,
+    rule: LinkRule = "both",
+    spots: Sequence[Sequence[Spots]] | None = None,
 ) -> dict[str, Any]:
     """Run lines through the model, and add up the figures of its heads.
+
+    Args:
+        bundle: the model.
+        heads: the heads.
+        lines: the lines.
+        rule: which links to take from a map.
+        spots: of the pronouns of each line, for `PRONOUN_FIGURES`.
 
     Returns:
         ``sums`` of `WEIGHT_FIGURES` of each head over the lines that have them, their number
@@ -44,12 +60,13 @@ def weights_and_lens(
     model, ids = bundle.model, bundle.config.tokenizer
     is_read = isinstance(model, Transformer)
     states = states_of(model, "decoder") if is_read else []
-    sums = np.zeros((len(heads), len(WEIGHT_FIGURES)))
+    sums = np.zeros((len(heads), len(WEIGHT_FIGURES) + (len(PRONOUN_FIGURES) if spots else 0)))
     counts, first, tokens = np.zeros(sums.shape, int), np.zeros(len(states), int), 0
     for batch in batches_of(
         [line.ids for line in lines], pad_id=ids.pad_id, start_id=ids.target_start_id
     ):
-        watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states)
+        ours = None if spots is None else [spots[index] for index in batch.indices]
+        watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=watch)
         own_mask = None if model.config.look_ahead_mask else batch.target_mask_BT
         result_BTD = model.decode(
@@ -67,20 +84,27 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
-        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines, rule),
     }
 
 
 class _Watch:
     """A probe that turns weights into figures at once, and keeps the states between layers."""
 
-    def __init__(self, batch: PairBatch, sites: set[str], states: Sequence[str]) -> None:
+    def __init__(
+        self,
+        batch: PairBatch,
+        sites: set[str],
+        states: Sequence[str],
+        spots: Sequence[Sequence[Spots]] | None,
+    ) -> None:
         self._lengths = {
             "encoder": batch.source_mask_BS.sum(dim=1),
             "decoder": batch.target_mask_BT.sum(dim=1),
         }
         self._attentions, self._names = sites, states
         self.sites = tuple(sites)  # the only ones whose stages are wanted
+        self._spots = spots
         self._figures: dict[str, Tensor] = {}
         self.states: dict[str, Tensor] = {}
 
@@ -89,9 +113,30 @@ class _Watch:
         if stage == "weights" and site in self._attentions:
             part, _, kind = site.split(".")
             keys_B = self._lengths["encoder" if kind == "cross" else part]
-            self._figures[site] = figures_of_weights(tensor, self._lengths[part], keys_B)
+            found_BHX = figures_of_weights(tensor, self._lengths[part], keys_B)
+            if self._spots is not None:
+                onto_BHX = self._onto(tensor, f"{part}.{kind}", self._lengths[part].tolist())
+                found_BHX = torch.cat([found_BHX, onto_BHX], dim=-1)
+            self._figures[site] = found_BHX
         elif f"{site}.{stage}" in self._names:
             self.states[f"{site}.{stage}"] = tensor
+
+    def _onto(self, weights_BHLM: Tensor, kind: str, lengths: Sequence[int]) -> Tensor:
+        """Compute `PRONOUN_FIGURES`, means over the pronouns of a line; NaN without one."""
+        assert self._spots is not None
+        found_BHX = weights_BHLM.new_full((*weights_BHLM.shape[:2], 2), torch.nan).double()
+        for index, (spots, length) in enumerate(zip(self._spots, lengths, strict=True)):
+            own, later = list[Tensor](), list[Tensor]()
+            for rows, keys in (one[kind] for one in spots):
+                # The last row is that of </s>.
+                onto_HL = weights_BHLM[index, :, : length - 1][..., list(keys)].sum(dim=-1)
+                own.append(onto_HL[:, list(rows)].mean(dim=-1))
+                later_HL = onto_HL[:, max(rows) + 1 :]
+                later += [later_HL.amax(dim=-1)] if later_HL.shape[1] else []
+            for figure, some in enumerate((own, later)):
+                if some:
+                    found_BHX[index, :, figure] = torch.stack(some).mean(dim=0).double()
+        return found_BHX
 
     def of_head(self, head: Place, model: EncoderDecoder) -> Tensor:
         """Return the figures of one head, ``figures_BX``, without those that it cannot have."""
@@ -118,7 +163,9 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line]) -> list[Any]:
+def _count_gold(
+    bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line], rule: LinkRule
+) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
@@ -138,7 +185,7 @@ def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[Line]) -
     pairs = [line.source for line in lines], [line.target for line in lines]
     sums = np.zeros((len(views), 4), int)
     for line, found in zip(
-        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views), strict=True
+        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views, rule=rule), strict=True
     ):
         assert line.gold is not None
         if found.error is not None:

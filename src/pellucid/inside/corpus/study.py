@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
@@ -160,7 +161,7 @@ def study(
     """
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
-    chosen = _choose_heads(bundle, heads)
+    chosen = choose_heads(bundle, heads)
     searcher, decoder = Searcher(bundle), make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_lines(bundle, searcher, decoder, sources, targets, golds)
     bleu = Bleu(bundle, lines)
@@ -207,7 +208,7 @@ def _identify(bundle: Bundle, lines: Sequence[Line]) -> str:
     return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
 
 
-def _choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
+def choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
     """List the heads to study, in the order of the model."""
     config = bundle.config.model
     require_attention(config)
@@ -221,9 +222,9 @@ def _choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
     ]
 
 
-def _error(counts: np.ndarray) -> np.ndarray:
+def error_of_counts(counts: ArrayLike) -> np.ndarray:
     """Compute the alignment error from the last axis, as `count_links` gives it."""
-    found, sure, found_sure, found_possible = np.moveaxis(counts.astype(float), -1, 0)
+    found, sure, found_sure, found_possible = np.moveaxis(np.asarray(counts, float), -1, 0)
     error: np.ndarray = 1 - (found_sure + found_possible) / np.maximum(found + sure, 1)
     return error
 
@@ -239,7 +240,7 @@ def _table_of_heads(
     np.divide(sums, counts, out=values[:, : len(WEIGHT_FIGURES)], where=counts > 0)
     if links.size:
         is_cross = [head.kind == "cross" for head in heads]
-        values[is_cross, len(WEIGHT_FIGURES) : -len(CUTS)] = _error(links)
+        values[is_cross, len(WEIGHT_FIGURES) : -len(CUTS)] = error_of_counts(links)
     plain = bleu.score(sum(part["plain"] for part in parts))
     for row, head in zip(values, heads, strict=True):
         cuts = [part["cuts"][head] for part in parts]
@@ -264,7 +265,9 @@ def _table_of_measures(bundle: Bundle, measured: Sequence[Mapping[str, Any]]) ->
     values = np.full((len(names), len(MEASURE_FIGURES)), np.nan)
     for row, name in zip(values, names, strict=True):
         ours = [one[name] for one in measured]
-        row[: len(RULES)] = [_error(np.sum([one[rule] for one in ours], axis=0)) for rule in RULES]
+        row[: len(RULES)] = [
+            error_of_counts(np.sum([one[rule] for one in ours], axis=0)) for rule in RULES
+        ]
         orders = [one["order"] for one in ours if not np.isnan(one["order"])]
         row[-2:] = (
             np.mean(orders) if orders else np.nan,

@@ -1,6 +1,6 @@
 """A table of all heads of a model: one row of figures for each, to sort by.
 
-Of one sentence, as means over many, and at every checkpoint of a run. Most figures describe
+Of one sentence, or as means over many. Most figures describe
 weights. Only the effect of cutting the head says what the head does for the translation.
 """
 
@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 
-from pellucid.bundle import Bundle, load_bundle
-from pellucid.errors import InputError, InputFileNotFoundError, suggestion
+from pellucid.bundle import Bundle
+from pellucid.errors import InputError, suggestion
 from pellucid.evaluate.links import GoldLinks, count_links
 from pellucid.inside.align.links import LinkRule, link_words, tokens_by_words
 from pellucid.inside.align.maps import Convention
@@ -298,74 +297,3 @@ def table_of_heads(
         cut = pair if has_cut_effects else None
         tables.append(head_rows(replay(pair), pair=cut, gold=right))
     return mean_rows(tables)
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The heads of one checkpoint.
-
-    Attributes:
-        step: the number of updates so far; 0 is the untrained model.
-        rows: the figures of each head, averaged over all sentences.
-    """
-
-    step: int
-    rows: tuple[HeadRow, ...]
-
-
-def find_checkpoints(run: Path) -> list[tuple[int, Path]]:
-    """Find the checkpoints in a run folder, by step, the untrained model first.
-
-    Raises:
-        InputFileNotFoundError: the folder keeps none.
-    """
-    found = [
-        (int(path.name.removeprefix("step-")), path)
-        for path in (run / "checkpoints").glob("step-*")
-        if path.name.removeprefix("step-").isdecimal()
-    ]
-    if (run / "untrained").is_dir():
-        found.append((0, run / "untrained"))
-    if not found:
-        raise InputFileNotFoundError(
-            f"The run folder {run} keeps no checkpoints. Name the folder of another run, or train "
-            "with training.keep_checkpoints in the recipe."
-        )
-    return sorted(found)
-
-
-def follow_heads(
-    run: Path,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    gold: Sequence[GoldLinks] | None = None,
-    convention: Convention = "predicts",
-    rule: LinkRule = "both",
-) -> list[Moment]:
-    """Follow the heads through a run: their entropy, and with gold links their alignment error.
-
-    Args:
-        run: a run folder with checkpoints.
-        pairs: sources and targets, run through every checkpoint with teacher forcing.
-        gold: the right links of each pair.
-        convention: whether a decoder row counts for the token that it predicts or reads.
-        rule: which links to take from a map.
-
-    Returns:
-        A moment for each checkpoint, in the order of steps.
-
-    Raises:
-        InputFileNotFoundError: the folder keeps no checkpoints.
-        InputError: no pair was given, or one cannot go through the model.
-    """
-    return [
-        Moment(
-            step,
-            tuple(
-                table_of_heads(
-                    load_bundle(path), pairs, gold=gold, convention=convention, rule=rule
-                )
-            ),
-        )
-        for step, path in find_checkpoints(run)
-    ]

@@ -71,9 +71,9 @@ def add_distances(
         (panel, *_distance_panels(learned, order)),
         (
             note,
-            "The tiny encoder has one layer: without positions its scores depend on the two words "
-            "only, and a word in front moves nothing. In deeper layers it also speaks through the "
-            "other words.",
+            "The tiny encoder has one layer: its scores depend on two words without positions, and "
+            "also on their distance with rotary, ALiBi and relative ones, so a word in front moves "
+            "nothing. In deeper layers it also speaks through the other words.",
             f"The copying model ends at a loss of {loss} nats.",
         ),
     )  # fmt: skip

@@ -20,9 +20,9 @@ from pellucid.inside.show.figures.style import (
 from pellucid.lessons.why.result import Measurement, Panel, Series
 
 ACCENT = "#d9801f"
-_PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd")
+_PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd", "#08468b", "#8fb8e0")
 _FAINT = "#b5b5b5"
-_MARKS = ("s", "^", "D")
+_MARKS = ("s", "^", "D", "v", "P")
 _PANEL, _HEIGHT, _LEFT, _GAP = 3.5, 2.35, 0.68, 0.85
 _LINE = 0.145
 _MOST_DOTTED = 12
@@ -203,7 +203,7 @@ def _draw_dots(axes: Any, x: Any, series: Series, color: str, order: int) -> Non
 
 
 def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:
-    """Give each series its color, mark and line: one is orange, the others are gray."""
+    """Give each series its color, mark and line: one is orange, the others are gray or blue."""
     found: list[tuple[Series, dict[str, Any]]] = []
     plain = 0
     for series in panel.series:

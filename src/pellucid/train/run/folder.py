@@ -117,6 +117,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self.bundle = path / "bundle"
         self.untrained = path / "untrained"
+        self.history = path / "history"
         self.data = path / "data"
         self._recipe_file = path / RECIPE_FILE
         self._chosen_file = path / CHOSEN_FILE

@@ -132,6 +132,16 @@ class Saver:
                 raise
             self._run.log(f"The model of step {state.step} was not kept. {error}")
 
+    def keep_if_asked(self) -> None:
+        """Keep the current model for a history, if it is the turn of its step."""
+        every, step = self._recipe.training.log.keep_every, self._learner.state.step
+        if not every or step % every:
+            return
+        try:
+            self.save_bundle(self._run.history / f"step-{step:08d}")
+        except OutputError as error:
+            self._run.log(f"The model of step {step} was not kept. {error}")
+
     def save_bundle(self, folder: Path) -> None:
         """Save the model as it is validated: the average of its weights if one is kept."""
         save_bundle(

@@ -19,7 +19,8 @@ from pellucid.lessons.why.tiny.words import START, Pair
 ROUNDING = 1e-4
 STAYS = 0.5
 
-KINDS = ("sinusoidal", "learned", "none")
+KINDS = ("sinusoidal", "learned", "none", "rotary", "alibi", "relative")
+_NAMES = {"none": "no positions", "alibi": "ALiBi"}
 SHUFFLED = {
     "encoder": "encoder, each word, without positions",
     "decoder_first": "decoder of one layer, last row, without",
@@ -28,6 +29,7 @@ SHUFFLED = {
 }
 """Changes when words are turned around: what is compared."""
 _LENGTHS = {"max_source_length": 64, "max_target_length": 64}
+_REACH = {"relative": {"max_relative_distance": 8}}
 
 
 def measure(setting: Setting) -> Found:
@@ -37,7 +39,6 @@ def measure(setting: Setting) -> Found:
     steps = setting.choose(350, 4, 300)
     shuffled, order, lengths = _measure_models(setting, steps, trained_to, longest)
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
-    right = _right_by_length(lengths)
     verdicts = {
         "order": judge_seeds(judge_order, shuffled, order),
         "absolute": judge_seeds(
@@ -46,47 +47,39 @@ def measure(setting: Setting) -> Found:
     }
     tables = (
         _shuffling_table(shuffled, is_long=is_long), _order_table(order, is_long=is_long),
-        _length_table(lengths, trained_to, is_long=is_long),
+        _length_table(lengths, trained_to),
     )  # fmt: skip
     number = (
         "if the two animals of a sentence change places, a model without positions writes the same "
         f"translation in {same['none']:.0%} of the cases, with positions in "
-        f"{same['sinusoidal']:.0%}; but positions fail beyond the lengths of training: "
-        f"{right[trained_to]:.0%} of the lists of {trained_to} animals are right, and "
-        f"{right[trained_to + 1]:.0%} of the lists with one more"
+        f"{same['sinusoidal']:.0%}; {_say_beyond(lengths, trained_to)}"
     )
     note = (
         "The look-ahead mask shows a decoder how many words stand before each row. Its first "
         "layer still averages them without order; from its second layer on, order shows."
     )
     if is_long:
-        lines = tuple(
-            lengths.line(kind, "size", "right", "accent" if kind == "sinusoidal" else "plain",
-                         scale=100, kind=kind)
-            for kind in KINDS
-        )  # fmt: skip
-        panel = Panel(f"Lists, trained on up to {trained_to} animals", "animals in the list",
-                      "% right", lines, y_range=(0, 105))  # fmt: skip
         method = (
-            "Tiny models with sinusoidal, learned and no positions learn a tiny language in "
-            f"{steps} updates: statements, half of them with “then” in front, and lists of 1 to "
+            f"Tiny models with each kind of positions learn a tiny language in {steps} updates: "
+            "statements, half of them with “then” in front, and lists of 1 to "
             f"{trained_to} animals."
         )
+        panel = _length_panel(lengths, trained_to)
         return add_distances(setting, order, f"{number}.", method, verdicts, tables, panel, note)
     example = draw_statements(1, seed=setting.seed, part="test")[0][0]
     return Found(
         f"{number}.",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
-        f"“{example}”, with and without positions, in {steps} updates. Last a model with "
-        f"positions learns lists of 1 to {trained_to} animals and translates longer ones.",
+        f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
+        f"of positions learn lists of 1 to {trained_to} animals and translate longer ones.",
         verdicts,
         tables,
-        _panels(order, lengths, trained_to),
+        (_order_panel(order), _length_panel(lengths, trained_to)),
         (
             note,
-            "The encoding of every position exists and is unique, but a model learns to use only "
-            "those that it has met.",
+            "Each position has another encoding, but a model learns to use only those that "
+            "it has met. Rotary, ALiBi and relative positions give distances only.",
         ),
     )
 
@@ -121,7 +114,7 @@ def _measure_models(
         read=lambda found: [
             {"size": size, "right": share} for size, share in enumerate(found, start=1)
         ],
-        kind=KINDS if is_long else ("sinusoidal",),
+        kind=KINDS,
     )  # fmt: skip
     return shuffled, order, lengths
 
@@ -169,6 +162,19 @@ def judge_order(shuffled: Cells, order: Cells) -> Verdict:
             max(first, deep) >= ROUNDING
         },
     )  # fmt: skip
+
+
+def _say_beyond(lengths: Cells, trained_to: int) -> str:
+    """Say how lists of one animal more than in training fare with each kind of positions."""
+    inside = lengths.mean("right", kind="sinusoidal", size=trained_to)
+    beyond = {kind: lengths.mean("right", kind=kind, size=trained_to + 1) for kind in KINDS}
+    fails = max(beyond.values()) < STAYS * inside
+    others = ", ".join(f"{_NAMES.get(kind, kind)} {beyond[kind]:.0%}" for kind in KINDS[1:])
+    return (
+        f"{'but no kind of positions holds' if fails else 'but not all positions hold'} beyond the "
+        f"lengths of training: with sinusoids {inside:.0%} of the lists of {trained_to} animals "
+        f"are right, and {beyond['sinusoidal']:.0%} of those with one more ({others})"
+    )
 
 
 def _right_by_length(lengths: Cells) -> dict[int, float]:
@@ -237,7 +243,7 @@ def _learn_statements(
         (f"then {english}", f"puis {french}") if has_then and index % 2 else (english, french)
         for index, (english, french) in enumerate(train)
     ]
-    tiny = make_tiny([*mixed, *test], seed=seed, positions=kind, **_LENGTHS)
+    tiny = make_tiny([*mixed, *test], seed=seed, positions=kind, **_LENGTHS, **_REACH.get(kind, {}))
     tiny = train_tiny(tiny, mixed, steps=steps, seed=seed)
     found = {"exact": count_exact(tiny, test), "same": share_of_same(tiny, test)}
     if not has_then:
@@ -251,7 +257,7 @@ def _learn_lists(
 ) -> list[float]:
     count, num_tests, steps = sizes
     train = draw_lists(count, phrases=range(1, trained_to + 1), seed=seed, part="train")
-    tiny = make_tiny(train, seed=seed, positions=kind, **_LENGTHS)
+    tiny = make_tiny(train, seed=seed, positions=kind, **_LENGTHS, **_REACH.get(kind, {}))
     tiny = train_tiny(tiny, train, steps=steps, seed=seed)
     found = []
     for size in range(1, longest + 1):
@@ -283,33 +289,30 @@ def _order_table(cells: Cells, *, is_long: bool) -> Table:
     return cells.table("After training", "kind", columns, names=names)
 
 
-def _length_table(cells: Cells, trained_to: int, *, is_long: bool) -> Table:
+def _length_table(cells: Cells, trained_to: int) -> Table:
     cells = cells.add(when=lambda row: "in training" if row["size"] <= trained_to else "longer")
-    columns = [
-        Column(kind if is_long else "right, %", "right", ".0f", 100, {"kind": kind})
-        for kind in cells.values("kind")
-    ]
-    title = f"Lists of animals by length, {'% right' if is_long else 'with positions'}"
+    columns = [Column(kind, "right", ".0f", 100, {"kind": kind}) for kind in KINDS]
     when = Column("", "when", "", over_seeds="first")
+    title = "Lists of animals by length, % right"
     return cells.table(title, "size", [*columns, when], head="animals")
 
 
-def _panels(order: Cells, lengths: Cells, trained_to: int) -> tuple[Panel, Panel]:
+def _order_panel(order: Cells) -> Panel:
     names = {"sinusoidal": ("with positions", "plain"), "none": ("without positions", "accent")}
     order = order.add(shares=lambda row: (row["exact"], row["same"]))
     bars = tuple(
         order.line(name, (0.0, 1.0), "shares", role, scale=100, kind=kind)
         for kind, (name, role) in names.items()
     )
-    inside, beyond = (
-        Cells(tuple(row for row in lengths.rows if sign * row["size"] <= sign * trained_to))
-        for sign in (1, -1)
-    )
-    return (
-        Panel("Statements of two animals", "", "%", bars, kind="bars",
-              names=("right", "alike when exchanged"), y_range=(0, 100)),
-        Panel("Lists, with positions", "animals in the list", "% right",
-              (beyond.line("longer than in training", "size", "right", "accent", scale=100),
-               inside.line("as long as in training", "size", "right", scale=100)),
-              y_range=(0, 105)),
+    return Panel("Statements of two animals", "", "%", bars, kind="bars",
+                 names=("right", "alike when exchanged"), y_range=(0, 100))  # fmt: skip
+
+
+def _length_panel(lengths: Cells, trained_to: int) -> Panel:
+    lines = tuple(
+        lengths.line(kind, "size", "right", "accent" if kind == "sinusoidal" else "plain",
+                     scale=100, kind=kind)
+        for kind in KINDS
     )  # fmt: skip
+    return Panel(f"Lists, trained on up to {trained_to} animals", "animals in the list", "% right",
+                 lines, y_range=(0, 105))  # fmt: skip
