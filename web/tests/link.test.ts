@@ -18,6 +18,7 @@ const STATE: State = {
   changes: [{ verb: "no-mask" }, { verb: "cut", place: { part: "encoder", layer: 0, kind: "self", head: 1, isEdge: false } }],
   lesson: "notes",
   screen: 3,
+  duel: "elle,1,told",
 };
 
 test("a state is read as it was written", () => expect(readLink(writeLink(STATE))).toEqual(STATE));

@@ -6,6 +6,7 @@ import { clearestHead } from "../trace/figures";
 import { largest, row as rowOf } from "../model/tensor";
 import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { align } from "./align";
+import { Duel } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 import { PRONOUN, SOURCE_PRONOUN } from "./rivals";
@@ -54,6 +55,7 @@ export class App {
   written = $state("");
   private asked = 0;
   readonly verdicts = new Verdicts(this);
+  readonly duel = new Duel(this);
   /** The tokens of the French in view next to those without changes. */
   readonly aligned = $derived.by(() => {
     const [before, after] = [this.unchanged, this.answer].map((one) => one?.trace.records.predictedTokens ?? []);
@@ -173,7 +175,7 @@ export class App {
   }
 
   setText(text: string): void {
-    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], word: null, row: null, column: null });
+    if (text !== this.state.text) this.set({ text, prefix: [], changes: [], word: null, row: null, column: null, duel: "" });
   }
 
   toggle(change: Change): void {

@@ -49,6 +49,8 @@ export interface State extends Scene {
   changes: Change[];
   lesson: string;
   screen: number;
+  /** The reader's part in a duel: the pronoun, the position of the word, and `told` once both are answered. */
+  duel: string;
 }
 
 export const START: State = {
@@ -67,6 +69,7 @@ export const START: State = {
   changes: [],
   lesson: "",
   screen: 0,
+  duel: "",
 };
 
 export function writeLink(state: State): string {
@@ -96,6 +99,7 @@ export function writeLink(state: State): string {
   for (const change of state.changes) link.append("change", writeChange(change));
   put("lesson", state.lesson, "");
   put("screen", state.screen, 0);
+  put("duel", state.duel, "");
   return `#${link}`;
 }
 
@@ -143,5 +147,6 @@ export function readLink(hash: string, start: State = START): State {
     changes: link.getAll("change").flatMap((text) => parseChange(text) ?? []),
     lesson: link.get("lesson") ?? start.lesson,
     screen: whole("screen", start.screen),
+    duel: link.get("duel") ?? start.duel,
   };
 }

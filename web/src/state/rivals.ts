@@ -8,6 +8,16 @@ const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"
 export const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
 export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;
 
+/** The pronoun of a token, in small letters, and the other one of its pair; null if the token is none. */
+export function pronounOf(token: string): { pronoun: string; other: string; pair: string[] } | null {
+  const pronoun = PRONOUN.exec(token)?.[2].toLowerCase();
+  const pair = PAIRS.find((one) => one.includes(pronoun ?? ""));
+  return pair ? { pronoun: pronoun!, other: pair.find((one) => one !== pronoun)!, pair } : null;
+}
+
+/** The first pronoun of a translation. */
+export const pronounIn = (tokens: string[]) => tokens.reduce<ReturnType<typeof pronounOf>>((found, token) => found ?? pronounOf(token), null);
+
 export interface Chance {
   id: number;
   token: string;

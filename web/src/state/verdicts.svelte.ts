@@ -65,28 +65,40 @@ export class Verdicts {
     return { fate: isKept ? "elsewhere" : "needed", instead: isKept || place < 0 ? "" : after[place] };
   }
 
-  /** Try several lists of changes, each next to all that are in force. */
-  async try(name: string, all: Change[][], inForce = this.app.state.changes): Promise<void> {
-    const { source, unchanged } = this.app;
-    if (!source?.isLive || !unchanged) return;
-    const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
+  /** The French tokens under changes that were tried. */
+  written(changes: Change[]): string[] | undefined {
+    return this.tried.get(keyOf(changes));
+  }
+
+  /** Ask about each of several things, until an answer fails or `keep` says true; tells whether nobody stopped it. */
+  async each<T, R>(name: string, all: T[], ask: (one: T) => Promise<R>, keep: (answer: R, one: T) => boolean | void, delay = 0): Promise<boolean> {
     const number = ++this.number;
-    const { text, decoding, prefix } = this.app.state;
-    for (const [done, changes] of due.entries()) {
-      this.progress = { name, done, of: due.length };
+    for (const [done, one] of all.entries()) {
+      this.progress = { name, done, of: all.length };
       // The page stays responsive between two decodings.
-      await new Promise((ready) => setTimeout(ready));
-      if (number !== this.number) return;
-      const answer = await source.ask({ text, decoding, prefix, changes }).catch(() => null);
-      if (number !== this.number) return;
-      if (!answer) break;
-      this.tried = new Map(this.tried).set(keyOf(changes), answer.trace.records.predictedTokens);
+      await new Promise((ready) => setTimeout(ready, done ? 0 : delay));
+      if (number !== this.number) return false;
+      const answer = await ask(one).catch(() => null);
+      if (number !== this.number) return false;
+      if (!answer || keep(answer, one)) break;
     }
     this.progress = null;
+    return true;
+  }
+
+  /** Try several lists of changes, each next to all that are in force. */
+  async try(name: string, all: Change[][], inForce = this.app.state.changes): Promise<boolean> {
+    const { source, unchanged } = this.app;
+    if (!source?.isLive || !unchanged) return false;
+    const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
+    const { text, decoding, prefix } = this.app.state;
+    return this.each(name, due, (changes) => source.ask({ text, decoding, prefix, changes }), ({ trace }, changes) => {
+      this.tried = new Map(this.tried).set(keyOf(changes), trace.records.predictedTokens);
+    });
   }
 
   /** Cut each head in turn. */
-  tryHeads(): Promise<void> {
+  tryHeads(): Promise<boolean> {
     return this.try("heads", (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]));
   }
 
@@ -95,7 +107,6 @@ export class Verdicts {
     const { source } = this.app;
     if (!source || this.costs.length) return;
     const { predictedIds: target, logProbabilities: before, sourceTokens } = unchanged.trace.records;
-    const number = ++this.number;
     if (!source.isLive) {
       if (!source.measures.includes("occlusion")) return;
       const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
@@ -106,18 +117,12 @@ export class Verdicts {
     this.words = sourceTokens.slice(0, -1);
     const costs: number[][] = [];
     const { text, decoding } = this.app.state;
-    for (const position of this.words.keys()) {
-      this.progress = { name: "words", done: position, of: this.words.length };
-      await new Promise((ready) => setTimeout(ready, position ? 0 : delay));
-      if (number !== this.number) return;
-      const answer = await source.ask({ text, decoding, prefix: [], changes: [hide(position)], target }).catch(() => null);
-      if (number !== this.number) return;
-      if (!answer) break;
-      costs.push(answer.trace.records.logProbabilities.map((log, row) => before[row] - log));
-    }
+    const ask = (position: number) => source.ask({ text, decoding, prefix: [], changes: [hide(position)], target });
+    const isDone = await this.each("words", [...this.words.keys()], ask, ({ trace }) => {
+      costs.push(trace.records.logProbabilities.map((log, row) => before[row] - log));
+    }, delay);
     // What could not be measured is not asked for again.
-    this.costs = costs.length ? costs : [[]];
-    this.progress = null;
+    if (isDone) this.costs = costs.length ? costs : [[]];
   }
 
   /** The source words that a French word needs most, the most needed first. */
