@@ -10,6 +10,7 @@ const STATE: State = {
   source: 1,
   head: { part: "decoder", layer: 1, kind: "cross", head: 2 },
   stage: "scaled",
+  step: 4,
   word: 3,
   row: null,
   column: 5,

@@ -9,7 +9,7 @@ import { align } from "./align";
 import { Duel } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
-import { PRONOUN, SOURCE_PRONOUN } from "./rivals";
+import { pronounPlace, SOURCE_PRONOUN } from "./rivals";
 import { cutHead, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [
@@ -122,7 +122,7 @@ export class App {
   /** The French word that is asked about, in the translation without changes: a pronoun, until one is chosen. */
   get word(): number {
     const tokens = this.unchanged?.trace.records.predictedTokens ?? [];
-    const pronoun = tokens.findIndex((token) => PRONOUN.test(token));
+    const pronoun = pronounPlace(tokens);
     const second = tokens.findIndex((token, place) => place > 0 && token.trim());
     const usual = pronoun < 0 ? second : pronoun;
     return Math.max(0, Math.min(this.state.word ?? usual, tokens.length - 1));

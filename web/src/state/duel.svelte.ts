@@ -6,7 +6,7 @@ import { OtherModel } from "../trace/other_model";
 import type { Answer, Source } from "../trace/source";
 import { siteOf } from "../trace/trace";
 import type { App } from "./app.svelte";
-import { pronounIn, pronounOf, SOURCE_PRONOUN } from "./rivals";
+import { pronounIn, pronounOf, pronounPlace, SOURCE_PRONOUN } from "./rivals";
 import { hide } from "./verdicts.svelte";
 
 /** The most words and signs of a sentence: each of them is hidden, taken out and exchanged. */
@@ -157,7 +157,7 @@ export class Duel {
     const genders = app.data.duel?.genders ?? {};
     const pronoun = words.findIndex((one) => SOURCE_PRONOUN.test(one));
     const noun = words.findLastIndex((one, at) => at < pronoun && one.toLowerCase() in genders);
-    const line = trace.records.predictedTokens.findIndex(pronounOf);
+    const line = pronounPlace(trace.records.predictedTokens);
     const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, line));
     const sums = words.map((one, at) => (WORD.test(one) ? heads.reduce((sum, weights) => sum + weights[at], 0) : 0));
     const gender = noun < 0 ? -1 : Number(genders[words[noun].toLowerCase()] === "f");
@@ -173,14 +173,13 @@ export class Duel {
 function edits(source: Source, text: string, genders: Record<string, string>): Edit[] {
   const { tokenizer, transformer, carried } = source.model!;
   const { words, ids } = tokenizer.encodeSource(text);
-  const known = carried.source_vocabulary.flatMap((word, id) => (WORD.test(word) && !SOURCE_PRONOUN.test(word) ? [{ word, id }] : []));
-  const frequent = known.filter(({ word }) => word === word.toLowerCase()).slice(0, INSERTED);
+  const known = carried.source_vocabulary.flatMap((word, id) => (WORD.test(word) ? [{ word, id }] : []));
+  const frequent = known.filter(({ word }) => !isUpper(word) && !SOURCE_PRONOUN.test(word)).slice(0, INSERTED);
   const places = [...words.keys()].filter((at) => WORD.test(plain(words[at])) && !/^(it|they|them)$/i.test(plain(words[at])));
   const edit = (verb: Edit["verb"], at: number, numOut: number, put: string[]): Edit => {
     const word = plain(words[at]);
     return { text: joinWords([...words.slice(0, at), ...put.map((one) => (numOut ? words[at].replace(word, one) : one)), ...words.slice(at + numOut)]), at, verb, word, other: put[0] ?? "" };
   };
-  const isUpper = (word: string) => word !== word.toLowerCase();
   const genderOf = (word: string) => genders[word.toLowerCase()];
   const table = transformer.embedding("encoder");
   const size = (a: Float32Array) => Math.sqrt(product(a, a));
@@ -188,7 +187,7 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
     const [word, own] = [plain(words[at]), row(table, ids[at])];
     // Instead of a noun, nouns of the other gender, no plurals for a singular; instead of another word, no nouns.
     const other = { f: "m", m: "f" }[genderOf(word)];
-    const isLike = (one: string) => isUpper(one) === isUpper(word) && genderOf(one) === other && (!other || one.endsWith("s") === word.endsWith("s"));
+    const isLike = (one: string) => SOURCE_PRONOUN.test(one) === SOURCE_PRONOUN.test(word) && isUpper(one) === isUpper(word) && genderOf(one) === other && (!other || one.endsWith("s") === word.endsWith("s"));
     return known
       .filter((one) => one.id !== ids[at] && isLike(one.word))
       .map((one) => ({ at, word: one.word, likeness: product(own, row(table, one.id)) / size(own) / size(row(table, one.id)) }))
@@ -202,4 +201,5 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
   ];
 }
 
+const isUpper = (word: string) => word !== word.toLowerCase();
 const product = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i], 0);

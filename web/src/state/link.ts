@@ -39,6 +39,8 @@ export interface State extends Scene {
   source: number;
   head: HeadPlace | null;
   stage: Stage;
+  /** The step of the arithmetic in view. */
+  step: number;
   /** The French word that is asked about: also the row in view of a head of the decoder. Null until one is chosen. */
   word: number | null;
   /** The row in view of a head of the encoder, and the column. */
@@ -61,6 +63,7 @@ export const START: State = {
   source: 0,
   head: null,
   stage: "weights",
+  step: 1,
   word: null,
   row: null,
   column: null,
@@ -85,6 +88,7 @@ export function writeLink(state: State): string {
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
   put("stage", state.stage, START.stage);
+  put("step", state.step, START.step);
   const isOfEncoder = state.head?.part === "encoder";
   const row = isOfEncoder ? state.row : state.word;
   if (row !== null || state.column !== null) put("cell", [row ?? "", state.column].filter((one) => one !== null).join(), "");
@@ -132,6 +136,7 @@ export function readLink(hash: string, start: State = START): State {
     source: whole("source", start.source),
     head,
     stage: among("stage", STAGES, start.stage),
+    step: whole("step", start.step),
     word: isPlace(chosen) ? chosen : start.word,
     row: isOfEncoder && isPlace(row) ? row : start.row,
     column: isPlace(column) ? column : start.column,

@@ -54,6 +54,7 @@ def model_page(
     *,
     lessons: Sequence[Mapping[str, Any]] = (),
     without_lessons: str = "",
+    has_others: bool = True,
     name: str = "",
     remarks: Sequence[str] = (),
     notes: Sequence[str] = (),
@@ -70,6 +71,7 @@ def model_page(
         text: the sentence.
         lessons: walks to offer next to the model.
         without_lessons: the reason, in a sentence, why it has no lessons.
+        has_others: False leaves out the models that the duel compares with: 6 MB.
         name: the model's name as the command line takes it.
         remarks: sentences to show at the top.
         notes: sentences about this line, which a page that runs the model finds by itself.
@@ -98,7 +100,7 @@ def model_page(
         traces=[] if is_same else [record()],
         lessons=lessons,
         without_lessons=without_lessons,
-        duel=carry_duel() if lessons else None,
+        duel=carry_duel(has_others=has_others) if lessons else None,
         start={**start, **({} if is_same else {"source": "1"})},
         remarks=[*_remarks(trace), *remarks],
     )
@@ -223,9 +225,9 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
 
 
 @cache
-def carry_duel() -> dict[str, Any]:
+def carry_duel(*, has_others: bool = True) -> dict[str, Any]:
     """Pack what the page's duel needs: the other packaged models, and the gender of nouns."""
-    names = ("demo-recurrent", "demo-untrained")
+    names = ("demo-recurrent", "demo-untrained") if has_others else ()
     others = [carry_model(open_bundle(resolve_model(name))) for name in names]
     return {"others": others, "genders": NOUN_GENDERS}
 
