@@ -27,13 +27,13 @@ export const DUELS = [
 ];
 
 /** A prediction: the position of the deciding word, and the pronoun; −1 and "" if there is none. */
-export interface Guess {
+interface Guess {
   word: number;
   pronoun: string;
 }
 
 /** For each player, whether word and pronoun were right; null if it predicts none. */
-export interface Round {
+interface Round {
   text: string;
   isWord: boolean[];
   isPronoun: (boolean | null)[];
@@ -66,7 +66,7 @@ export class Duel {
   get guess(): Guess & { isTold: boolean } {
     const [pronoun, word, told] = this.app.state.duel.split(",");
     const isWord = /^\d+$/.test(word ?? "") && Number(word) < this.words.length;
-    return { pronoun, word: isWord ? Number(word) : -1, isTold: told === "told" && isWord && Boolean(this.pair?.includes(pronoun)) };
+    return { pronoun, word: isWord ? Number(word) : -1, isTold: told === "told" && isWord && Boolean(this.written?.pair.includes(pronoun)) };
   }
 
   /** The English words and signs, without the end. */
@@ -75,10 +75,6 @@ export class Duel {
   }
 
   /** The pronoun that the model writes, and its pair. */
-  get pair(): string[] | undefined {
-    return this.written?.pair;
-  }
-
   get written(): ReturnType<typeof pronounOf> {
     return pronounIn(this.app.unchanged?.trace.records.predictedTokens ?? []);
   }
@@ -111,9 +107,9 @@ export class Duel {
   }
 
   /** Find out what decides: hide each word, then look for the smallest change that turns the pronoun. */
-  async judge(answer: Answer): Promise<void> {
+  async judge(answer: Answer, isAgain = false): Promise<void> {
     const { verdicts, source } = this.app;
-    if (this.about === answer || !source?.model || !this.written) return;
+    if ((this.about === answer && !isAgain) || !source?.model || !this.written) return;
     [this.about, this.found, this.numTried, this.phase] = [answer, null, 0, "hiding"];
     const { other } = this.written;
     const isHere = () => this.about === answer && this.app.unchanged === answer;
@@ -133,27 +129,15 @@ export class Duel {
     if (!isHere()) return;
     this.phase = isDone ? "done" : "stopped";
     const { predicted } = this;
-    if (this.deciding.length && predicted === this.app.state.text && this.rounds.every(({ text }) => text !== predicted)) this.rounds = [...this.rounds, this.round(answer)];
-  }
-
-  /** Judge again, after a stop. */
-  again(answer: Answer): void {
-    this.about = null;
-    void this.judge(answer);
-  }
-
-  private round(answer: Answer): Round {
-    const all = [this.guess, ...this.rules(answer)];
-    return {
-      text: this.app.state.text,
-      isWord: all.map(({ word }) => this.deciding.includes(word)),
-      isPronoun: all.map(({ pronoun }) => (pronoun ? pronoun === this.written!.pronoun : null)),
-    };
+    if (!this.deciding.length || predicted !== this.app.state.text || this.rounds.some(({ text }) => text === predicted)) return;
+    const players = [this.guess, ...this.rules(answer)];
+    const isWord = players.map(({ word }) => this.deciding.includes(word));
+    this.rounds = [...this.rounds, { text: predicted, isWord, isPronoun: players.map(({ pronoun }) => (pronoun ? pronoun === this.written?.pronoun : null)) }];
   }
 
   /** What three rules of thumb predict. */
-  rules({ trace }: Answer): Guess[] {
-    const { words, pair, app } = this;
+  private rules({ trace }: Answer): Guess[] {
+    const { words, app } = this;
     const genders = app.data.duel?.genders ?? {};
     const pronoun = words.findIndex((one) => SOURCE_PRONOUN.test(one));
     const noun = words.findLastIndex((one, at) => at < pronoun && one.toLowerCase() in genders);
@@ -161,11 +145,7 @@ export class Duel {
     const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, line));
     const sums = words.map((one, at) => (WORD.test(one) ? heads.reduce((sum, weights) => sum + weights[at], 0) : 0));
     const gender = noun < 0 ? -1 : Number(genders[words[noun].toLowerCase()] === "f");
-    return [
-      { word: noun, pronoun: pair?.[gender] ?? "" },
-      { word: sums.indexOf(Math.max(...sums)), pronoun: "" },
-      { word: pronoun, pronoun: "" },
-    ];
+    return [{ word: noun, pronoun: this.written?.pair[gender] ?? "" }, ...[sums.indexOf(Math.max(...sums)), pronoun].map((word) => ({ word, pronoun: "" }))];
   }
 }
 
