@@ -53,7 +53,9 @@ def predict(reader: PageReader, pronoun: str, word: str) -> None:
     reader.click(".words button", number)
     reader.click_text("Show what the model does")
     reader.wait("document.querySelector('.heard')")
-    reader.wait("/Try all heads|heads? (is|are) needed/.test(document.body.textContent)")
+    reader.wait(
+        "/Try all heads|heads? (is|are) needed/.test(document.querySelector('.answer').textContent)"
+    )
 
 
 def lead(reader: PageReader) -> str:
@@ -231,7 +233,7 @@ def test_duel_is_played_without_a_mouse(browser: Browser, duel_page: Path, way: 
         (
             "The dog ate the soup because it was hungry and the cat ate the cake because it was "
             "good and the baby ate the pizza.",
-            "at most 24 words and signs, but this sentence has 25",
+            "at most 24 words and signs, but this sentence has 26",
         ),
     ],
 )
@@ -259,7 +261,7 @@ def test_answer_in_a_link_is_shown_but_not_counted(browser: Browser, duel_page: 
     reader = open_duel(browser, duel_page, text=TEXT, duel="il,6,told")
     reader.wait("/You lost/.test(document.querySelector('.lead').textContent)")
     assert lead(reader) == "You lost: the model writes elle, not il, and pizza decides, not oven."
-    reader.wait("/Try all heads/.test(document.body.textContent)")
+    reader.wait("/Try all heads/.test(document.querySelector('.answer').textContent)")
     assert not reader.texts("table")
     # A link that names no word or pronoun asks.
     for duel in ("il,99,told", "sie,1,told", "<b>,-1,told", ",,told"):
