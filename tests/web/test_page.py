@@ -302,7 +302,7 @@ def test_heads_have_their_distance_from_the_head_that_was_taught(
 
 def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
     reader.click("#tab-learn")
-    reader.click(".text", 1)
+    reader.click(".text", 2)
     claim = reader.texts("article h2")[0]
     assert not reader.texts("article .number")
     assert not reader.texts("figure pre")
