@@ -10,8 +10,6 @@ import io
 import json
 import posixpath
 import re
-import subprocess
-import sys
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,8 +18,11 @@ from docutils import nodes
 from latex2mathml.converter import convert
 from sphinx.application import Sphinx
 
+import pellucid
 from pellucid.cli import main
 from pellucid.cli.app import COMMANDS
+from pellucid.inside.show.page import model_page
+from pellucid.lessons.walks.for_page import lessons_for
 
 LIVE = "live.html"
 LISTS = {"index": "docs", "lessons/index": "docs/lessons", "decisions/index": "docs/decisions"}
@@ -152,9 +153,15 @@ def name_levels(app: Sphinx, page: str, template: str, context: dict[str, Any], 
 
 def write_live_page(app: Sphinx, problem: Exception | None) -> None:
     """Write the page in which the packaged model runs."""
-    if problem is None:
-        command = [sys.executable, "-m", "pellucid", "look", "demo", SENTENCE]
-        subprocess.run([*command, "--html", str(app.outdir / LIVE)], check=True)
+    if problem is not None:
+        return
+    translator = pellucid.load("demo")
+    lessons, _ = lessons_for(translator.own_bundle)
+    trace = translator.look(SENTENCE, beam=1)
+    # Without the duel's other models the site stays small.
+    options: dict[str, Any] = {"lessons": lessons, "name": "demo", "has_others": False}
+    html = model_page(translator.own_bundle, trace, SENTENCE, **options)
+    (Path(app.outdir) / LIVE).write_text(html, encoding="utf-8")
 
 
 def inline(translator: Any, node: nodes.math) -> None:

@@ -319,7 +319,7 @@ def test_heads_have_their_distance_from_the_head_that_was_taught(
 
 def test_lesson_asks_first_and_then_tells(reader: PageReader) -> None:
     reader.click("#tab-learn")
-    reader.click(".text", 1)
+    reader.click(".text", 2)
     claim = reader.texts("article h2")[0]
     assert not reader.texts("article .number")
     assert not reader.texts("figure pre")
@@ -363,7 +363,7 @@ def test_measures_of_a_word_are_those_of_the_package(
 
 
 def test_live_view_of_a_lesson_is_the_one_that_its_data_names(browser: Browser, page: Path) -> None:
-    for screen, shown in ((2, "svg .link"), (6, ".measures"), (15, "[role=grid]")):
+    for screen, shown in ((2, "svg .link"), (6, "svg .link"), (15, "[role=grid]")):
         reader = PageReader(browser, page, f"#view=learn&lesson=slides&screen={screen}")
         # Before the answer is asked for, the picture would give it away.
         assert not reader.texts(".live")

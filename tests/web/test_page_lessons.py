@@ -14,12 +14,13 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside.show import page as pages
 from pellucid.inside.show.page import model_page
+from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
-from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
+from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
-VIEWS = {"translate", "links", "head", "arithmetic", "heads", "what-if", "beyond"}
+VIEWS = {"translate", "links", "head", "arithmetic", "heads", "what-if", "beyond", "why"}
 PLACES = {"encoder.self", "decoder.self", "decoder.cross"}
-STAGES = {"scores", "scaled", "masked", "weights"}
+DETAILS = {"scores", "scaled", "masked", "words", "formula", *map(str, range(1, 12))}
 LESSONS = Path(__file__).parents[2] / "docs" / "lessons"
 
 STATEMENTS = [
@@ -53,20 +54,87 @@ def test_outputs_are_those_of_the_documentation() -> None:
             shown.add(one.command)
 
 
+def read_place(one: Statement) -> tuple[str, str, str]:
+    """Read the head, the row and the column of a statement's live view."""
+    found = re.fullmatch(r"([^:]+):(.+?)(?:>(.+))?", one.live.split(" ")[1])
+    assert found, one.live
+    return found[1], found[2], found[3] or ""
+
+
 @pytest.mark.parametrize("one", [one for _, _, one in STATEMENTS if one.live])
 def test_live_views_exist(one: Statement) -> None:
-    view, *rest = one.live.split(" ")
+    view, _, *details = one.live.split(" ")
     assert view in VIEWS
-    assert not rest[:1] or re.sub(r"\.\d", "", rest[0]) in PLACES
-    assert not rest[1:] or rest[1] in STAGES
+    assert re.sub(r"\.\d", "", read_place(one)[0]) in PLACES
+    assert set(details) <= DETAILS
     assert one.sentence
+
+
+def test_live_views_name_heads_and_words_of_the_packaged_model() -> None:
+    demo = pellucid.load("demo")
+    traces: dict[str, Trace] = {}
+    for _, _, one in STATEMENTS:
+        if not one.live:
+            continue
+        if one.sentence not in traces:
+            traces[one.sentence] = demo.look(one.sentence, beam=1)
+        trace = traces[one.sentence]
+        head, row, column = read_place(one)
+        part, layer, kind, number = head.split(".")
+        rows = list(trace.predicted_tokens if part == "decoder" else trace.source_tokens)
+        is_french = (part, kind) == ("decoder", "self")
+        columns = trace.target_tokens if is_french else trace.source_tokens
+        assert row in rows, one.live
+        assert not column or column in columns, one.live
+        weights = trace.weights(part, int(layer), kind)[int(number)]
+        # The head of the pronoun looks most at what it stands for.
+        if "it>pizza" in one.live or "tasted>pizza" in one.live:
+            assert columns[weights[rows.index(row)].argmax()] == "pizza"
+
+
+def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
+    browser: Browser, tmp_path: Path
+) -> None:
+    demo = pellucid.load("demo")
+    lessons, _ = lessons_for(demo.own_bundle)
+    trace = demo.look(SENTENCE, beam=1)
+    html = model_page(demo.own_bundle, trace, SENTENCE, lessons=lessons, name="demo")
+    path = tmp_path / "page.html"
+    path.write_text(html, encoding="utf-8")
+    reader = PageReader(browser, path, "#view=learn&lesson=lecture&screen=7")
+    assert not reader.texts(".live")
+    reader.run(
+        "(() => { const field = document.querySelector('form input'); field.value = 'five';"
+        " field.dispatchEvent(new Event('input', { bubbles: true })); })()"
+    )
+    reader.click_text("Show the answer")
+    assert "You guessed: five" in reader.texts(".answer p")
+    assert reader.texts(".look > .stack h2") == ["encoder self-attention, layer 0, head 3"]
+    assert reader.texts(".drawer h2") == ["it → pizza"]
+    assert "Step 1 of " in reader.texts(".drawer .nav")[0]
+    assert "head=encoder.0.self.3" in reader.link
+    assert "cell=8%2C1" in reader.link
+    # The next screen asks again, and shows its own step.
+    for _ in range(2):
+        reader.click_text("Next")
+    assert not reader.texts(".live")
+    while "second form: weights times keys" not in reader.texts("article .soft")[0]:
+        reader.click_text("Next")
+    reader.click_text("Show the answer")
+    assert not [one for one in reader.texts(".answer p") if "guessed" in one]
+    assert "Step 6 of " in reader.texts(".drawer .nav")[0]
+    # A word of the French, of another sentence.
+    reader = PageReader(browser, path, "#view=learn&lesson=study-notes&screen=14")
+    reader.click_text("Show the answer")
+    reader.wait("/ate and pizza/.test(document.querySelector('.live').textContent)")
+    assert reader.texts("#question bdi") == ["mangée"]
 
 
 def test_statement_with_unknown_words_has_no_live_view(translator: Translator) -> None:
     walks, reason = lessons_for(translator.own_bundle)
     assert not reason
     slides = next(walk for walk in walks if walk["name"] == "slides")["statements"]
-    assert slides[0]["live"] == "head encoder.self"
+    assert slides[0]["live"] == "head encoder.0.self.3:it>pizza"
     assert slides[1]["sentence"] == "The European Economic Area"
     assert slides[1]["live"] == ""
     assert slides[1]["without"] == "This model does not know “European”."

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { liveOf } from "../src/lessons/live";
+import { liveOf, settle } from "../src/lessons/live";
+import { parseHead, type Trace } from "../src/trace/trace";
 import { readLink, START, writeLink, type State } from "../src/state/link";
 
 const STATE: State = {
@@ -10,6 +11,7 @@ const STATE: State = {
   source: 1,
   head: { part: "decoder", layer: 1, kind: "cross", head: 2 },
   stage: "scaled",
+  step: 4,
   word: 3,
   row: null,
   column: 5,
@@ -18,6 +20,7 @@ const STATE: State = {
   changes: [{ verb: "no-mask" }, { verb: "cut", place: { part: "encoder", layer: 0, kind: "self", head: 1, isEdge: false } }],
   lesson: "notes",
   screen: 3,
+  duel: "elle,1,told",
 };
 
 test("a state is read as it was written", () => expect(readLink(writeLink(STATE))).toEqual(STATE));
@@ -42,9 +45,20 @@ test("what makes no sense is left at its start", () =>
 
 test("a statement opens the view, head and stage that it names", () => {
   const sentence = "The pizza is good";
-  expect(liveOf({ live: "head decoder.self masked", sentence })).toEqual(
-    { view: "look", show: "map", isOpen: false, part: "decoder", kind: "self", head: null, stage: "masked", text: sentence });
+  expect(liveOf({ live: "head decoder.self masked", sentence })).toMatchObject(
+    { view: "look", part: "decoder", kind: "self", head: null, row: "", column: "", scene: { show: "map", isOpen: false, stage: "masked", text: sentence, changes: [] } });
   expect(liveOf({ live: "head encoder.0.self.2 scores", sentence })?.head).toEqual({ part: "encoder", layer: 0, kind: "self", head: 2 });
-  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "why", show: "measures", part: "decoder", kind: "cross", stage: "weights" });
+  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "why", part: "decoder", kind: "cross", scene: { show: "measures", stage: "weights" } });
+});
+test("a statement names row, column, step and part of a view", () => {
+  const read = (live: string) => liveOf({ live, sentence: "a" });
+  expect(read("arithmetic encoder.0.self.3:it>pizza 6")).toMatchObject({ row: "it", column: "pizza", scene: { isOpen: true, step: 6 } });
+  expect(read("head decoder.0.self.2:</s>")).toMatchObject({ row: "</s>", column: "" });
+  expect(read("what-if decoder.0.self.2:elle formula")).toMatchObject({ view: "change", row: "elle", scene: { show: "formula" } });
+  const head = parseHead("encoder.0.self.3")!;
+  const records = { sourceTokens: ["the", "pizza", "it"], predictedTokens: ["elle"] };
+  const trace = { records, columns: () => records.sourceTokens } as unknown as Trace;
+  expect(settle(read("head encoder.0.self.3:it>pizza")!, head, trace)).toEqual({ head, row: 2, column: 1 });
+  expect(settle(read("head encoder.0.self.3:gone>pizza")!, head, trace)).toEqual({ head, row: null, column: 1 });
 });
 test.each(["", "lessons", "learn", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());

@@ -14,7 +14,7 @@ from pellucid.corpora.free.words import PEOPLE
 from pellucid.corpora.french import Gender
 from pellucid.corpora.lexicon import NOUNS
 
-_GENDERS: dict[str, Gender] = {
+NOUN_GENDERS: dict[str, Gender] = {
     form.lower(): noun.gender
     for noun in (*NOUNS.values(), *PEOPLE)
     for form in (noun.english, noun.english_plural)
@@ -24,7 +24,7 @@ _GENDERS: dict[str, Gender] = {
 
 def antecedent_gender(example: Example, pronoun: Pronoun) -> Gender:
     """Look up the French gender of the noun that a pronoun stands for."""
-    return _GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower().rstrip(",")]
+    return NOUN_GENDERS[example.source.split(" ")[pronoun.source_antecedent].lower().rstrip(",")]
 
 
 def majority_gender(examples: Iterable[Example]) -> Gender:
@@ -52,7 +52,7 @@ def baseline_accuracies(examples: Sequence[Example], *, majority: Gender = "m") 
         for pronoun in example.pronouns:
             total += 1
             gender = antecedent_gender(example, pronoun)
-            nouns = [_GENDERS[word] for word in words[: pronoun.source] if word in _GENDERS]
+            nouns = [NOUN_GENDERS[word] for word in words[: pronoun.source] if word in NOUN_GENDERS]
             right["nearest noun"] += nouns[-1] == gender
             right["first noun"] += nouns[0] == gender
             right["majority gender"] += majority == gender

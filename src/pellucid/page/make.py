@@ -24,6 +24,7 @@ def make_page(
     traces: Sequence[Mapping[str, Any]] = (),
     services: Sequence[Mapping[str, Any]] = (),
     lessons: Sequence[Mapping[str, Any]] = (),
+    duel: Mapping[str, Any] | None = None,
     start: Mapping[str, str] | None = None,
     remarks: Sequence[str] = (),
     without_lessons: str = "",
@@ -37,6 +38,7 @@ def make_page(
         traces: recorded sentences.
         services: models of the server that sends this page, which the page may ask.
         lessons: walks through texts.
+        duel: models to compare with, and the gender of nouns; None if the page has no duel.
         start: the state to open with, by the names of the page's link, such as ``text``.
         remarks: sentences to show at the top, for example why a model is not in the page.
         without_lessons: a sentence that says why there are no lessons.
@@ -50,6 +52,7 @@ def make_page(
         "traces": list(traces),
         "services": list(services),
         "lessons": list(lessons),
+        "duel": dict(duel) if duel else None,
         "start": dict(start or {}),
         "remarks": list(remarks),
         "without_lessons": without_lessons,

@@ -1,34 +1,50 @@
 /** The live picture of a statement: a view of the page, with what to look at. */
 
 import type { Statement } from "../state/data";
-import { sceneOf, type Show, type View } from "../state/link";
-import { parseHead, STAGES, type HeadPlace, type Stage } from "../trace/trace";
+import { sceneOf, SHOWS, START, type State, type View } from "../state/link";
+import { parseHead, STAGES, type HeadPlace, type Trace } from "../trace/trace";
 
 export interface Live {
   view: View;
-  show: Show | "";
-  isOpen: boolean;
-  text: string;
-  part: "encoder" | "decoder";
-  kind: "self" | "cross";
-  /** The head of the command, if it names one. */
+  /** The state of the page, as far as it needs no answer. */
+  scene: Partial<State>;
+  part: string;
+  kind: string;
+  /** The head of the packaged model, if one is named, and the words of the row and of the column. */
   head: HeadPlace | null;
-  stage: Stage;
+  row: string;
+  column: string;
 }
 
 /** Read what a statement shows; null if it shows nothing. */
 export function liveOf({ live, sentence }: Pick<Statement, "live" | "sentence">): Live | null {
-  const [name, place = "decoder.cross", stage] = live.split(" ");
+  const [name, place = "", ...rest] = live.split(" ");
   const scene = sceneOf(name);
   if (!scene || scene.view === "learn") return null;
-  const head = parseHead(place);
-  const [part, kind] = head ? [head.part, head.kind] : place.split(".");
+  const [, where = "decoder.cross", row = "", column = ""] = /^([^:]+)(?::(.+?)(?:>(.+))?)?$/.exec(place) ?? [];
+  const [part, kind] = where.split(".").filter((one) => !/^\d+$/.test(one));
   return {
-    ...scene,
-    text: sentence,
-    part: part === "encoder" ? "encoder" : "decoder",
-    kind: kind === "self" ? "self" : "cross",
-    head,
-    stage: STAGES.find((one) => one === stage) ?? "weights",
+    view: scene.view,
+    scene: {
+      show: SHOWS.find((one) => rest.includes(one)) ?? scene.show,
+      isOpen: scene.isOpen,
+      text: sentence,
+      stage: STAGES.find((one) => rest.includes(one)) ?? "weights",
+      step: Number(rest.find((one) => /^\d+$/.test(one)) ?? START.step),
+      ...{ changes: [], prefix: [], head: null, word: null, row: null, column: null },
+    },
+    part,
+    kind,
+    head: parseHead(where),
+    row,
+    column,
   };
+}
+
+/** The head, row and column to set, once the sentence has an answer. */
+export function settle({ row, column }: Live, head: HeadPlace, trace: Trace): Partial<State> {
+  const { sourceTokens, predictedTokens } = trace.records;
+  const find = (tokens: string[], word: string) => (tokens.includes(word) ? tokens.indexOf(word) : null);
+  const isOfEncoder = head.part === "encoder";
+  return { head, [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row), column: find(trace.columns(head), column) };
 }

@@ -26,6 +26,8 @@ export interface ModelConfig {
   scale_scores: boolean;
   look_ahead_mask: boolean;
   projections: "qkv" | "qk" | "none";
+  /** Of recurrent models only. */
+  recurrent_attention?: string;
 }
 
 /** The values of a model's options that the page computes. Other fields must be numbers. */
@@ -87,8 +89,9 @@ export interface CarriedModel {
   target_vocabulary: string[];
   /** For each tensor its shape and the number of its first float in the weights. */
   tensors: Record<string, { shape: number[]; start: number }>;
-  /** float32, little-endian, base64. */
+  /** float32, little-endian, base64; only the upper halves if all lower ones are 0. */
   weights: string;
+  has_halves: boolean;
 }
 
 export type Weights = Map<string, Tensor>;
@@ -102,7 +105,8 @@ export function bytesOf(base64: string): Uint8Array {
 }
 
 export function unpackWeights(carried: CarriedModel): Weights {
-  const floats = new Float32Array(bytesOf(carried.weights).buffer);
+  const { buffer } = bytesOf(carried.weights);
+  const floats = new Float32Array(carried.has_halves ? Uint32Array.from(new Uint16Array(buffer), (half) => half << 16).buffer : buffer);
   const weights: Weights = new Map();
   for (const [name, { shape, start }] of Object.entries(carried.tensors)) {
     const size = shape.reduce((a, b) => a * b, 1);

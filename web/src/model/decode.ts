@@ -3,7 +3,20 @@
 import type { Change } from "./changes";
 import type { DecodingConfig, TokenizerConfig } from "./config";
 import { largest, logSumExp, row, type Tensor } from "./tensor";
-import type { DecoderState, Transformer } from "./transformer";
+import type { Run } from "./transformer";
+
+/** What decoding needs of a model. Its state remembers how many rows it has read. */
+export interface Network {
+  readonly config: { max_target_length: number };
+  begin(memory: Tensor): { length: number };
+  /** Continue a state, for another hypothesis. */
+  fork(state: { length: number }): { length: number };
+  /** Read the next rows: their states, (rows, D). */
+  step(state: { length: number }, ids: number[], run: Run): Tensor;
+  logits(states: Tensor, run: Run): Tensor;
+}
+
+type State = ReturnType<Network["begin"]>;
 
 export interface Decoding {
   method: "greedy" | "beam" | "sample";
@@ -54,7 +67,7 @@ class Next {
   private readonly never: number[];
 
   constructor(
-    private readonly model: Transformer,
+    private readonly model: Network,
     private readonly memory: Tensor,
     private readonly changes: Change[],
     { pad_id, bos_id, eos_id, target_start_id }: TokenizerConfig,
@@ -69,15 +82,15 @@ class Next {
     return this.changes.some(({ verb }) => verb === "no-mask");
   }
 
-  begin(): DecoderState {
+  begin(): State {
     return this.model.begin(this.memory);
   }
 
-  fork(state: DecoderState): DecoderState {
+  fork(state: State): State {
     return this.model.fork(state);
   }
 
-  logits(state: DecoderState, ids: number[]): Logits {
+  logits(state: State, ids: number[]): Logits {
     const run = { changes: this.changes };
     const all = [this.start, ...ids];
     let states: Tensor;
@@ -107,7 +120,7 @@ export async function breathe(): Promise<void> {
 
 /** Translate source ids, after a forced prefix. */
 export async function decode(
-  model: Transformer,
+  model: Network,
   memory: Tensor,
   limits: Limits,
   how: Decoding,
@@ -145,7 +158,7 @@ interface Live {
   ids: number[];
   logs: number[];
   total: number;
-  state: DecoderState;
+  state: State;
   /** Its number among the candidates of the step before. */
   candidate: number;
 }

@@ -4,6 +4,7 @@
  */
 
 import { ChangesHere, orderOf, type Change } from "./changes";
+import type { Network } from "./decode";
 import { requireComputed, type ModelConfig, type Weights } from "./config";
 import { activate, add, layerNorm, linear, zeros, type Tensor } from "./tensor";
 
@@ -26,7 +27,7 @@ export interface DecoderState {
   crosses: (Past | null)[];
 }
 
-export class Transformer {
+export class Transformer implements Network {
   constructor(
     readonly config: ModelConfig,
     readonly weights: Weights,
@@ -60,7 +61,6 @@ export class Transformer {
     return { memory, length: 0, selves: Array(layers).fill(null), crosses: Array(layers).fill(null) };
   }
 
-  /** Continue a state, for another hypothesis. */
   fork(state: DecoderState): DecoderState {
     return { ...state, selves: [...state.selves], crosses: [...state.crosses] };
   }
@@ -96,7 +96,7 @@ export class Transformer {
     return this.config.tied_embeddings === "none" ? this.get("output.weight") : this.embedding("decoder");
   }
 
-  private embedding(part: string): Tensor {
+  embedding(part: string): Tensor {
     if (this.config.tied_embeddings === "all") return this.get("embedding.weight");
     return this.get(part === "encoder" ? "source_embedding.weight" : "target_embedding.weight");
   }

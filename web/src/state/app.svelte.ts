@@ -6,9 +6,10 @@ import { clearestHead } from "../trace/figures";
 import { largest, row as rowOf } from "../model/tensor";
 import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { align } from "./align";
+import { Duel } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
-import { placesOf, PRONOUN, SOURCE_PRONOUN } from "./rivals";
+import { placesOf, pronounPlace, SOURCE_PRONOUN } from "./rivals";
 import { cutHead, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
 
 export const EXAMPLES = [
@@ -62,6 +63,7 @@ export class App {
   written = $state("");
   private asked = 0;
   readonly verdicts = new Verdicts(this);
+  readonly duel = new Duel(this);
   /** The tokens of the French in view next to those without changes. */
   readonly aligned = $derived.by(() => align(tokensOf(this.unchanged), tokensOf(this.answer)));
   /** Which tokens in view the model's own translation has. */
@@ -148,7 +150,7 @@ export class App {
   /** The French word that is asked about, in the translation without changes: a pronoun, until one is chosen. */
   get word(): number {
     const tokens = tokensOf(this.unchanged);
-    const pronoun = tokens.findIndex((token) => PRONOUN.test(token));
+    const pronoun = pronounPlace(tokens);
     const second = tokens.findIndex((token, place) => place > 0 && token.trim());
     const usual = pronoun < 0 ? second : pronoun;
     return Math.max(0, Math.min(this.state.word ?? usual, tokens.length - 1));
@@ -202,7 +204,7 @@ export class App {
   setText(text: string): void {
     if (text === this.state.text) return;
     if (!EXAMPLES.includes(this.state.text) && this.answer) this.left = this.state.text;
-    this.set({ text, prefix: [], changes: [], word: null, row: null, column: null });
+    this.set({ text, prefix: [], changes: [], word: null, row: null, column: null, duel: "" });
   }
 
   toggle(change: Change): void {

@@ -1,6 +1,7 @@
 /** The data that Python put into the page. */
 
 import type { CarriedModel } from "../model/config";
+import { OtherModel } from "../trace/other_model";
 import { PageModel } from "../trace/page_model";
 import { ServiceModel, type CarriedService } from "../trace/service_model";
 import { Problem, type Source } from "../trace/source";
@@ -38,6 +39,7 @@ interface Carried {
   traces: CarriedTrace[];
   services?: CarriedService[];
   lessons: Walk[];
+  duel: { others: CarriedModel[]; genders: Record<string, string> } | null;
   start: Record<string, string>;
   remarks: string[];
   without_lessons: string;
@@ -46,6 +48,8 @@ interface Carried {
 export interface Data {
   sources: Source[];
   lessons: Walk[];
+  /** Other models to ask, and the French gender of English nouns, `f` or `m`; null if the page has no duel. */
+  duel: { others: OtherModel[]; genders: Record<string, string> } | null;
   start: Record<string, string>;
   remarks: string[];
   /** Why there are no lessons. */
@@ -73,5 +77,6 @@ export function readData(): Data {
     } catch (error) {
       remarks.push(error instanceof Error ? error.message : String(error));
     }
-  return { sources, lessons: carried.lessons, start: carried.start, remarks, withoutLessons: carried.without_lessons };
+  const duel = carried.duel && { ...carried.duel, others: carried.duel.others.map((one) => new OtherModel(one)) };
+  return { sources, lessons: carried.lessons, duel, start: carried.start, remarks, withoutLessons: carried.without_lessons };
 }

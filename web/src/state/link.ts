@@ -39,6 +39,8 @@ export interface State extends Scene {
   source: number;
   head: HeadPlace | null;
   stage: Stage;
+  /** The step of the arithmetic in view. */
+  step: number;
   /** The French word that is asked about: also the row in view of a head of the decoder. Null until one is chosen. */
   word: number | null;
   /** The row in view of a head of the encoder, and the column. */
@@ -49,6 +51,8 @@ export interface State extends Scene {
   changes: Change[];
   lesson: string;
   screen: number;
+  /** The reader's part in a duel: the pronoun, the position of the word, and `told` once both are answered. */
+  duel: string;
 }
 
 export const START: State = {
@@ -59,6 +63,7 @@ export const START: State = {
   source: 0,
   head: null,
   stage: "weights",
+  step: 1,
   word: null,
   row: null,
   column: null,
@@ -67,6 +72,7 @@ export const START: State = {
   changes: [],
   lesson: "",
   screen: 0,
+  duel: "",
 };
 
 export function writeLink(state: State): string {
@@ -82,6 +88,7 @@ export function writeLink(state: State): string {
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
   put("stage", state.stage, START.stage);
+  put("step", state.step, START.step);
   const isOfEncoder = state.head?.part === "encoder";
   const row = isOfEncoder ? state.row : state.word;
   if (row !== null || state.column !== null) put("cell", [row ?? "", state.column].filter((one) => one !== null).join(), "");
@@ -96,6 +103,7 @@ export function writeLink(state: State): string {
   for (const change of state.changes) link.append("change", writeChange(change));
   put("lesson", state.lesson, "");
   put("screen", state.screen, 0);
+  put("duel", state.duel, "");
   return `#${link}`;
 }
 
@@ -128,6 +136,7 @@ export function readLink(hash: string, start: State = START): State {
     source: whole("source", start.source),
     head,
     stage: among("stage", STAGES, start.stage),
+    step: whole("step", start.step),
     word: isPlace(chosen) ? chosen : start.word,
     row: isOfEncoder && isPlace(row) ? row : start.row,
     column: isPlace(column) ? column : start.column,
@@ -143,5 +152,6 @@ export function readLink(hash: string, start: State = START): State {
     changes: link.getAll("change").flatMap((text) => parseChange(text) ?? []),
     lesson: link.get("lesson") ?? start.lesson,
     screen: whole("screen", start.screen),
+    duel: link.get("duel") ?? start.duel,
   };
 }

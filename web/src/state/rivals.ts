@@ -6,8 +6,24 @@ import { align, type Aligned } from "./align";
 
 const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"], ["er", "sie"], ["Er", "Sie"]];
 /** A pronoun, maybe after another word as in *qu'il*. */
-export const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
+const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
 export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;
+
+/** The pronoun of a token, in small letters, and the other one of its pair; null if the token is none. */
+export function pronounOf(token: string): { pronoun: string; other: string; pair: string[] } | null {
+  const pronoun = PRONOUN.exec(token)?.[2].toLowerCase();
+  const pair = PAIRS.find((one) => one.includes(pronoun ?? ""));
+  return pair ? { pronoun: pronoun!, other: pair.find((one) => one !== pronoun)!, pair } : null;
+}
+
+/** The place of the pronoun to ask about: the first, if possible one of a pair, but not that of *il y a*; −1 if there is none. */
+export function pronounPlace(tokens: string[]): number {
+  const isOne = (token: string, at: number) => PRONOUN.test(token) && !/^(n['’])?y$/.test(tokens[at + 1] ?? "");
+  const paired = tokens.findIndex((token, at) => isOne(token, at) && pronounOf(token));
+  return paired < 0 ? tokens.findIndex(isOne) : paired;
+}
+
+export const pronounIn = (tokens: string[]) => pronounOf(tokens[pronounPlace(tokens)] ?? "");
 
 export interface Chance {
   id: number;

@@ -84,30 +84,43 @@ export class Verdicts {
     return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : after[place], loss };
   }
 
-  /** Try several lists of changes, each next to all that are in force. */
-  async try(name: string, all: Change[][], inForce = this.app.state.changes, delay = 0): Promise<void> {
-    const { source, unchanged, answer } = this.app;
-    if (!source?.isLive || !unchanged || !answer) return;
-    const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
+  /** The French tokens under changes that were tried. */
+  written(changes: Change[]): string[] | undefined {
+    return this.tried.get(keyOf(changes))?.tokens;
+  }
+
+  /** Ask about each of several things, until an answer fails or `keep` says true; tells whether nobody stopped it. */
+  async each<T, R>(name: string, all: T[], ask: (one: T) => Promise<R>, keep: (answer: R, one: T) => boolean | void, delay = 0): Promise<boolean> {
     const number = ++this.number;
-    const { text, decoding, prefix } = this.app.state;
-    for (const [done, changes] of due.entries()) {
-      this.progress = { name, done, of: due.length };
+    for (const [done, one] of all.entries()) {
+      this.progress = { name, done, of: all.length };
       // The page stays responsive between two decodings.
       await new Promise((ready) => setTimeout(ready, done ? 0 : delay));
-      if (number !== this.number) return;
-      const found = await source.ask({ text, decoding, prefix, changes }).catch(() => null);
-      if (number !== this.number) return;
-      this.isStopped ||= !found;
-      if (!found) break;
-      const losses = lossesOf(source, inForce.length ? answer : unchanged, found);
-      this.tried = new Map(this.tried).set(keyOf(changes), { tokens: found.trace.records.predictedTokens, losses });
+      if (number !== this.number) return false;
+      const answer = await ask(one).catch(() => null);
+      if (number !== this.number) return false;
+      this.isStopped ||= answer === null;
+      if (answer === null || keep(answer, one)) break;
     }
     this.progress = null;
+    return true;
+  }
+
+  /** Try several lists of changes, each next to all that are in force; tells whether nobody stopped it. */
+  async try(name: string, all: Change[][], inForce = this.app.state.changes, delay = 0): Promise<boolean> {
+    const { source, unchanged, answer } = this.app;
+    if (!source?.isLive || !unchanged || !answer) return false;
+    const due = all.map((one) => [...inForce, ...one]).filter((one) => !this.tried.has(keyOf(one)));
+    const { text, decoding, prefix } = this.app.state;
+    const keep = (found: Answer, changes: Change[]) => {
+      const losses = lossesOf(source, inForce.length ? answer : unchanged, found);
+      this.tried = new Map(this.tried).set(keyOf(changes), { tokens: found.trace.records.predictedTokens, losses });
+    };
+    return this.each(name, due, (changes) => source.ask({ text, decoding, prefix, changes }), keep, delay);
   }
 
   /** Cut each head in turn. */
-  tryHeads(): Promise<void> {
+  tryHeads(): Promise<boolean> {
     return this.try("heads", (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]));
   }
 
@@ -115,7 +128,7 @@ export class Verdicts {
   async measureCosts(unchanged: Answer, delay = 0): Promise<void> {
     const { source } = this.app;
     if (!source || this.costs.length) return;
-    if (source.isLive) return this.try("words", this.words.map((_, position) => [hide(position)]), [], delay);
+    if (source.isLive) return void (await this.try("words", this.words.map((_, position) => [hide(position)]), [], delay));
     this.isStopped = true;
     if (!source.measures.includes("occlusion")) return;
     const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);

@@ -36,7 +36,7 @@ export class PageModel implements Source {
   get languages() { return this.carried.languages; }
   get hash() { return this.carried.model_hash; }
   get taught() { return parseHead(this.carried.taught_head); }
-  get model() { return { carried: this.carried, transformer: this.transformer }; }
+  get model() { return { carried: this.carried, transformer: this.transformer, tokenizer: this.tokenizer }; }
   get about() {
     const { num_encoder_layers: above, num_decoder_layers: below, num_heads } = this.carried.model;
     return `${above} + ${below} layers, ${num_heads} heads, computed in this page`;

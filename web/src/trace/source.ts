@@ -6,6 +6,7 @@
 import type { Change } from "../model/changes";
 import type { CarriedModel } from "../model/config";
 import type { Candidate, Decoding, Hypothesis } from "../model/decode";
+import type { WordTokenizer } from "../model/tokenizer";
 import type { Transformer } from "../model/transformer";
 import type { Matrix } from "../measures/apart";
 import type { Notes } from "../notes/notes";
@@ -48,7 +49,7 @@ export interface Source {
   /** What the source is, in a few words. */
   readonly about: string;
   /** The model's own numbers, for the arithmetic; null if they are not here. */
-  readonly model: { carried: CarriedModel; transformer: Transformer } | null;
+  readonly model: { carried: CarriedModel; transformer: Transformer; tokenizer: WordTokenizer } | null;
   /** The target token of an id; only a live source has a vocabulary. */
   token(id: number): string;
   /** The text of target ids. */

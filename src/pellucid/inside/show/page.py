@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 
-from pellucid.bundle import Bundle, shipped_name
+from pellucid.bundle import Bundle, open_bundle, resolve_model, shipped_name
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
+from pellucid.corpora.baselines import NOUN_GENDERS
 from pellucid.errors import InputError
 from pellucid.inside.measures import MEASURES, measure
 from pellucid.inside.measures.agreement import on_words
@@ -53,6 +54,7 @@ def model_page(
     *,
     lessons: Sequence[Mapping[str, Any]] = (),
     without_lessons: str = "",
+    has_others: bool = True,
     name: str = "",
     remarks: Sequence[str] = (),
     notes: Sequence[str] = (),
@@ -69,6 +71,7 @@ def model_page(
         text: the sentence.
         lessons: walks to offer next to the model.
         without_lessons: the reason, in a sentence, why it has no lessons.
+        has_others: False leaves out the models that the duel compares with: 6 MB.
         name: the model's name as the command line takes it.
         remarks: sentences to show at the top.
         notes: sentences about this line, which a page that runs the model finds by itself.
@@ -97,6 +100,7 @@ def model_page(
         traces=[] if is_same else [record()],
         lessons=lessons,
         without_lessons=without_lessons,
+        duel=carry_duel(has_others=has_others) if lessons else None,
         start={**start, **({} if is_same else {"source": "1"})},
         remarks=[*_remarks(trace), *remarks],
     )
@@ -194,6 +198,9 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
         tensors[tensor_name] = {"shape": list(array.shape), "start": start}
         parts.append(array.tobytes())
         start += array.size
+    # Weights that were stored in bfloat16 have lower halves of 0, which need not be carried.
+    halves = np.frombuffer(b"".join(parts), dtype="<u2").reshape(-1, 2)
+    has_halves = not halves[:, 0].any()
     learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return {
         "name": name or bundle.folder.name,
@@ -212,8 +219,17 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
         "source_vocabulary": bundle.tokenizer.vocabulary("source"),
         "target_vocabulary": bundle.tokenizer.vocabulary("target"),
         "tensors": tensors,
-        "weights": base64.b64encode(b"".join(parts)).decode(),
+        "has_halves": has_halves,
+        "weights": base64.b64encode((halves[:, 1] if has_halves else halves).tobytes()).decode(),
     }
+
+
+@cache
+def carry_duel(*, has_others: bool = True) -> dict[str, Any]:
+    """Pack what the page's duel needs: the other packaged models, and the gender of nouns."""
+    names = ("demo-recurrent", "demo-untrained") if has_others else ()
+    others = [carry_model(open_bundle(resolve_model(name))) for name in names]
+    return {"others": others, "genders": NOUN_GENDERS}
 
 
 def carry_trace(trace: TraceData, *, source: str = "", command: str = "") -> dict[str, Any]:

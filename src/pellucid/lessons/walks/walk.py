@@ -48,9 +48,10 @@ class Statement:
         vary: what to try next, as a command or a sentence.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all. Of what is measured the answer is shown, and each paragraph that has one.
-        live: what a page shows of the model next to it, as ``VIEW``, ``VIEW PART.KIND`` or
-            ``VIEW PART.KIND STAGE``; empty if no view shows it. A head of the command is named as
-            ``PART.LAYER.KIND.HEAD``.
+        live: what a page shows of the model after the answer, as ``VIEW HEAD:ROW>COLUMN``; empty if
+            no view shows it. HEAD is ``PART.LAYER.KIND.HEAD`` of the packaged model; ROW and COLUMN
+            are words, of the decoder the word that the row predicts. A stage, a step of the
+            arithmetic or a part of *Change* may follow.
     """
 
     place: str

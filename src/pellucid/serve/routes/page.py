@@ -56,7 +56,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         has_keys: True if requests need a key.
         lessons: the lessons of a model that runs in the page.
     """
-    from pellucid.inside.show.page import carry_model
+    from pellucid.inside.show.page import carry_duel, carry_model
     from pellucid.page.make import make_page
 
     carried, services = [], []
@@ -75,6 +75,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
         models=carried,
         services=services,
         lessons=walks,
+        duel=carry_duel() if walks else None,
         without_lessons=without,
         without_script="<p>This page needs JavaScript. The API does not: see /openapi.json.</p>",
     )
