@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from echoing import Echo, use_echo
+
+from pellucid.translate.results import Notes, Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -47,7 +51,7 @@ def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -
     assert "2 texts are marked for review" in done.stderr
     assert "1 of 2 texts should be looked at" in done.stderr
     (row,) = [json.loads(line) for line in report.read_text().splitlines()]
-    assert (row["line"], row["key"]) == (4, "%s of %S")
+    assert (row["line"], row["key"]) == (5, "%s of %S")
     assert "placeholders were lost" in row["reason"]
     assert run_here(*command, "--mark", "unsure").returncode == 0
     assert output.read_text().count("fuzzy") == 1
@@ -139,3 +143,27 @@ def test_column_of_a_table_goes_into_another_one(run_here: Run, write_lines: Wri
     assert done.stdout == "en,fr\na cat,A CAT\na dog,chien\n"
     done = run_here("translate", "m", "-i", path, "--column", "en", "--into", "fr", "--all")
     assert done.stdout == "en,fr\na cat,A CAT\na dog,A DOG\n"
+
+
+def test_placeholders_are_no_unknown_text_and_a_line_with_two_texts_counts_once(
+    run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = echo.translate
+
+    def translate(texts: Sequence[str], **options: Any) -> list[Translation]:
+        notes = {one: Notes(unknown={"%": 1}, unknown_tokens=0.2) for one in texts if "%" in one}
+        notes |= {one: Notes(unknown={"☃": 1}, unknown_tokens=0.4) for one in texts if "☃" in one}
+        found = answer(texts, **options)
+        return [replace(one, notes=notes.get(one.source, one.notes)) for one in found]
+
+    monkeypatch.setattr(echo, "translate", translate)
+    source = tmp_path / "a.po"
+    source.write_text('#, c-format\nmsgid "%s cats"\nmsgstr ""\n')
+    said = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.po")).stderr
+    assert "never seen" not in said
+    assert "outside" not in said
+    plural = 'msgid "☃ cat"\nmsgid_plural "☃ cats"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    source.write_text(plural)
+    command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.po"))
+    said = run_here(*command).stderr
+    assert "Line 1 has characters that the model has never seen" in said
