@@ -180,7 +180,9 @@ def test_check_counts_pairs_that_training_drops_by_reason(run_here: Run, tmp_pat
     for reason in ("length ratio: 1", "empty target: 1", "data.max_length_ratio is 20"):
         assert reason in said
     assert " p.tsv:82 the dog" in said  # each place of a file of both sides is named once
-    assert "left out" not in check_lines(run_here, tmp_path, SENTENCES)
+    said = check_lines(run_here, tmp_path, SENTENCES)
+    assert "left out" not in said
+    assert "warning: 81 pairs are too few to learn a language from" in said
 
 
 def test_check_of_text_for_which_no_vocabulary_can_be_learned_fails(
@@ -200,7 +202,7 @@ def test_check_calls_tags_tags_and_names_the_setting_that_keeps_them_whole(
     pairs = [(f"{tags[i % len(tags)]} {a}", b) for i, (a, b) in enumerate(SENTENCES)]
     said = check_lines(run_here, tmp_path, pairs)
     assert said.startswith("0 "), said
-    assert "warning" not in said
+    assert said.count("warning: ") == said.count("too few to learn a language from")
     assert "markup" not in said
     assert "note: tags: " in said
     for tag in tags:

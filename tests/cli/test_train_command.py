@@ -40,3 +40,15 @@ def test_train_recipe_that_is_not_toml_names_file_and_line(run_here: Run, tmp_pa
     assert done.returncode == 2
     assert "recipe.toml" in done.stderr
     assert "line 2" in done.stderr
+
+
+def test_text_whose_ending_says_nothing_is_told_the_endings(run_here: Run, tmp_path: Path) -> None:
+    (tmp_path / "bars.txt").write_text("A cat. ||| Un chat.\n")
+    done = run_here("train", str(tmp_path / "bars.txt"), "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "a table of pairs must end in .tsv, .csv, .jsonl or .parquet" in done.stderr
+    (tmp_path / "bars.txt").rename(tmp_path / "bars.tsv")
+    done = run_here("train", str(tmp_path / "bars.tsv"), "--out", str(tmp_path / "run"))
+    assert done.returncode == 2
+    assert "columns stand between |||" in done.stderr
+    assert "sed 's/ *||| */\\t/'" in done.stderr

@@ -127,12 +127,27 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     records = [json.loads(line) for line in lines]
     assert [record["step"] for record in records if record["kind"] == "train"] == [2]
     assert not (tmp_path / "r/mine/samples.jsonl").exists()
-    again = run_here("train", "r/mine.toml", *steps)
+    first = "English → French, from columns English and French. The languages were recognized"
+    assert first in done.stderr
+    assert "Data       English → French, from columns English and French" in done.stderr
+    assert "Next: " in done.stderr
+    files = [path for path in (tmp_path / "r/mine").rglob("*") if path.is_file()]
+    before = {path: path.read_bytes() for path in files}
+    again = run_here("train", "r/mine.toml", *steps, "--log-every", "2", "--samples", "0")
     assert again.returncode == 0, again.stderr
+    assert "This run is finished (3 steps): nothing of it was changed." in again.stderr
+    assert {path: path.read_bytes() for path in before} == before
+    assert len([path for path in (tmp_path / "r/mine").rglob("*") if path.is_file()]) == len(files)
     scored = run_here("evaluate", "r/mine", "--json")
     assert scored.returncode == 0, scored.stderr
     assert "pairs of the test text of its recipe" in scored.stderr
     assert set(json.loads(scored.stdout)) >= {"bleu", "chrf", "ter"}
+    rows = Path(names[0]).read_text().splitlines(keepends=True)
+    Path(names[0]).write_text("".join(rows[:4] + rows[5:]))
+    moved = run_here("evaluate", "r/mine", "--json")
+    assert (moved.returncode, moved.stdout) == (2, "")
+    assert "The text must be what this run started with" in moved.stderr
+    assert "name a test text: --source FILE --reference FILE." in moved.stderr
     other = run_here("train", *make("tsv", tmp_path), *steps)
     assert other.returncode == 2
     assert "r/mine.toml must be the recipe for this text" in other.stderr

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import polib
 import pytest
 from echoing import Echo, use_echo
 
 from pellucid.cli.lines import job
+from pellucid.translate.results import Notes, Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -55,7 +58,7 @@ def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -
     assert "2 texts are marked for review" in done.stderr
     assert "1 of 2 texts should be looked at" in done.stderr
     (row,) = [json.loads(line) for line in report.read_text().splitlines()]
-    assert (row["line"], row["key"]) == (4, "%s of %S")
+    assert (row["line"], row["key"]) == (5, "%s of %S")
     assert "placeholders were lost" in row["reason"]
     assert run_here(*command, "--mark", "unsure").returncode == 0
     assert output.read_text().count("fuzzy") == 1
@@ -279,3 +282,27 @@ def test_table_that_changes_while_it_is_translated_is_refused(
     done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.csv"))
     assert done.returncode == 2
     assert "must not change while it is translated" in done.stderr
+
+
+def test_placeholders_are_no_unknown_text_and_a_line_with_two_texts_counts_once(
+    run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = echo.translate
+
+    def translate(texts: Sequence[str], **options: Any) -> list[Translation]:
+        notes = {one: Notes(unknown={"%": 1}, unknown_tokens=0.2) for one in texts if "%" in one}
+        notes |= {one: Notes(unknown={"☃": 1}, unknown_tokens=0.4) for one in texts if "☃" in one}
+        found = answer(texts, **options)
+        return [replace(one, notes=notes.get(one.source, one.notes)) for one in found]
+
+    monkeypatch.setattr(echo, "translate", translate)
+    source = tmp_path / "a.po"
+    source.write_text('#, c-format\nmsgid "%s cats"\nmsgstr ""\n')
+    said = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.po")).stderr
+    assert "never seen" not in said
+    assert "outside" not in said
+    plural = 'msgid "☃ cat"\nmsgid_plural "☃ cats"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    source.write_text(plural)
+    command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.po"))
+    said = run_here(*command).stderr
+    assert "Line 1 has characters that the model has never seen" in said

@@ -44,7 +44,7 @@ def test_run_folder_holds_what_the_format_says(tmp_path: Path) -> None:
     assert summary.bundle == run / "bundle"
     assert summary.steps == 23
     names = {"recipe.toml", "chosen.json", "plan.json", "data", "checkpoints"}
-    names |= {"bundle", "untrained"}
+    names |= {"bundle", "untrained", "finished"}
     names |= {"log.txt", "metrics.jsonl", "samples.jsonl", "report.html", "report.png"}
     assert {path.name for path in run.iterdir()} == names
     plan = json.loads((run / "plan.json").read_text())

@@ -158,6 +158,16 @@ def test_key_in_a_query_needs_permission(models: Models) -> None:
         assert "query" in answer.json()["error"]
 
 
+@pytest.mark.parametrize("form", ["text", "html"])
+def test_translate_keeps_a_word_that_the_model_does_not_know(live: Live, form: str) -> None:
+    text = "The kitten ate it."
+    body = {"source": "en", "target": "fr", "format": form}
+    one = live.post("/translate", {**body, "q": text}).json()["translatedText"]
+    several = live.post("/translate", {**body, "q": [text, text]}).json()["translatedText"]
+    assert one == "Le kitten l'a mangé."
+    assert several == [one, one]
+
+
 def test_translate_into_the_same_language_changes_nothing(live: Live) -> None:
     body = {"q": ["<b>Bonjour</b>", ""], "source": "fr", "target": "fr", "format": "html"}
     assert live.post("/translate", body).json() == {"translatedText": body["q"]}

@@ -176,6 +176,28 @@ def test_files_in_differing_order_do_not_go_together(check: Check) -> None:
     assert "train.xx and train.yy" in unrelated.sentence
 
 
+def test_columns_of_one_table_that_do_not_go_together_are_called_columns(tmp_path: Path) -> None:
+    pairs = make_pairs(1000)
+    targets = [target for _, target in pairs]
+    random.Random(5).shuffle(targets)
+    rows = (f"{source}\t{target}\n" for (source, _), target in zip(pairs, targets, strict=True))
+    (tmp_path / "t.tsv").write_text("".join(rows))
+    report = check_data(DataConfig(train=("t.tsv",), validation=("t.tsv",)), tmp_path)
+    said = next(one.sentence for one in report.findings if one.kind == "unrelated")
+    assert "the columns of t.tsv do not belong together" in said
+    assert "Are they the right columns, in the same order?" in said
+
+
+@pytest.mark.parametrize("code", ["fr", "de"])
+def test_no_break_spaces_are_said_to_be_needed_only_for_french(tmp_path: Path, code: str) -> None:
+    (tmp_path / "t.tsv").write_text("some 1\xa00 things are here\tquelque chose ici\n" * 9)
+    data = {"train": ("t.tsv",), "validation": ("t.tsv",)}
+    report = check_data(DataConfig(**data, source_language="en", target_language=code), tmp_path)
+    said = next(one.sentence for one in report.findings if one.kind == "no-break spaces")
+    assert ("correct French needs some" in said) is (code == "fr")
+    assert "They stay" in said
+
+
 def test_lines_of_one_length_go_together(check: Check) -> None:
     assert not check([(f"word {n % 9}", f"mot {n % 9} {n:04}") for n in range(600)]).has_errors
     same = [(f"word {number:04}", f"mot {number:04}") for number in range(600)]

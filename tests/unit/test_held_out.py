@@ -46,6 +46,16 @@ def test_the_split_does_not_depend_on_the_order_and_ignores_case_and_spaces() ->
     assert held_out.split_of(f"  {source.upper()} ", "x") == "test"
 
 
+@pytest.mark.parametrize("number", [20, 1000])
+def test_a_pair_less_moves_no_other_between_validation_and_test(number: int) -> None:
+    pairs = [(f"source {n}", f"target {n}") for n in range(300)]
+    before = hold_out(pairs, number).splits
+    for gone in range(0, 300, 7):
+        after = hold_out(pairs[:gone] + pairs[gone + 1 :], number).splits
+        assert all(after[key] == split for key, split in before.items() if key in after)
+        assert len(before.keys() ^ after.keys()) <= 3
+
+
 def test_too_few_pairs_are_refused() -> None:
     with pytest.raises(DataError, match=r"at least three pairs .* but has 2"):
         hold_out([("a", "b"), ("A ", "c"), ("d", "e"), ("", "f")], 10)

@@ -151,6 +151,25 @@ def test_report_of_a_run_from_a_model_names_it_in_the_command(run: Path) -> None
     assert "MODEL the model to start from (runs/old)" in words
 
 
+def test_report_of_a_run_with_a_time_limit_promises_no_same_bits(run: Path) -> None:
+    assert "bit for bit" in report_of(run).words
+    recipe = (run / "recipe.toml").read_text(encoding="utf-8")
+    timed = recipe.replace("[training]", "[training]\nmax_minutes = 5\nwarmup_steps = 300")
+    (run / "recipe.toml").write_text(timed, encoding="utf-8")
+    (run / "plan.json").write_text('{"course": {"warmup_steps": 43}}')
+    with (run / "log.txt").open("a", encoding="utf-8") as log:
+        log.write("Next: more text helps.\n")
+    words = report_of(run).words
+    assert "bit for bit" not in words
+    assert "had a limit of 5 minutes" in words
+    assert (
+        "--set training.max_minutes=0 --set training.max_steps=50 --set training.warmup_steps=43"
+        in words
+    )
+    assert re.search(r"warmup steps\s*43", words)
+    assert "Next: more text helps." in words
+
+
 def test_report_page_needs_no_network_and_no_script(run: Path) -> None:
     page = report_of(run)
     tags = {tag for tag, _ in page.elements}

@@ -13,6 +13,7 @@ import pytest
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.reading.corpus import BadLines, Pair, check_files, read_pairs, resolve_folder
+from pellucid.text.reading.rows import find_separator
 
 GOOD = '{"source": "one", "target": "un"}'
 
@@ -230,7 +231,7 @@ def write_table(folder: Path, rows: Sequence[str]) -> DataConfig:
 
 
 def test_bad_lines_are_counted_and_the_first_ten_listed_with_their_kind(tmp_path: Path) -> None:
-    rows = ["one\tun", "two", "", "three\ttrois\t3", *["alone"] * 11, "four\tquatre"]
+    rows = ["one\tun", "two", "", "three\ttrois\t3", *["alone"] * 11, *["four\tquatre"] * 20]
     with pytest.raises(DataError) as raised:
         read(write_table(tmp_path, rows), tmp_path)
     said = str(raised.value)
@@ -469,3 +470,33 @@ def test_columns_of_a_data_set_are_read_and_a_cut_file_is_refused(
     path.write_bytes(path.read_bytes()[:3000])
     with pytest.raises(DataError, match=f"must be whole, but .*{name}"):
         list(read_pairs(data, "train", tmp_path))
+
+
+def test_skipping_is_not_advised_if_most_lines_are_bad(tmp_path: Path) -> None:
+    with pytest.raises(DataError) as raised:
+        read(write_table(tmp_path, ["one\tun", "two", "three"]), tmp_path)
+    assert "2 lines cannot be used" in str(raised.value)
+    assert "on_bad_line" not in str(raised.value)
+
+
+@pytest.mark.parametrize(
+    ("lines", "separator"),
+    [
+        (["Yes, it is, Anna.;Oui.", "The dog ate.;Il a mangé, oui.", "No.;Non."], ";"),
+        (["Hello, Anna;Salut Anna", "Well, no;Bon non"], ";"),
+        (['"Yes, it; is",Oui', "No,Non", '"So, so","Comme ci, comme ça"'], ","),
+        (["id,en,fr", "1,Yes; yes,Oui", "2,No,Non"], ","),
+        (["Yes|Oui", "No, no|Non, non"], "|"),
+    ],
+)
+def test_separator_of_a_csv_gives_most_lines_as_many_columns(
+    tmp_path: Path, lines: list[str], separator: str
+) -> None:
+    write(tmp_path / "t.csv", "".join(f"{line}\n" for line in lines))
+    assert find_separator(tmp_path / "t.csv") == separator
+
+
+def test_bad_line_of_a_csv_names_the_separator(tmp_path: Path) -> None:
+    write(tmp_path / "t.csv", "Yes, Anna;Oui\nNo;Non\nSo;so;la\n")
+    with pytest.raises(DataError, match="source, semicolon, target, but has 3 columns"):
+        read(mixed("t.csv"), tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,8 +12,9 @@ from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.train.console import messages
 from pellucid.train.console.messages import LogTimes
+from pellucid.train.run import resume
 from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.run.ending import has_reached_limit
+from pellucid.train.run.ending import describe_next, has_reached_limit
 from pellucid.train.run.limit import FEWEST_PAIRS, TimeLimit
 
 TEN_MINUTES = TrainingConfig(max_minutes=10.0)
@@ -95,8 +98,79 @@ def test_slow_updates_are_estimated_and_logged_by_seconds(monkeypatch: pytest.Mo
     state.seconds, clock["now"] = 21.0, 111.0
     assert [times.knows_speed(state), times.knows_speed(state)] == [True, False]
     assert times.is_line_due
-    times.note_line()
+    times.note_line(state)
     assert not times.is_line_due
     quick = LogTimes(TrainingState(step=40, seconds=9.0))
     assert not quick.knows_speed(TrainingState(step=59, seconds=9.5))
     assert quick.knows_speed(TrainingState(step=60, seconds=9.5))
+
+
+def test_each_line_of_the_log_has_the_loss_since_the_last_one() -> None:
+    times, state = LogTimes(TrainingState()), TrainingState(step=50)
+    state.unlogged_tokens, state.unlogged_loss = 100, 700.0
+    line = messages.describe_interval(messages.Interval(), state, times, 0, 0.1)
+    assert "loss  7.000" in line
+    state.unlogged_tokens, state.unlogged_loss = 150, 900.0
+    line = messages.describe_interval(messages.Interval(), state, times, 0, 0.1)
+    assert "loss  4.000" in line
+    # The counts begin again at a line of the metrics, or after going back to a checkpoint.
+    state.unlogged_tokens, state.unlogged_loss = 40, 120.0
+    assert times.loss_since_line(state) == 3.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "minutes", "is_found"),
+    [
+        ({}, 10.0, True),
+        ({}, 5.0, True),
+        ({}, 20.0, False),
+        ({"step": 91}, 10.0, False),
+        ({"course": {"max_steps": 90}}, 20.0, True),
+    ],
+)
+def test_finished_run_is_found_unless_a_later_limit_continues_it(
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
+    changes: dict[str, Any],
+    minutes: float,
+    is_found: bool,
+) -> None:
+    ended = {"step": 90, "seconds": 595.0, "stop_at": 560.0, "stop_minutes": 10.0} | changes
+    checkpoint = SimpleNamespace(state=TrainingState(**ended))
+    monkeypatch.setattr(resume, "load_newest_checkpoint", lambda _: (checkpoint, []))
+    monkeypatch.setattr(resume, "load_bundle", lambda _: None)
+    (tmp_path / "finished").write_text("90\n")
+    said: list[str] = []
+    run: Any = SimpleNamespace(
+        say=said.append, finished=tmp_path / "finished", bundle="", checkpoints=""
+    )
+    training = TrainingConfig(max_minutes=minutes)
+    assert (resume.find_finished(run, training) is not None) is is_found
+    assert len(said) == is_found
+    (tmp_path / "finished").unlink()
+    assert resume.find_finished(run, training) is None
+
+
+@pytest.mark.parametrize(
+    ("state", "pairs", "words", "absent"),
+    [
+        (
+            {"stop_at": 9.0},
+            50,
+            "--minutes 40, with the same command. BLEU below 10",
+            "another --out",
+        ),
+        ({"stop_at": 9.0}, 50, "50 pairs are few", "max_steps"),
+        ({"course": {"max_steps": 8}}, 50, "--minutes 40 and another --out,", "max_steps"),
+        ({"best_step": 4, "best_bleu": 30.0}, 30_000, "more text helps more than", "few"),
+        ({"best_bleu": 30.0}, 30_000, "--set training.max_steps=16 and another --out", "BLEU"),
+    ],
+)
+def test_end_says_what_would_help_next(
+    state: dict[str, Any], pairs: int, words: str, absent: str
+) -> None:
+    training = TrainingConfig(max_minutes=10.0, max_steps=8)
+    ended = {"best_step": 7, "validated_step": 8, "seconds": 10.0, "best_bleu": 4.0} | state
+    said = describe_next(training, TrainingState(step=8, **ended), pairs)
+    assert words in said
+    assert absent not in said

@@ -24,7 +24,7 @@ for (const path of process.argv.slice(2)) {
     const size = theirs.reduce((most, one) => Math.max(most, Math.abs(one)), 1);
     // NaN must not pass as small.
     theirs.forEach((one, i) => (difference = Math.max(difference, Number.isNaN(ours[i]) ? Infinity : Math.abs(one - ours[i]) / size)));
-    const written = new OtherModel(model).write(text);
+    const written = await new OtherModel(model).write(text);
     if (written !== target) wrong.push(`${written} instead of ${target}`);
   }
   console.log(JSON.stringify({ difference, wrong }));

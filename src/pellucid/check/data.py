@@ -61,6 +61,9 @@ class _Rule:
 MOST_NAMED = 5
 """Characters that are named in one finding."""
 
+_FOR_FRENCH = ": correct French needs some."
+"""The end of advice that holds only for French."""
+
 MANY_BAD = 0.01
 """The share of lines left out from which it is a warning."""
 
@@ -137,7 +140,7 @@ def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
         return
     share = count / (len(scan) + count)
     if data.on_bad_line == "stop":
-        yield Finding("error", "unreadable", scan.split, count, share, scan.bad.sentence())
+        yield Finding("error", "unreadable", scan.split, count, share, scan.bad.sentence(len(scan)))
         return
     lines = count_of(count, "line")
     yield Finding(
@@ -286,15 +289,16 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
 def _unrelated(scan: Scan) -> Iterator[Finding]:
     """Report a warning for each corpus whose sides do not belong together."""
     for start, end in unrelated_stretches(scan):
-        files = " and ".join(where.rpartition(":")[0] for where in scan.where(start))
+        files = dict.fromkeys(where.rpartition(":")[0] for where in scan.where(start))
+        own, given = ("lines", "files") if len(files) > 1 else ("columns", "columns")
         yield Finding(
             "warning",
             "unrelated",
             scan.split,
             end - start,
             (end - start) / len(scan),
-            f"the lines of {files} do not belong together: neither lengths nor numbers and names "
-            "agree. Are they the right files, in the same order?",
+            f"the {own} of {' and '.join(files)} do not belong together: neither lengths nor "
+            f"numbers and names agree. Are they the right {given}, in the same order?",
         )
 
 
@@ -322,6 +326,8 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
         pairs = count_of(hit.count, f"{NAMES[scan.split]} pair")
         detail = hit.detail or _characters(scan.characters[hit.kind])
         words = f"{rule.words} ({detail})" if detail else rule.words
+        has_french = scan.languages is None or "fr" in scan.languages.codes
+        advice = rule.advice if has_french else rule.advice.replace(_FOR_FRENCH, ".")
         severity: Severity = "warning" if share >= rule.warn_from else "note"
         # Training refuses a text without a single pair.
         severity = "error" if hit.kind == "empty" and share == 1 else severity
@@ -332,7 +338,7 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
             scan.split,
             hit.count,
             share,
-            f"{pairs} ({percent(share)}): {words}. {rule.advice}",
+            f"{pairs} ({percent(share)}): {words}. {advice}",
             examples,
             line_stretches(scan, hit.places) if hit.places is not None else (),
         )

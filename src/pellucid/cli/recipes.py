@@ -10,7 +10,7 @@ from typing import Any
 import tomli_w
 
 from pellucid.cli.ending import warn
-from pellucid.config import apply_overrides, modernize, parse_toml
+from pellucid.config import DataConfig, apply_overrides, modernize, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import expand_home, read_bytes, write_text
 
@@ -40,7 +40,8 @@ def find_start(
             "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
-    from pellucid.train.start.table import is_text, recipe_for, run_name
+    from pellucid.text.reading.tables import kind_of_table
+    from pellucid.train.start.table import describe_direction, is_text, recipe_for, run_name
 
     names = [str(expand_home(name)) for name in names]
     if not is_text(names):
@@ -56,6 +57,10 @@ def find_start(
     of_text = [change for change in changes if change.strip().startswith("data.")]
     values = recipe_for(names, path.parent, languages, of_text)
     if not is_checked:
+        recognized = " The languages were recognized: name them if that is wrong."
+        columns = (1, 2) if kind_of_table(names[0]) in (".tsv", ".csv") else ()
+        data = validate(DataConfig, {"columns": columns, **values["data"]}, "the command")
+        warn(f"{describe_direction(data)}.{'' if all(languages) else recognized}")
         values = _keep(path, values)
     others = [change for change in changes if change not in of_text]
     return path, path.parent, apply_overrides(values, others), run

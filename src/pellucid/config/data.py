@@ -115,8 +115,8 @@ class DataConfig(Strict):
     """Test text; it may be left out."""
     split: NonNegativeInt = 0
     """In place of validation and test text, set aside so many pairs of the training text for each,
-    at most a tenth of it: those whose sources have the smallest hashes. Training leaves out every
-    pair with a source or target of theirs."""
+    at most a tenth of it: those whose sources have the smallest and the largest hashes. Training
+    leaves out every pair with a source or target of theirs."""
 
     # Weights and links of training text
     train_weights: Several[Annotated[float, Field(gt=0, le=1000)]] = ()

@@ -222,7 +222,12 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
             f"A recipe must be UTF-8 text, but byte {error.start + 1} is not ({where})."
         ) from None
     except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(f"A recipe must be TOML, but is not: {error} ({where}).") from None
+        advice = " A recipe ends in .toml; a table of pairs must end in .tsv, .csv, .jsonl or "
+        advice += ".parquet; or give two text files, one for each language."
+        advice = "" if where.endswith(".toml") else advice
+        raise ConfigurationError(
+            f"A recipe must be TOML, but is not: {error} ({where}).{advice}"
+        ) from None
     except ExcessError as error:
         raise ConfigurationError(
             f"A recipe must hold settings, but {error} ({where}). Correct it there."

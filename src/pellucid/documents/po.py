@@ -121,7 +121,7 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
     key = _text(source, (begin, end))
     if "msgctxt" in entry.texts:
         key = f"{_text(source, entry.texts['msgctxt'])}|{key}"
-    return Unit(key, start, place, pieces)
+    return Unit(key, start, place, pieces, source.line(begin))
 
 
 def _read_entries(source: Source) -> Iterator[_Entry]:

@@ -125,7 +125,7 @@ class Source:
         for unit in units:
             if not any(isinstance(one, Segment) for one in unit.pieces):
                 continue
-            unit.line = self.line(unit.start)
+            unit.line = unit.line or self.line(unit.start)
             if unit.start > place:
                 yield self.text[place : unit.start]
             yield unit

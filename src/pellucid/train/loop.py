@@ -11,7 +11,8 @@ from pathlib import Path
 from pellucid.bundle import Bundle, add_metrics, load_bundle
 from pellucid.check.data import check_data
 from pellucid.config import Recipe
-from pellucid.errors import LostRankError, OutputError, TrainingError, missing_extra
+from pellucid.errors import LostRankError, TrainingError
+from pellucid.files import write_text
 from pellucid.machine.hardware import (
     choose_device,
     keep_freed_memory,
@@ -36,6 +37,7 @@ from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoint
 from pellucid.train.run.ending import (
     describe_failure,
     describe_guessing,
+    describe_next,
     has_learned_nothing,
     has_reached_limit,
     is_done,
@@ -49,6 +51,7 @@ from pellucid.train.run.metrics import MetricsWriter, require_tensorboard
 from pellucid.train.run.resume import (
     check_start,
     check_validation,
+    find_finished,
     must_roll_back,
     newest_checkpoint,
     roll_back,
@@ -123,6 +126,8 @@ def train(
             if is_new and check is not None:
                 for line in check():
                     run.log(line)
+            if (state := find_finished(run, recipe.training)) is not None:
+                return TrainingSummary.of(run.bundle, state)
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
             spent = 0.0 if began is None else time.monotonic() - began
@@ -245,7 +250,7 @@ class Trainer:
                 "training.learning_rate."
             )
         if has_learned_nothing(state, learner.tokenizer):
-            self._report_page()
+            self._saver.write_report()
             peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
             raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
         with interruption.abandonable(), some_threads(learner.plan.threads):
@@ -255,7 +260,10 @@ class Trainer:
             f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
             f"The model is in {self.run.bundle}."
         )
-        self._report_page()
+        if read_chosen(self.run.path):  # The recipe does not plan everything itself.
+            self.run.log(describe_next(training, state, len(self.prepared.store)))
+        self._saver.write_report()
+        write_text(self.run.finished, f"{state.step}\n")
         return TrainingSummary.of(self.run.bundle, state)
 
     def _note_precisions(self) -> None:
@@ -338,8 +346,7 @@ class Trainer:
         loss, rate = state.recent_loss, self.learner.rates[0]
         is_due = state.step % self.training.log.log_every == 0
         if is_due or self._times.is_line_due:
-            self.run.log(describe_interval(interval, state, epoch, rate))
-            self._times.note_line()
+            self.run.log(describe_interval(interval, state, self._times, epoch, rate))
         if not is_due:
             return
         self._metrics.add(
@@ -356,6 +363,7 @@ class Trainer:
         )
         self._interval = Interval()
         state.unlogged_tokens, state.unlogged_loss, state.logged_loss = 0, 0.0, loss
+        self._times.note_line(state)
 
     def _must_validate(self) -> bool:
         state = self.learner.state
@@ -439,12 +447,4 @@ class Trainer:
         """Save, and say where the same command continues."""
         where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
-        self._report_page()
-
-    def _report_page(self) -> None:
-        try:
-            from pellucid.train.report.page import write_report  # It needs Matplotlib.
-
-            write_report(self.run.path)
-        except (OutputError, ModuleNotFoundError) as error:
-            self.run.log(f"The report was not written. {missing_extra(error) or error}")
+        self._saver.write_report()

@@ -177,10 +177,15 @@ def _check_text(
 
         bundle = load_start(recipe.start, run)
     report = check_data(data, folder)
-    from pellucid.train.start.choices import complete
+    from pellucid.check.findings import Finding
+    from pellucid.train.start.choices import complete, describe_few
     from pellucid.train.start.fit import check_fit
     from pellucid.train.start.kept import KeptText
 
+    few = describe_few(report.num_pairs["train"])
+    report = report.with_findings(
+        Finding("warning", "few", "train", report.num_pairs["train"], 1.0, one) for one in few
+    )
     kept = KeptText(folder)
     recipe = validate(Recipe, complete(values, folder, kept)[0], str(path))
     tokenizer = None if bundle is None else bundle.tokenizer

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
@@ -247,9 +247,9 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
         texts = list(dict.fromkeys(one.text.strip() for one in own))
         given = choices if has_choices else {}
         translations = job.translate({INPUT: texts}, align=is_linked, **given) if texts else []
-        has_tags = {one.text.strip(): one.has_tags for one in own}
+        by_text = {one.text.strip(): one for one in own}
         for text, one in zip(texts, translations, strict=True):
-            found[text, has_tags[text]] = one
+            found[text, by_text[text].has_tags] = _without_copies(one, by_text[text])
 
     kinds: dict[tuple[bool, bool], list[Segment]] = {}
     for one in segments:
@@ -260,6 +260,20 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
             answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
             run([one for one, of in answers if needs_links(one, of)], is_linked=True)
     return found
+
+
+def _without_copies(translation: Translation, segment: Segment) -> Translation:
+    """Leave out the notes on placeholders, which return as they are whatever the model reads."""
+    notes, rest = translation.notes, segment.text
+    for copy in segment.copies:
+        rest = rest.replace(copy, " ", 1)
+    unknown = {one: count for one, count in notes.unknown.items() if one in rest}
+    words = tuple(one for one in notes.unknown_words if one in rest)
+    if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
+        return translation
+    share = notes.unknown_tokens if unknown or words else 0.0
+    notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
+    return replace(translation, notes=notes)
 
 
 def _write(segment: Segment, translation: Translation) -> None:

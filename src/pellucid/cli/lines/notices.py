@@ -96,6 +96,7 @@ class Notices:
         self._terms = TermCounts(glossary)
         self._codes = CodeFaults()
         self._lines: dict[str, list[int]] = {}
+        self._last: dict[str, int] = {}
         self._counts = Counter[str]()
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
         self._outside = 0.0
@@ -112,7 +113,7 @@ class Notices:
         self._characters["changed"].update(notes.replaced)
         self._characters["changed"].update(notes.dropped)
         self._characters["unknown"].update(notes.unknown)
-        self._outside += notes.unknown_tokens
+        self._outside += notes.unknown_tokens if self._last.get("outside") != number else 0.0
         self._words.update(dict.fromkeys(notes.unknown_words))
         self._unlinked.update(dict.fromkeys(notes.unlinked_words))
         self._codes.add(number, notes.language_code)
@@ -223,6 +224,9 @@ class Notices:
         yield f"{looks} wrong. Read them{advice}: {'; '.join(kinds)}."
 
     def _count(self, name: str, number: int) -> None:
+        if self._last.get(name) == number:  # A line of a document may hold several texts.
+            return
+        self._last[name] = number
         self._counts[name] += 1
         lines = self._lines.setdefault(name, [])
         if len(lines) < _MOST_SHOWN:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -175,9 +174,7 @@ async def _translate_all(
         return list(texts)
     if form != "text":
         task = _task(direction, {}, align=("auto", None, None))
-        # A page shows a word that the model does not know rather than <unk>.
-        treatment = (*task.treatment, ("unknown", "source-word"))
-        return await translate_documents(parts, replace(task, treatment=treatment), texts, form)
+        return await translate_documents(parts, task, texts, form)
     return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
 
 
@@ -212,7 +209,10 @@ def _task(
     direction: Direction, options: dict[str, Any], align: tuple[Any, ...] | None = None
 ) -> Translate:
     chosen = direction.model.decide(options, is_plain=True)
-    treatment = (("to", direction.to),) if direction.to is not None else ()
+    # Clients show a word that the model does not know rather than <unk>.
+    treatment: tuple[tuple[str, Any], ...] = (("unknown", "source-word"),)
+    if direction.to is not None:
+        treatment += (("to", direction.to),)
     return Translate(direction.model, chosen, treatment, align)
 
 

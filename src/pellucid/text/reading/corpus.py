@@ -115,18 +115,24 @@ class BadLines:
         left = count_of(self.entries.total(), "entry was", "entries were")
         return f"{left} left out ({kinds})." if kinds else ""
 
-    def sentence(self) -> str:
-        """Say what is wrong and what to do: one line's fault, or a list of lines."""
-        skip = 'leave such lines out with data.on_bad_line = "skip"'
+    def sentence(self, num_good: int) -> str:
+        """Say what is wrong and what to do: one line's fault, or a list of lines.
+
+        Args:
+            num_good: the lines that can be used. If they are fewer, the rest cannot be left out.
+        """
+        skip = ', or leave such lines out with data.on_bad_line = "skip".'
+        if num_good < self.count:
+            skip = "."
         if self.count == 1:
-            return f"{self.first[0].fault.sentence.removesuffix('.')}, or {skip}."
-        advice = f"Correct or remove them, or {skip}."
+            return f"{self.first[0].fault.sentence.removesuffix('.')}{skip}"
+        advice = "Correct or remove them"
         if all(kind.endswith(" columns") for kind in self.kinds):
-            advice = f"Name the columns of source and target in data.columns, or {skip}."
+            advice = "Name the columns of source and target in data.columns"
         if all(kind == "not UTF-8" for kind in self.kinds):
-            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8, or "
-            advice += f"{skip}."
-        return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}"
+            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8"
+        example = "" if num_good else f" The first: {self.first[0].fault.sentence}"
+        return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}{skip}{example}"
 
 
 def resolve_folder(folder: str, base: Path) -> Path:
@@ -291,16 +297,18 @@ def _usable(
 ) -> Iterator[Pair]:
     """Yield the pairs of one file, and collect its bad lines or stop because of them."""
     is_skipping = data.on_bad_line == "skip"
-    found = bad if is_skipping else BadLines()
+    found, num_good = bad if is_skipping else BadLines(), 0
     for row in rows:
         if isinstance(row, BadLine):
             (found if row.fault.sentence else bad).add(row)
-        elif is_skipping or not found.count:
+            continue
+        num_good += 1
+        if is_skipping or not found.count:
             if join is not None:
                 row = replace(row, source=join(row.source), target=join(row.target))
             yield row
     if not is_skipping and found.count:
-        raise DataError(found.sentence())
+        raise DataError(found.sentence(num_good))
 
 
 def _kind_of(name: str, key: str) -> str:

@@ -1,8 +1,10 @@
 """Pairs of the training text that are set aside for validation and test.
 
-The hash of its source decides where a pair goes, not its place in the file: so equal sources stay
-together, and other text behind the last line changes little. Training also leaves out pairs whose
-target is set aside, since a model that has learned a target would be judged too well.
+The hash of its source decides where a pair goes, not its place in the file: the smallest hashes are
+for validation, the largest for test. So equal sources stay together, and one pair more or less
+moves no other between the two; it can only move one in or out at the edge of each. Training also
+leaves out pairs whose target is set aside, since a model that has learned a target would be judged
+too well.
 """
 
 from __future__ import annotations
@@ -38,34 +40,36 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
     """Choose the pairs to set aside.
 
     Args:
-        pairs: all of them, sources and targets. Only those near the smallest hashes are kept in
-            memory.
+        pairs: all of them, sources and targets. Only those near the smallest and the
+            largest hashes are kept in memory.
         number: the sources to set aside for each of validation and test.
 
     Raises:
         DataError: there are too few pairs.
     """
-    smallest: dict[bytes, set[bytes]] = {}
-    bound = b"\xff" * 9
+    kept: dict[bytes, set[bytes]] = {}
+    low, high = b"\xff" * 9, b""
     num_pairs = 0
     for source, target in pairs:
         if not source.strip() or not target.strip():
             continue
         num_pairs += 1
-        if (key := _hash(source)) < bound:
-            smallest.setdefault(key, set()).add(_hash(target))
-            if len(smallest) > 4 * number:
-                smallest = {key: smallest[key] for key in sorted(smallest)[: 2 * number]}
-                bound = max(smallest)
-    number = min(number, max(1, num_pairs // LARGEST_SHARE))
-    if len(smallest) < 3:
+        key = _hash(source)
+        if not low < key < high:
+            kept.setdefault(key, set()).add(_hash(target))
+            if len(kept) > 8 * number:
+                order = sorted(kept)
+                low, high = order[2 * number - 1], order[-2 * number]
+                kept = {key: kept[key] for key in order if not low < key < high}
+    if len(kept) < 3:
         raise DataError(
             "The text must have at least three pairs with different sources, one each for "
-            f"training, validation and test, but has {len(smallest)}. Give more text."
+            f"training, validation and test, but has {len(kept)}. Give more text."
         )
-    chosen = sorted(smallest)[: min(2 * number, len(smallest) - 1)]
-    splits = {key: "validation" if place % 2 == 0 else "test" for place, key in enumerate(chosen)}
-    return HeldOut(splits, set[bytes]().union(*(smallest[key] for key in chosen)))
+    number = min(number, max(1, num_pairs // LARGEST_SHARE), (len(kept) - 1) // 2)
+    order = sorted(kept)
+    ends = dict.fromkeys(order[:number], "validation") | dict.fromkeys(order[-number:], "test")
+    return HeldOut(ends, set[bytes]().union(*(kept[key] for key in ends)))
 
 
 def _hash(text: str) -> bytes:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import csv
+from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -12,11 +16,18 @@ from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import name_unpacked
+from pellucid.text.reading.lines import name_unpacked, read_lines
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
 """What headers call the two sides, besides the codes of the languages."""
+
+SEPARATORS = {"\t": "tab", "|": "bar", ";": "semicolon", ",": "comma"}
+"""What may stand between the cells of a ``.csv``, with names. Sentences have commas most often, so
+that these come last."""
+
+JUDGED_LINES = 100
+"""Lines of a ``.csv`` by which its separator is chosen."""
 
 LONGEST_HEADER = 200
 
@@ -59,6 +70,20 @@ class RowReader(Protocol):
         """
 
 
+def find_separator(path: Path) -> str:
+    """Find the separator of a ``.csv``: most of the first lines have equally many cells with it."""
+    lines = list(islice(read_lines(path, keeps_damaged=True), JUDGED_LINES))
+
+    def judge(separator: str) -> tuple[int, bool]:
+        with suppress(csv.Error):
+            widths = Counter(map(len, csv.reader(lines, delimiter=separator)))
+            count, width = max(((widths[n], n) for n in widths if n > 1), default=(0, 0))
+            return count, width == 2
+        return 0, False
+
+    return max(SEPARATORS, key=judge)
+
+
 def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
     """Find where the rows of a file have their sides.
 
@@ -79,7 +104,7 @@ def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
     cells = [cell.strip() for cell in first]
     if not data.columns:
         named = named_sides(cells, data)
-        return _TwoColumns() if len(cells) == 2 or named is None else _Table(cells, named, True)
+        return _TwoColumns(path) if len(cells) == 2 or named is None else _Table(cells, named, True)
     places = [column - 1 if isinstance(column, int) else -1 for column in data.columns]
     if any(isinstance(column, str) for column in data.columns):
         for number, column in enumerate(data.columns):
@@ -139,19 +164,24 @@ def named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | Non
 
 
 class _TwoColumns:
-    """Source, tab, target."""
+    """Source, tab or another separator, target."""
 
     has_header = False
+
+    def __init__(self, path: str) -> None:
+        self._path = Path(path)
 
     def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
         if len(row) == 2:
             return row[0], row[1]
         count = count_of(len(row), "column")
         more = " Name the two that count in data.columns." if len(row) > 2 else ""
+        is_csv = name_unpacked(self._path.name).endswith(".csv")
+        between = SEPARATORS[find_separator(self._path)] if is_csv else "tab"
         return Fault(
             count if any(row) else "empty",
-            f"A line must be source, tab, target, but has {count} ({where}). Correct it or remove "
-            f"it.{more}",
+            f"A line must be source, {between}, target, but has {count} ({where}). Correct it or "
+            f"remove it.{more}",
         )
 
 

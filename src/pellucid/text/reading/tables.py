@@ -18,10 +18,7 @@ from pellucid.text.reading.lines import (
     not_a_line,
     read_lines,
 )
-from pellucid.text.reading.rows import Fault, Row, read_object
-
-SEPARATORS = ",;\t|"
-"""What may stand between the cells of a ``.csv``, by which its first line has most."""
+from pellucid.text.reading.rows import Fault, Row, find_separator, read_object
 
 ROWS_AT_ONCE = 1000
 
@@ -83,12 +80,8 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     Source:
         RFC 4180, "Common Format and MIME Type for Comma-Separated Values (CSV) Files".
     """
-    first = next(_lines(path), "")
-    reader = csv.reader(
-        (f"{line}\n" for line in _lines(path)),
-        delimiter=max(SEPARATORS, key=first.count),
-        strict=True,
-    )
+    lines = (f"{line}\n" for line in _lines(path))
+    reader = csv.reader(lines, delimiter=find_separator(path), strict=True)
     line = 1
     try:
         for number, cells in enumerate(reader, start=1):

@@ -20,6 +20,7 @@ from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.prepare import PreparedData
+from pellucid.train.start.table import describe_direction
 from pellucid.train.validation import BestBy, describe_measuring
 from pellucid.train.weights.schedule import learning_rate
 
@@ -90,6 +91,7 @@ class LogTimes:
         self._step, self._seconds = first.step, first.seconds
         self._is_estimated = False
         self._said = time.monotonic()
+        self._at_line = (0, 0.0)
 
     def knows_speed(self, state: TrainingState) -> bool:
         """Tell, once, whether the remaining time can be estimated."""
@@ -104,14 +106,25 @@ class LogTimes:
         """True if the last line is long ago."""
         return time.monotonic() - self._said >= SECONDS_BETWEEN_LINES
 
-    def note_line(self) -> None:
+    def loss_since_line(self, state: TrainingState) -> float:
+        """Return the mean loss per target token since the last line."""
+        tokens, loss = self._at_line
+        if state.unlogged_tokens <= tokens:  # The run went back to a checkpoint.
+            return state.recent_loss
+        return (state.unlogged_loss - loss) / (state.unlogged_tokens - tokens)
+
+    def note_line(self, state: TrainingState) -> None:
         """Note that there was a line."""
         self._said = time.monotonic()
+        self._at_line = state.unlogged_tokens, state.unlogged_loss
 
 
-def describe_interval(interval: Interval, state: TrainingState, epoch: int, rate: float) -> str:
-    """Format the log's line of an interval."""
-    loss, waited = state.recent_loss, interval.share_waited
+def describe_interval(
+    interval: Interval, state: TrainingState, times: LogTimes, epoch: int, rate: float
+) -> str:
+    """Format the next line of the log, with the loss since the last one."""
+    loss, waited = times.loss_since_line(state), interval.share_waited
+    times.note_line(state)
     return (
         f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
         f"{math.exp(min(loss, 50)):8.1f}  {interval.tokens_per_second:6,.0f} tokens/s"
@@ -170,6 +183,7 @@ def announce(
         settings=_describe_settings(recipe, learner),
         choices=choices,
         outside=describe_shares(prepared.outside),
+        direction=describe_direction(recipe.data),
     )
     yield screen(outlook)
     yield from describe_dropped(outlook)

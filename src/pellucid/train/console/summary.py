@@ -41,6 +41,7 @@ class TrainingOutlook:
         settings: optimizer, schedule, batch and regularization, one sentence each.
         choices: settings chosen for the user and why, one sentence each.
         outside: a description of the share of unknown and byte tokens; empty if it is not known.
+        direction: both languages, and the columns that hold them; empty if it is not known.
     """
 
     corpora: Sequence[CorpusCount]
@@ -58,6 +59,7 @@ class TrainingOutlook:
     settings: Sequence[str] = ()
     choices: Sequence[str] = ()
     outside: str = ""
+    direction: str = ""
 
     @property
     def num_pairs(self) -> int:
@@ -147,7 +149,8 @@ def describe_bytes(size: int) -> str:
 def _data(outlook: TrainingOutlook) -> list[str]:
     kept = outlook.num_pairs - sum(outlook.dropped.values())
     losses = outlook.losses or "none"
-    lines = _wrapped(f"{kept:,} of {outlook.num_pairs:,} pairs (dropped: {losses})", most=3)
+    lines = _wrapped(outlook.direction)
+    lines += _wrapped(f"{kept:,} of {outlook.num_pairs:,} pairs (dropped: {losses})", most=3)
     if len(outlook.corpora) > 1:
         shown = outlook.corpora[:MOST_CORPORA]
         lines += [_shorten(f"  {_corpus(corpus)}") for corpus in shown]

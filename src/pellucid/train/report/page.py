@@ -200,7 +200,8 @@ def _facts(history: RunHistory) -> str:
     }
     parts = {f"{part} parameters": f"{size:,}" for part, size in history.parameters.items() if size}
     model = parts | {key: _words(_setting(history, "model", key)) for key in SETTINGS["model"]}
-    used = dict(_entries(manifest, "training"))  # Holds the values of settings left to the machine.
+    # The manifest holds the values of settings left to the machine.
+    used = dict(_entries(manifest, "training")) | dict(history.course)
     training = {"started from": _words(_setting(history, "start", "model"))} | {
         key: _words(used.get(key, _setting(history, "training", key)))
         for key in SETTINGS["training"]
@@ -209,7 +210,7 @@ def _facts(history: RunHistory) -> str:
         key: _words(value)
         for section in ("training", "metrics", "durations")
         for key, value in _entries(manifest, section)
-        if key not in training
+        if key not in training and key not in history.course
     }
     tables = "".join(
         _fact_table(caption, rows)
@@ -246,8 +247,24 @@ def _command(history: RunHistory) -> str:
         "<section>\n<h2>Train it again</h2>\n"
         f"<pre>{_text(again)} --set data.folder={values}</pre>\n"
         f"<p>FOLDER is where the text files are{here}. The recipe in the run folder holds all "
-        "the rest. The same kind of machine, number of threads and versions give the same model, "
-        f"bit for bit.</p>\n{recipe}</section>"
+        f"the rest. {_same(history)}</p>\n{recipe}</section>"
+    )
+
+
+def _same(history: RunHistory) -> str:
+    """Say what training again gives: with a time limit, that depends on the machine."""
+    minutes = _setting(history, "training", "max_minutes")
+    if not isinstance(minutes, (int, float)) or minutes <= 0:
+        return (
+            "The same kind of machine, number of threads and versions give the same model, bit for "
+            "bit."
+        )
+    course = {"max_minutes": 0, "max_steps": history.last_step, **history.course}
+    changes = " ".join(f"--set training.{key}={value}" for key, value in course.items())
+    return (
+        f"This run had a limit of {minutes:g} minutes and was planned for this machine: a repeat "
+        "makes as many steps as its own machine can in that time, and gives another model. For "
+        f"about the same course on every machine, add <code>{_text(changes)}</code>."
     )
 
 

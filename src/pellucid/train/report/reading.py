@@ -22,6 +22,7 @@ EVENT_STARTS = (
     "Stopped",
     "The checkpoint of step",
     "Outside the vocabulary",
+    "Next:",
 )
 """The beginnings of the lines of ``log.txt`` that a report shows."""
 
@@ -61,6 +62,7 @@ class RunHistory:
         events: the lines of the log that begin as `EVENT_STARTS` do.
         manifest: of the best bundle; before the first, of the newest checkpoint.
         parameters: weights of that model, by part.
+        course: settings of ``[training]`` that were planned again for a time limit.
     """
 
     name: str
@@ -72,6 +74,7 @@ class RunHistory:
     events: tuple[str, ...]
     manifest: Mapping[str, Any]
     parameters: Mapping[str, int]
+    course: Mapping[str, Any]
 
     @property
     def best(self) -> Numbers | None:
@@ -112,6 +115,7 @@ def read_run(run: Path) -> RunHistory:
     samples = _latest([record for record in _objects(run / "samples.jsonl") if _is_sample(record)])
     recipe_toml = _read(run / "recipe.toml")
     model = _model_folder(run)
+    course = (_object(_read(run / "plan.json")) or {}).get("course")
     return RunHistory(
         name=run.resolve().name,
         recipe=_sections(recipe_toml),
@@ -127,6 +131,7 @@ def read_run(run: Path) -> RunHistory:
         ),
         manifest=_object(_read(model / "manifest.json")) or {},
         parameters=_count_parameters(model / "model.safetensors"),
+        course=course if isinstance(course, dict) else {},
     )
 
 

@@ -14,6 +14,15 @@ FAR = 2.0
 Random weights have a loss a little above that of guessing.
 """
 
+POOR_BLEU = 10
+"""BLEU of whole sentences below which a translation is hardly of use."""
+
+STILL_IMPROVING = 0.8
+"""The share of all steps after which the best model must come for more training to help."""
+
+FEW_PAIRS = 20_000
+"""Pairs below which more text is advised."""
+
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether ``max_steps`` or ``max_minutes`` is reached."""
@@ -76,6 +85,30 @@ def describe_failure(
         f"training and {state.best_loss:,.1f} in validation, and guessing gives "
         f"{_loss_of_guessing(tokenizer):.1f}. Train again in another --out with a lower {rates}."
     )
+
+
+def describe_next(training: TrainingConfig, state: TrainingState, num_pairs: int) -> str:
+    """Say what would make the model better, by what ended the run and by the size of its text.
+
+    Args:
+        training: the settings.
+        state: at the end.
+        num_pairs: pairs of training text.
+    """
+    has_planned_end = "max_steps" in state.course
+    is_late = training.max_minutes > 0 and 0 < state.stop_at <= state.seconds
+    how = f"steps help: --set training.max_steps={2 * training.max_steps} and another --out"
+    if is_late or has_planned_end:
+        other = " and another --out" if has_planned_end else ""
+        how = f"minutes help: --minutes {4 * training.max_minutes:g}{other}"
+    words = f"Next: validation still improved at the end, so more {how}, with the same command."
+    if state.best_step < STILL_IMPROVING * state.step:
+        words = "Next: validation improved no more, so more text helps more than more time."
+    if 0 <= state.best_bleu < POOR_BLEU:
+        words += f" BLEU below {POOR_BLEU} means that most translations are wrong."
+    if num_pairs < FEW_PAIRS:
+        words += f" {num_pairs:,} pairs are few: tens of thousands are usual."
+    return words
 
 
 def _loss_of_guessing(tokenizer: Tokenizer) -> float:

@@ -118,6 +118,8 @@ class RunFolder:
         self.bundle = path / "bundle"
         self.untrained = path / "untrained"
         self.history = path / "history"
+        # Holds the step at which the run ended, once everything is done.
+        self.finished = path / "finished"
         self.data = path / "data"
         self._recipe_file = path / RECIPE_FILE
         self._chosen_file = path / CHOSEN_FILE
@@ -194,6 +196,10 @@ class RunFolder:
         message = "\n".join(make_printable(line) for line in message.split("\n"))
         _print(message)
         self._append(self._log_file, message)
+
+    def say(self, message: str) -> None:
+        """Write a message to standard error only."""
+        _print(message)
 
     def add_metrics(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add one object to ``metrics.jsonl``; numbers that are not finite become null."""

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from pellucid.bundle import MANIFEST, load_bundle, read_json
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError, PellucidError, TrainingError
-from pellucid.files import hash_bytes
+from pellucid.files import hash_bytes, read_bytes
 from pellucid.text.reading.corpus import Pair
 from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState, load_newest_checkpoint
+from pellucid.train.run.ending import is_done
 from pellucid.train.run.folder import RunFolder
 
 SKIPPED_BEFORE_ROLL_BACK = 3
@@ -75,6 +78,31 @@ def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
             f"replace that of step {step} in {run.bundle}. Put the checkpoints back, or choose "
             f"another --out, with --from {run.path} to continue training that model."
         )
+
+
+def find_finished(run: RunFolder, training: TrainingConfig) -> TrainingState | None:
+    """Return the last state of a run of which nothing is left to do, and say so; otherwise None.
+
+    Args:
+        run: the run's folder.
+        training: the settings, whose limits may be other ones than before.
+    """
+    with suppress(PellucidError, OSError, ValueError):
+        step = int(read_bytes(run.finished))
+        load_bundle(run.bundle)
+        checkpoint = load_newest_checkpoint(run.checkpoints)[0]
+        state = TrainingState() if checkpoint is None else checkpoint.state
+        # A later limit is planned when training continues.
+        is_longer = training.max_minutes > state.stop_minutes
+        now = replace(state, stop_at=0.0) if is_longer else state
+        if state.step == step and is_done(training.model_copy(update=state.course), now):
+            run.say(
+                f"This run is finished ({step:,} steps): nothing of it was changed. To train for "
+                "longer, raise the limit that ended it (--minutes, training.patience), or choose "
+                "another --out."
+            )
+            return state
+    return None
 
 
 def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:

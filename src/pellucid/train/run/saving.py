@@ -12,7 +12,7 @@ import pellucid
 from pellucid.bundle import read_json, save_bundle
 from pellucid.config import Recipe
 from pellucid.data import TokenStore
-from pellucid.errors import OutputError
+from pellucid.errors import OutputError, missing_extra
 from pellucid.machine.hardware import describe_machine
 from pellucid.text.learned import STATISTICS
 from pellucid.train.learner import Learner
@@ -152,6 +152,15 @@ class Saver:
             recipe_toml=self._run.recipe_toml,
             provenance=self._provenance(),
         )
+
+    def write_report(self) -> None:
+        """Write the report of the run, or log why it was not written."""
+        try:
+            from pellucid.train.report.page import write_report  # It needs Matplotlib.
+
+            write_report(self._run.path)
+        except (OutputError, ModuleNotFoundError) as error:
+            self._run.log(f"The report was not written. {missing_extra(error) or error}")
 
     def _provenance(self) -> dict[str, object]:
         """Describe the training so far for a manifest."""

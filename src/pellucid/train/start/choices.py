@@ -180,14 +180,17 @@ def complete(
         return same, []
     choices = choose(values, recipe, *counts)
     sentences = [*map(str, choices), *_describe_course(recipe)]
-    if counts[0].pairs < FEW_PAIRS:
-        pairs = count_of(counts[0].pairs, "pair is", "pairs are")
-        sentences.insert(
-            0,
-            f"{pairs} too few to learn a language from: expect a model that knows these "
-            "sentences and little else.",
-        )
-    return _with(values, choices), sentences
+    return _with(values, choices), [*describe_few(counts[0].pairs), *sentences]
+
+
+def describe_few(num_pairs: int) -> list[str]:
+    """Warn of training text that is too small; an empty list if it is large enough."""
+    if num_pairs >= FEW_PAIRS:
+        return []
+    return [
+        f"{count_of(num_pairs, 'pair is', 'pairs are')} too few to learn a language from: expect a "
+        "model that knows these sentences and little else."
+    ]
 
 
 def _with(values: Mapping[str, Any], choices: Iterable[ChosenSetting]) -> dict[str, Any]:

@@ -118,7 +118,8 @@ def prepare_data(
     """
     if run.data.is_dir():
         _check_whole(run.data)
-        _check_same_text(run, recipe, base)
+        advice = f"train on with the new text in another --out, with --from {run.path}"
+        _check_same_text(run.data, recipe, base, advice)
     bad = BadLines()
     pairs = read_pairs(recipe.data, "validation", base, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
@@ -147,16 +148,15 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
     return {name: folder / name for name in chain(*texts)}
 
 
-def _check_same_text(run: RunFolder, recipe: Recipe, base: Path) -> None:
-    """Refuse to continue with other text than the run's tokens were made of."""
-    hashes = run.data / TEXT_HASHES
+def _check_same_text(data: Path, recipe: Recipe, base: Path, advice: str) -> None:
+    """Refuse to use other text than the run's tokens were made of."""
+    hashes = data / TEXT_HASHES
     earlier = read_json(hashes)
     for name, path in _text_files(recipe, base).items():
         if earlier.get(name) != hash_file(path):
             raise ConfigurationError(
                 f"The text must be what this run started with, but {path} has been changed since "
-                f"(its hash is not that in {hashes}). Put the earlier text back, or train on with "
-                f"the new text in another --out, with --from {run.path}."
+                f"(its hash is not that in {hashes}). Put the earlier text back, or {advice}."
             )
 
 
@@ -225,6 +225,7 @@ def read_test(run: Path) -> list[Pair]:
     """Read the test text of a run's recipe.
 
     Raises:
+        ConfigurationError: the text that the test text is set aside from has changed.
         DataError: the folder is no run, its recipe has no test text, or it cannot be read.
     """
     recipe_file, base = run / RECIPE_FILE, run / "data" / RECIPE_FOLDER
@@ -234,13 +235,17 @@ def read_test(run: Path) -> list[Pair]:
             "--reference FILE."
         )
     values = parse_toml(read_bytes(recipe_file), str(recipe_file))
-    data = validate(Recipe, values, str(recipe_file)).data
+    recipe = validate(Recipe, values, str(recipe_file))
+    data, folder = recipe.data, Path(base.read_text("utf-8"))
     if not data.names("test"):
         raise DataError(
             f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
             "FILE."
         )
-    return list(read_pairs(data, "test", Path(base.read_text("utf-8"))))
+    if data.split:  # Other text has other pairs set aside, perhaps some of the training text.
+        name_it = "name a test text: --source FILE --reference FILE"
+        _check_same_text(run / "data", recipe, folder, name_it)
+    return list(read_pairs(data, "test", folder))
 
 
 def _describe_bad(bad: BadLines, text: str) -> Iterator[str]:

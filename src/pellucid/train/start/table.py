@@ -43,6 +43,14 @@ def run_name(names: Sequence[str]) -> str:
     return Path(name_unpacked(Path(names[0]).resolve().name)).stem
 
 
+def describe_direction(data: DataConfig) -> str:
+    """Name both languages, and the columns that are set; empty if a language is unknown."""
+    codes = data.source_language, data.target_language
+    names = " → ".join(NAMES.get(short_code(code), code) for code in codes)
+    columns = " and ".join(map(str, data.columns))
+    return f"{names}{columns and f', from columns {columns}'}" if all(codes) else ""
+
+
 def recipe_for(
     names: Sequence[str],
     folder: Path,
@@ -133,6 +141,11 @@ def _first_row(path: Path) -> Row:
         for separator, name in ((";", "semicolons"), (",", "commas"), ("|", "bars")):
             if path.name.endswith(".tsv") and row[0].count(separator) == 1:
                 advice = f"If its columns stand between {name}, rename it to .csv."
+        if "|||" in row[0]:
+            advice = (
+                "Its columns stand between |||. Write tabs instead: "
+                f"sed 's/ *||| */\\t/' {path} > {path.stem}-tabs.tsv."
+            )
         raise DataError(
             f"A table must have a column for each language, but {path} has one column. {advice}"
         )
@@ -186,7 +199,7 @@ def _languages_of(data: DataConfig, base: Path, names: Sequence[str]) -> tuple[s
     pairs = list(islice(read_pairs(readable, "train", base, bad=bad), SAMPLE))
     if not pairs:
         none = f"The text must hold at least one pair. {bad.about_entries()}".strip()
-        raise DataError(bad.sentence() if bad.count else none)
+        raise DataError(bad.sentence(0) if bad.count else none)
     named = data.source_language, data.target_language
     ends = [Path(name_unpacked(name)).suffix.removeprefix(".") for name in names]
     found = [
