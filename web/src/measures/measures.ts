@@ -85,7 +85,7 @@ export const MEASURES: readonly Measure[] = [
     isOfLayer: false,
     isHere: true,
     isSigned: true,
-    meaning: "How much less likely the French word becomes when this word is left out; 2.3 more is ten times less likely.",
+    meaning: "How many times less likely the French word becomes when this word is left out.",
     trust: "The model’s real prediction, for a sentence it may never have met; if two words say the same, leaving one out changes little.",
   },
 ];
