@@ -42,7 +42,7 @@ def measured(reader: PageReader) -> PageReader:
 
 
 def lead(reader: PageReader) -> str:
-    return " ".join(reader.texts(".lead")[0].split())
+    return " ".join(reader.texts(".lead [role=status]")[0].split())
 
 
 def hidden_by(position: int) -> list[str]:
@@ -52,7 +52,7 @@ def hidden_by(position: int) -> list[str]:
 def test_first_screen_says_why_elle_was_written(browser: Browser, demo_page: Path) -> None:
     reader = measured(PageReader(browser, demo_page))
     assert reader.texts("#question bdi") == ["elle"]
-    assert lead(reader) == "elle, because of it and pizza. Hide pizza, and the model writes il."
+    assert lead(reader) == "Because of it and pizza. Hide pizza, and the model writes il."
     assert " to 1 for elle" in reader.texts(".odds")[0]
     assert "il" in reader.texts(".odds b")
     assert reader.is_quiet, (browser.requests, browser.problems)
@@ -113,7 +113,7 @@ def test_word_that_is_struck_out_changes_the_french_in_its_place(
     assert all(f"--change '{one}'" in command for one in hidden_by(1))
     reader.click_text("Put it back")
     assert "elle" in reader.target
-    assert lead(reader).startswith("elle, because of")
+    assert lead(reader).startswith("Because of")
 
 
 def test_switch_and_french_word_ask_again(browser: Browser, demo_page: Path) -> None:

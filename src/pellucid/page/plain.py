@@ -22,7 +22,9 @@ table { border-collapse: collapse; font-size: .9375rem; font-variant-numeric: ta
 caption { text-align: left; font-weight: 600 }
 th, td { padding: .25rem .6rem; text-align: left; vertical-align: top; overflow-wrap: normal;
          border-bottom: 1px solid var(--line) }
+th:first-child, td:first-child { padding-left: 0 }
 .number { text-align: right; white-space: nowrap }
+@media (max-width: 30rem) { th, td { padding: .25rem .3rem } table { font-size: .875rem } }
 figure { margin: 1rem 0 } svg { max-width: 100%; height: auto }
 figcaption, .note { color: var(--faint); font-size: .9375rem }
 code, pre { font: .9375rem/1.5 ui-monospace, "DejaVu Sans Mono", Menlo, monospace }

@@ -3,6 +3,8 @@
  * middle, as in every other picture of the package.
  */
 
+import type { Tensor } from "../model/tensor";
+
 const isOrange = (value: number, isSigned: boolean) => isSigned && value > 0;
 
 /** The background of a cell. `value` is a share of the largest, from −1 to 1. */
@@ -30,15 +32,10 @@ export function palette(element: HTMLElement): { weight: Rgb; other: Rgb; ground
   return { weight: read("--weight"), other: read("--other"), ground: read("--sunk") };
 }
 
-/** Write a matrix into the pixels of an image, one a cell. */
-export function paint(
-  image: ImageData,
-  values: ArrayLike<number>,
-  largest: number,
-  isSigned: boolean,
-  colors: { weight: Rgb; other: Rgb; ground: Rgb },
-): void {
-  const { weight, other, ground } = colors;
+/** Draw a matrix on a canvas, a pixel a cell. */
+export function draw(canvas: HTMLCanvasElement, { shape, data: values }: Tensor, largest: number, isSigned: boolean, { weight, other, ground }: ReturnType<typeof palette>): void {
+  [canvas.height, canvas.width] = shape;
+  const image = new ImageData(canvas.width, canvas.height);
   for (let i = 0; i < values.length; i++) {
     const isMasked = values[i] === -Infinity;
     const share = isMasked ? 0 : Math.max(-1, Math.min(1, values[i] / largest));
@@ -47,6 +44,7 @@ export function paint(
     for (let c = 0; c < 3; c++) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
     image.data[4 * i + 3] = isMasked ? 90 : 255;
   }
+  canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
 export function largestOf(values: ArrayLike<number>): number {

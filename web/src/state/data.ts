@@ -40,15 +40,12 @@ interface Carried {
   lessons: Walk[];
   start: Record<string, string>;
   remarks: string[];
+  /** Why there are no lessons. */
   without_lessons: string;
 }
 
-export interface Data {
+export interface Data extends Pick<Carried, "lessons" | "start" | "remarks"> {
   sources: Source[];
-  lessons: Walk[];
-  start: Record<string, string>;
-  remarks: string[];
-  /** Why there are no lessons. */
   withoutLessons: string;
 }
 
