@@ -241,6 +241,8 @@ def test_html_has_the_numbers_of_the_terminal_page_by_page(
     run_here: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
+    # A terminal cuts long names, which a page does not.
+    monkeypatch.setattr("pellucid.cli.attend.forms._WIDEST_NAME", 99)
     path = tmp_path / "example.html"
     done = run_here("attend", name, "--html", str(path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

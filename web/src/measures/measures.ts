@@ -41,8 +41,8 @@ export const MEASURES: readonly Measure[] = [
     name: "residual-norms",
     title: "Norms with residual",
     isOfLayer: true,
-    meaning: "The length of what each word has in the result, after residual connection and norm.",
-    trust: "Counts the residual connection, but not the feed-forward network.",
+    meaning: "The length of what each word has in the result, after [residual connection] and norm.",
+    trust: "Counts the [residual connection], but not the [feed-forward network].",
   },
   {
     name: "value-zeroing",
