@@ -16,8 +16,7 @@ body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto
        color: var(--ink); background: var(--ground); overflow-wrap: anywhere }
 h1, h2, h3 { line-height: 1.25; margin: 1.75rem 0 .5rem }
 h1 { font-size: 1.75rem } h2 { font-size: 1.3rem } h3 { font-size: 1rem }
-p { max-width: 46rem; margin: .5rem 0 }
-.scroll { overflow-x: auto; margin: .75rem 0 }
+p { max-width: 46rem; margin: .5rem 0 } .scroll { overflow-x: auto; margin: .75rem 0 }
 table { border-collapse: collapse; font-size: .9375rem; font-variant-numeric: tabular-nums }
 caption { text-align: left; font-weight: 600 }
 th, td { padding: .25rem .6rem; text-align: left; vertical-align: top; overflow-wrap: normal;

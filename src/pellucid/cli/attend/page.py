@@ -8,14 +8,7 @@ from html import escape
 from pellucid.by_hand.pages import Page, correction_groups
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import Example, Step, Table
-from pellucid.cli.attend.forms import (
-    COMPARED,
-    differences,
-    drop_backquotes,
-    format_cells,
-    format_numbers,
-    prefix_unless_empty,
-)
+from pellucid.cli.attend import forms
 from pellucid.errors import make_printable
 from pellucid.inside.show.colors import ground_and_ink
 from pellucid.page.plain import html_page, scrolling
@@ -40,7 +33,7 @@ def _page(page: Page) -> Iterator[str]:
         if step.tables or step.lines or step.note or step.formula:
             yield from _step(step)
     if page.printed or page.part.corrections:
-        yield f"<h3>{COMPARED}</h3>"
+        yield f"<h3>{forms.COMPARED}</h3>"
         yield from _comparison(page)
 
 
@@ -58,7 +51,7 @@ def _table(table: Table, name: str, *, is_shaded: bool) -> str:
     values = table.values_LX.tolist()
     head = "".join(f'<th scope="col" class="number">{_text(word)}</th>' for word in table.columns)
     body = []
-    for word, row, cells in zip(table.rows, values, format_cells(values), strict=True):
+    for word, row, cells in zip(table.rows, values, forms.format_cells(values), strict=True):
         numbers = []
         for value, cell in zip(row, cells, strict=True):
             ground, ink = ground_and_ink(value, None)
@@ -69,15 +62,15 @@ def _table(table: Table, name: str, *, is_shaded: bool) -> str:
     rows = "\n".join(body)
     return scrolling(
         f"<table>{caption}<thead><tr><td></td>{head}</tr></thead>\n<tbody>\n{rows}\n</tbody></table>",
-        f"{name}{prefix_unless_empty(', ', table.title)}",
+        f"{name}{forms.prefix_unless_empty(', ', table.title)}",
     )
 
 
 def _comparison(page: Page) -> Iterator[str]:
     """Yield the numbers that are right, those that differ with their cause, and remarks."""
     right = [
-        f"<li>printed {' '.join(number.printed)} ({_text(drop_backquotes(number.place))}): right"
-        f"{_text(prefix_unless_empty('; ', drop_backquotes(number.cause)))}</li>"
+        f"<li>printed {' '.join(number.printed)} ({_text(forms.drop_backquotes(number.place))}): right"
+        f"{_text(forms.prefix_unless_empty('; ', forms.drop_backquotes(number.cause)))}</li>"
         for number in page.printed
         if number.is_right
     ]
@@ -85,15 +78,15 @@ def _comparison(page: Page) -> Iterator[str]:
         yield f"<ul>{''.join(right)}</ul>"
     for cause, numbers in correction_groups(page):
         yield "".join(map(_difference, numbers))
-        yield _paragraph(f"why: {drop_backquotes(cause)}")
+        yield _paragraph(f"why: {forms.drop_backquotes(cause)}")
     yield from map(_paragraph, page.part.corrections)
 
 
 def _difference(number: WorkedNumber) -> str:
     rows = {
         "printed": number.printed,
-        "computed": format_numbers(number.computed),
-        "off by": differences(number),
+        "computed": forms.format_numbers(number.computed),
+        "off by": forms.differences(number),
     }
     body = "".join(
         f'<tr><th scope="row">{name}</th>'
@@ -101,7 +94,7 @@ def _difference(number: WorkedNumber) -> str:
         + "</tr>"
         for name, cells in rows.items()
     )
-    place = _text(drop_backquotes(number.place))
+    place = _text(forms.drop_backquotes(number.place))
     return scrolling(f"<table><caption>differs ({place})</caption>{body}</table>", number.place)
 
 
