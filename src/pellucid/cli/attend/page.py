@@ -68,14 +68,10 @@ def _table(table: Table, name: str, *, is_shaded: bool) -> str:
 
 def _comparison(page: Page) -> Iterator[str]:
     """Yield the numbers that are right, those that differ with their cause, and remarks."""
-    right = [
-        f"<li>printed {' '.join(number.printed)} ({_text(forms.drop_backquotes(number.place))}): right"
-        f"{_text(forms.prefix_unless_empty('; ', forms.drop_backquotes(number.cause)))}</li>"
-        for number in page.printed
-        if number.is_right
-    ]
-    if right:
-        yield f"<ul>{''.join(right)}</ul>"
+    for number in filter(lambda one: one.is_right, page.printed):
+        place, cause = map(forms.drop_backquotes, (number.place, number.cause))
+        cause = forms.prefix_unless_empty("; ", cause)
+        yield _paragraph(f"printed {' '.join(number.printed)} ({place}): right{cause}")
     for cause, numbers in correction_groups(page):
         yield "".join(map(_difference, numbers))
         yield _paragraph(f"why: {forms.drop_backquotes(cause)}")
