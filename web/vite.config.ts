@@ -1,8 +1,19 @@
 import { createHash } from "node:crypto";
+import { readFileSync } from "node:fs";
 import { svelte } from "@sveltejs/vite-plugin-svelte";
 import { defineConfig, type Plugin } from "vite";
 
 const hash = (text: string) => `'sha256-${createHash("sha256").update(text).digest("base64")}'`;
+
+/** The terms of the glossary that have a place on the page, each by its names in small letters. */
+function readTerms(): Record<string, { means: string; link: string }> {
+  const glossary = readFileSync(new URL("../docs/reference/glossary.md", import.meta.url), "utf-8");
+  const rows = glossary.matchAll(/^\| ([^|]+) \| ([^|]+) \| `(view=[^`]+)` \|$/gm);
+  const plain = (text: string) => text.replace(/[`*]/g, "");
+  return Object.fromEntries(
+    [...rows].flatMap(([, names, means, link]) => plain(names).toLowerCase().split(", ").map((name) => [name, { means: plain(means), link }])),
+  );
+}
 
 /** Put script and style into the page, and a policy that allows these two and nothing else. */
 function oneFile(): Plugin {
@@ -40,6 +51,7 @@ function oneFile(): Plugin {
 }
 
 export default defineConfig({
+  define: { TERMS: JSON.stringify(readTerms()) },
   plugins: [svelte({ compilerOptions: { modernAst: true, css: "external" } }), oneFile()],
   build: {
     outDir: process.env.PELLUCID_PAGE_OUT ?? "../src/pellucid/page",

@@ -29,6 +29,7 @@ from pellucid.inside.show.terminal import draw_row
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.machine.hardware import describe_machine
+from pellucid.page.plain import html_page, html_table
 from pellucid.terminal.text import styled_output
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.words import JOINER
@@ -269,11 +270,11 @@ def _loss_curve(metrics: Path) -> str:
     line = " ".join(f"{40 + 560 * s / last:.1f},{200 - 180 * v / top:.1f}" for s, v in points)
     return (
         '<figure><svg viewBox="0 0 620 230" width="620" role="img" aria-label="training loss">'
-        '<g stroke="#999"><line x1="40" y1="200" x2="600" y2="200"/>'
+        '<g stroke="currentColor" opacity="0.5"><line x1="40" y1="200" x2="600" y2="200"/>'
         '<line x1="40" y1="20" x2="40" y2="200"/></g>'
-        f'<polyline points="{line}" fill="none" stroke="#1f5fa8" stroke-width="2"/>'
-        '<g font-size="12" fill="#333">'
-        f'<text x="4" y="26">{top:.2f}</text><text x="22" y="204">0</text>'
+        f'<polyline points="{line}" fill="none" stroke="#3f7fc1" stroke-width="2"/>'
+        '<g font-size="15" fill="currentColor">'
+        f'<text x="2" y="26">{top:.2f}</text><text x="24" y="204">0</text>'
         f'<text x="40" y="220">0</text><text x="565" y="220">{last:,}</text>'
         '<text x="290" y="220">step</text></g></svg>'
         f"<figcaption>Loss per target token in nats, unsmoothed; at the end {points[-1][1]:.3f}."
@@ -306,45 +307,3 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         remarks=remarks,
     )
     write_text(out / "look.html", page)
-
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem;
-       color: #1a1a1a; background: #fff }
-h1, h2 { line-height: 1.2 }
-table { border-collapse: collapse; margin: 1rem 0; display: block; overflow-x: auto }
-th, td { padding: .25rem .6rem; text-align: left; border-bottom: 1px solid #ddd }
-td.number { text-align: right; font-variant-numeric: tabular-nums }
-figure { margin: 1rem 0 } svg { max-width: 100% } figcaption, .note { color: #555; font-size: 14px }
-code { background: #f2f2f2; padding: .1rem .3rem }
-@media (prefers-color-scheme: dark) {
-  body { color: #eee; background: #181818 } th, td { border-color: #444 }
-  code { background: #2a2a2a } figcaption, .note { color: #aaa } svg { background: #fff }
-}
-"""
-
-
-def html_page(title: str, *parts: str) -> str:
-    """Make a page of some parts of HTML."""
-    body = "\n".join(parts)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n"
-        f"<h1>{escape(title)}</h1>\n{body}\n</body>\n</html>\n"
-    )
-
-
-def html_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Make a plain table of text; numbers are aligned to the right."""
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in header)
-    body = "\n".join(
-        "<tr>" + "".join(f"<td{_align(cell)}>{escape(cell)}</td>" for cell in row) + "</tr>"
-        for row in rows
-    )
-    return f"<table>\n<thead><tr>{head}</tr></thead>\n<tbody>\n{body}\n</tbody>\n</table>"
-
-
-def _align(cell: str) -> str:
-    is_number = cell[:1].isdigit() and not any(letter.isalpha() for letter in cell)
-    return ' class="number"' if is_number else ""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import subprocess
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -220,3 +222,61 @@ def test_own_file_has_pages_and_rows(run_here: Run, tmp_path: Path) -> None:
     row = run_here("attend", str(own), "--row", "1").stdout
     assert "b: x0 = 3 + 0.841471 = 3.841471" in row
     assert "b: σ² = " in row
+
+
+def numbers_by_page(text: str) -> list[Counter[str]]:
+    """Count the numbers of each page of an example."""
+    return [Counter(re.findall(r"[−-]?\d[\d.]*|−?∞", block)) for block in blocks_of(text)]
+
+
+def text_of(page: str) -> str:
+    """Read a page as a person does, a line for each row and paragraph."""
+    body = page.partition("<main>")[2].partition('<p class="note">')[0]
+    lines = re.sub(r"</(tr|p|li|h\d|caption|pre)>", "\n", body)
+    return html.unescape(re.sub(r"<[^>]+>", " ", lines)).replace("  Page", "Page")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_html_has_the_numbers_of_the_terminal_page_by_page(
+    run_here: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "400")
+    # A terminal cuts long names, which a page does not.
+    monkeypatch.setattr("pellucid.cli.attend.forms._WIDEST_NAME", 99)
+    path = tmp_path / "example.html"
+    done = run_here("attend", name, "--html", str(path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    page = path.read_text(encoding="utf-8")
+    assert not re.search(r"https?:|<script|<link|@import|url\(", page)
+    text = re.sub(r"(?m)^\s+", "", text_of(page))
+    # The terminal adds a hint after its last page.
+    shown = run_here("attend", name).stdout.partition("\nNumber by number:")[0]
+    assert numbers_by_page(text) == numbers_by_page(shown)
+
+
+def test_html_of_a_page_or_a_row_holds_only_that(run_here: Run, tmp_path: Path) -> None:
+    path = tmp_path / "example.html"
+    run_here("attend", "pizza", "--html", str(path), "--page", "4")
+    assert re.findall(r"<h2>Page (\d+) of", path.read_text(encoding="utf-8")) == ["4"]
+    run_here("attend", "pizza", "--html", str(path), "--row", "1")
+    row = path.read_text(encoding="utf-8")
+    assert run_here("attend", "pizza", "--row", "1").stdout.splitlines()[0] in row
+    assert "Page 1 of" in row
+
+
+def test_html_escapes_names_and_says_what_has_no_effect(run_here: Run, tmp_path: Path) -> None:
+    own = tmp_path / "own.toml"
+    own.write_text('title = "<b>"\ntokens = ["<i>", "a&b"]\nx = [[1, 0], [0, 1]]\n', "utf-8")
+    path = tmp_path / "own.html"
+    done = run_here("attend", str(own), "--html", str(path), "--json", "--plain")
+    assert done.stdout == ""
+    assert "--json has no effect with --html." in done.stderr
+    assert "--plain has no effect with --html." in done.stderr
+    page = path.read_text(encoding="utf-8")
+    assert "<title>&lt;b&gt;</title>" in page
+    assert "<i>" not in page
+    assert '<th scope="row">a&amp;b</th>' in page
+    assert 'style="background: #' in page, "weights are colored"
+    done = run_here("attend", "pizza", "--html", str(tmp_path / "none" / "x.html"))
+    assert done.returncode == 2
+    assert "x.html" in done.stderr

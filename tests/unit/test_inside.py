@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import pellucid
-from pellucid.demo import html_page, html_table
 from pellucid.inside import Trace
 from pellucid.inside.show.colors import Color, ink_on, luminance, shade, shade_signed
 from pellucid.inside.show.terminal import draw_row
+from pellucid.page.plain import html_page, html_table
 
 SOURCE = "The pizza came out of the oven ."
 

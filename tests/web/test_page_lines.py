@@ -74,7 +74,7 @@ def remarks(reader: PageReader) -> str:
 
 def colors(reader: PageReader, selector: str) -> dict[str, str]:
     """Map the number in each cell to the name of the color of its ground."""
-    hue = "(one) => [one.textContent.trim(), one.style.background.match(/--(accent|other)/)?.[1]]"
+    hue = "(one) => [one.textContent.trim(), one.style.background.match(/--(weight|other)/)?.[1]]"
     get = f"Array.from(document.querySelectorAll({json.dumps(selector)}), {hue})"
     return dict(reader.run(get))
 
@@ -209,10 +209,10 @@ def test_signed_numbers_are_blue_below_zero_and_orange_above(browser: Browser, p
     reader = PageReader(browser, page, "#view=look&show=map&stage=scores&head=decoder.1.cross.1")
     for text, hue in colors(reader, "[role=gridcell]").items():
         if text.strip("\u22120."):
-            assert hue == ("accent" if text.startswith("\u2212") else "other"), text
+            assert hue == ("weight" if text.startswith("\u2212") else "other"), text
     assert "(blue) over 0 to" in " ".join(reader.texts("#panel p"))
     reader.click_text("Softmax: weights")
-    assert set(colors(reader, "[role=gridcell]").values()) == {"accent"}
+    assert set(colors(reader, "[role=gridcell]").values()) == {"weight"}
 
 
 def test_long_line_has_both_ends_of_every_link_and_labels_in_view(
@@ -288,7 +288,10 @@ def test_title_icon_and_page_without_scripts(browser: Browser, demo_page: Path) 
     assert reader.texts(".before") == ["La pizza est sortie du four et elle avait bon goût."]
     reader.type("The dog.")
     assert reader.run("document.title") == "The dog. · Pellucid"
-    assert reader.run("document.querySelector('link[rel=icon]').href") == "data:,"
+    icon = str(reader.run("document.querySelector('link[rel=icon]').href"))
+    assert icon.startswith("data:image/svg+xml,")
+    assert len(icon) < 400
+    assert reader.is_quiet
     html = demo_page.read_text(encoding="utf-8")
     assert f"<title>{TEXT} · Pellucid</title>" in html
     browser.call("Emulation.setScriptExecutionDisabled", value=True)

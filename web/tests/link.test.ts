@@ -7,6 +7,7 @@ const STATE: State = {
   view: "change",
   show: "words",
   isOpen: true,
+  isPresented: true,
   text: "The <b>pizza</b> & 50 % #1 «été»",
   source: 1,
   head: { part: "decoder", layer: 1, kind: "cross", head: 2 },

@@ -34,4 +34,3 @@ export const LEARNED = learned.map(encode);
 export const FRESH = fresh.map(encode);
 export const WATCHED = watched.map(encode);
 export const SIZES: Sizes = { width: 16, inner: 32, heads: 4, sourceWords: SOURCE_WORDS.length, targetWords: TARGET_WORDS.length };
-

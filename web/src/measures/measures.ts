@@ -12,9 +12,9 @@ export interface Measure {
   name: string;
   title: string;
   /** Whether it is of one layer's cross-attention, or of everything from the words on. */
-  isOfLayer: boolean;
-  /** Whether the page computes it itself; others come with a recording. */
-  isHere: boolean;
+  isOfLayer?: boolean;
+  /** Whether the page cannot compute it itself: it comes with a recording. */
+  isElsewhere?: boolean;
   meaning: string;
   /** Whether negative numbers have a meaning. */
   isSigned?: boolean;
@@ -27,7 +27,6 @@ export const MEASURES: readonly Measure[] = [
     name: "weights",
     title: "Weights",
     isOfLayer: true,
-    isHere: true,
     meaning: "How much the heads look at each word, on average.",
     trust: "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
   },
@@ -35,7 +34,6 @@ export const MEASURES: readonly Measure[] = [
     name: "norms",
     title: "Norms",
     isOfLayer: true,
-    isHere: true,
     meaning: "How much each word adds: the length of weight × value, all heads together.",
     trust: "Sees that a large weight on a short vector brings little; two long vectors may still cancel.",
   },
@@ -43,49 +41,40 @@ export const MEASURES: readonly Measure[] = [
     name: "residual-norms",
     title: "Norms with residual",
     isOfLayer: true,
-    isHere: true,
-    meaning: "The length of what each word has in the result, after residual connection and norm.",
-    trust: "Counts the residual connection, but not the feed-forward network.",
+    meaning: "The length of what each word has in the result, after [residual connection] and norm.",
+    trust: "Counts the [residual connection], but not the [feed-forward network].",
   },
   {
     name: "value-zeroing",
     title: "Value zeroing",
     isOfLayer: true,
-    isHere: true,
     meaning: "How far the layer’s result turns when this word contributes nothing, as a share of all words.",
     trust: "Counts the whole layer; not what later layers or the prediction would miss.",
   },
   {
     name: "rollout",
     title: "Rollout",
-    isOfLayer: false,
-    isHere: true,
     meaning: "Weights multiplied through all layers, back to the words.",
     trust: "That half of each layer bypasses attention is an assumption, not a measurement.",
   },
   {
     name: "alti",
     title: "ALTI+",
-    isOfLayer: false,
-    isHere: true,
     meaning: "The share of each word in the row’s vector, followed back through all layers.",
     trust: "About the vector, not the choice of a word: a word may have a large share, and the prediction may lose nothing without it.",
   },
   {
     name: "gradients",
     title: "Gradients",
-    isOfLayer: false,
-    isHere: false,
+    isElsewhere: true,
     meaning: "Weights times the gradient of the predicted word’s logit, carried through the layers.",
     trust: "The effect of a small change of weights, not of a large one; what speaks against the word is dropped.",
   },
   {
     name: "occlusion",
     title: "Occlusion",
-    isOfLayer: false,
-    isHere: true,
     isSigned: true,
-    meaning: "How much less likely the French word becomes when this word is left out; 2.3 more is ten times less likely.",
+    meaning: "How many times less likely the French word becomes when this word is left out.",
     trust: "The model’s real prediction, for a sentence it may never have met; if two words say the same, leaving one out changes little.",
   },
 ];

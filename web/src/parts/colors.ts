@@ -3,10 +3,12 @@
  * middle, as in every other picture of the package.
  */
 
+import type { Tensor } from "../model/tensor";
+
 const isOrange = (value: number, isSigned: boolean) => isSigned && value > 0;
 
 /** The background of a cell. `value` is a share of the largest, from −1 to 1. */
-export function ground(value: number, isSigned: boolean, color = isOrange(value, isSigned) ? "other" : "accent"): string {
+export function ground(value: number, isSigned: boolean, color = isOrange(value, isSigned) ? "other" : "weight"): string {
   const size = Math.min(1, Math.abs(value));
   return `color-mix(in oklab, var(--${color}) ${(100 * size).toFixed(1)}%, var(--sunk))`;
 }
@@ -21,32 +23,28 @@ export function ink(value: number, isSigned: boolean): string {
 type Rgb = [number, number, number];
 
 /** The three colors of the current theme, for a canvas. */
-export function palette(element: HTMLElement): { accent: Rgb; other: Rgb; ground: Rgb } {
+export function palette(element: HTMLElement): { weight: Rgb; other: Rgb; ground: Rgb } {
   const style = getComputedStyle(element);
   const read = (name: string): Rgb => {
     const hex = style.getPropertyValue(name).trim().slice(1);
     return [0, 2, 4].map((at) => parseInt(hex.slice(at, at + 2), 16)) as Rgb;
   };
-  return { accent: read("--accent"), other: read("--other"), ground: read("--sunk") };
+  return { weight: read("--weight"), other: read("--other"), ground: read("--sunk") };
 }
 
-/** Write a matrix into the pixels of an image, one a cell. */
-export function paint(
-  image: ImageData,
-  values: ArrayLike<number>,
-  largest: number,
-  isSigned: boolean,
-  colors: { accent: Rgb; other: Rgb; ground: Rgb },
-): void {
-  const { accent, other, ground } = colors;
+/** Draw a matrix on a canvas, a pixel a cell. */
+export function draw(canvas: HTMLCanvasElement, { shape, data: values }: Tensor, largest: number, isSigned: boolean, { weight, other, ground }: ReturnType<typeof palette>): void {
+  [canvas.height, canvas.width] = shape;
+  const image = new ImageData(canvas.width, canvas.height);
   for (let i = 0; i < values.length; i++) {
     const isMasked = values[i] === -Infinity;
     const share = isMasked ? 0 : Math.max(-1, Math.min(1, values[i] / largest));
-    const hue = isOrange(share, isSigned) ? other : accent;
+    const hue = isOrange(share, isSigned) ? other : weight;
     const size = Math.abs(share);
     for (let c = 0; c < 3; c++) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
     image.data[4 * i + 3] = isMasked ? 90 : 255;
   }
+  canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
 export function largestOf(values: ArrayLike<number>): number {

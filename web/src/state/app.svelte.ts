@@ -187,6 +187,11 @@ export class App {
     this.set({ head, ...(isAlike ? {} : { column: null }) });
   }
 
+  /** The address of what is in view. */
+  get link(): string {
+    return location.href.split("#")[0] + writeLink(this.state);
+  }
+
   set(change: Partial<State>, isNew = false): void {
     const before = this.state;
     this.state = { ...before, ...change };

@@ -42,17 +42,14 @@ interface Carried {
   duel: { others: CarriedModel[]; genders: Record<string, string> } | null;
   start: Record<string, string>;
   remarks: string[];
+  /** Why there are no lessons. */
   without_lessons: string;
 }
 
-export interface Data {
+export interface Data extends Pick<Carried, "lessons" | "start" | "remarks"> {
   sources: Source[];
-  lessons: Walk[];
   /** Other models to ask, and the French gender of English nouns, `f` or `m`; null if the page has no duel. */
   duel: { others: OtherModel[]; genders: Record<string, string> } | null;
-  start: Record<string, string>;
-  remarks: string[];
-  /** Why there are no lessons. */
   withoutLessons: string;
 }
 

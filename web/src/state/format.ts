@@ -27,6 +27,9 @@ export function times(factor: number): string {
   return `${digits} × 10${Array.from(power, (digit) => RAISED[Number(digit)]).join("")}`;
 }
 
+/** How many times less likely something is for what it lost of its log-probability, or more likely; empty if hardly. */
+export const lost = (cost: number) => (cost >= 0.2 ? `÷ ${times(Math.exp(cost))}` : cost <= -0.2 ? `× ${times(Math.exp(-cost))}` : "");
+
 /** A difference in few signs: 0, or 3e-8. */
 export function tiny(value: number): string {
   return value === 0 ? "0" : value.toExponential(0).replace("e-", "e" + MINUS);

@@ -35,6 +35,8 @@ export function sceneOf(name: string): Scene | null {
 }
 
 export interface State extends Scene {
+  /** Whether the page is shown to a room: in large letters, without what is not looked at. */
+  isPresented: boolean;
   text: string;
   source: number;
   head: HeadPlace | null;
@@ -59,6 +61,7 @@ export const START: State = {
   view: "why",
   show: "",
   isOpen: false,
+  isPresented: false,
   text: "",
   source: 0,
   head: null,
@@ -84,6 +87,7 @@ export function writeLink(state: State): string {
   put("view", state.view, "");
   put("show", state.show, "");
   if (state.isOpen) put("open", 1, 0);
+  if (state.isPresented) put("present", 1, 0);
   put("text", state.text, "");
   put("source", state.source, 0);
   if (state.head) put("head", writeHead(state.head), "");
@@ -132,6 +136,7 @@ export function readLink(hash: string, start: State = START): State {
     view: scene.view,
     show: among("show", SHOWS, scene.show as Show),
     isOpen: link.has("open") || scene.isOpen,
+    isPresented: link.has("present") || start.isPresented,
     text: link.get("text") ?? start.text,
     source: whole("source", start.source),
     head,

@@ -1,5 +1,6 @@
 /** What changes did: each is made, the sentence is decoded again, and the French is compared. */
 
+import type { Snippet } from "svelte";
 import { writeChange, type Change } from "../model/changes";
 import type { Answer } from "../trace/source";
 import { siteOf, type HeadPlace } from "../trace/trace";
@@ -17,6 +18,17 @@ export interface Verdict {
   instead: string;
   /** What the word lost, as in `lossesOf`. */
   loss: number;
+}
+
+/** What a picture of a head is given. */
+export interface Picture {
+  app: App;
+  answer: Answer;
+  fateOf: (row: number, column: number) => Fate | undefined;
+  onpoint: (row: number, column: number) => void;
+  onopen: () => void;
+  /** What stands below it. */
+  below: Snippet;
 }
 
 export const FATES: Record<Fate, string> = {

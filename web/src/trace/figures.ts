@@ -16,10 +16,9 @@ export interface Figures {
 const SPECIAL = new Set(["<s>", "</s>", "<pad>"]);
 
 export const FIGURE_NAMES = {
-  order: "order in the model",
-  entropy: "entropy of a row: 0 if it looks at one word",
+  entropy: "how evenly it looks: entropy of a row",
   confidence: "largest weight of a row",
-  distance: "distance attended over, in tokens",
+  distance: "how many tokens away it looks",
   specials: "weight on start and end",
   alignment: "alignment error",
 } as const;

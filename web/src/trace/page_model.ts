@@ -20,7 +20,7 @@ export const LONGEST = 120;
 export class PageModel implements Source {
   readonly isLive = true;
   readonly unit = "words";
-  readonly measures = MEASURES.filter(({ isHere }) => isHere).map(({ name }) => name);
+  readonly measures = MEASURES.filter(({ isElsewhere }) => !isElsewhere).map(({ name }) => name);
   readonly transformer: Transformer;
   readonly tokenizer: WordTokenizer;
   private readonly cleaner: Cleaner;

@@ -34,6 +34,9 @@ export const kindName = (place: { part: string; kind: string }) => KIND_NAMES[`$
 /** The one name of a head everywhere. */
 export const headName = (place: HeadPlace) => `${kindName(place)}, layer ${place.layer}, head ${place.head}`;
 
+/** The same, with its terms marked. */
+export const markedHead = (place: HeadPlace) => headName(place).replace(/[\w-]+-attention|encoder|decoder|layer|head/g, "[$&]");
+
 export interface Records {
   sourceTokens: string[];
   /** Empty if a recording does not hold them. */

@@ -91,14 +91,14 @@ def _draw_number(printer: Printer, number: WorkedNumber) -> None:
     printer.paragraph(
         Text.assemble(("differs ", "bold yellow"), f"({place})"), first="  ", later="      "
     )
-    rows = (number.printed, format_numbers(number.computed), _differences(number))
+    rows = (number.printed, format_numbers(number.computed), differences(number))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     for name, texts in zip(("printed", "computed", "off by"), rows, strict=True):
         cells = (text.rjust(width) for text, width in zip(texts, widths, strict=True))
         printer.paragraph(f"{name:<9} {' '.join(cells)}", first="      ", later="          ")
 
 
-def _differences(number: WorkedNumber) -> list[str]:
+def differences(number: WorkedNumber) -> list[str]:
     """Subtract the computed from the printed numbers."""
     return format_numbers(
         [float(text) - value for text, value in zip(number.printed, number.computed, strict=True)]
@@ -109,7 +109,7 @@ def _draw_table(table: Table, width: int, *, is_shaded: bool) -> Iterator[Text]:
     """Draw the lines of a table, in blocks of columns that fit into the width."""
     rows, columns = _shorten(table.rows), _shorten(table.columns)
     values = table.values_LX.tolist()
-    cells = _format_cells(values)
+    cells = format_cells(values)
     label = max(map(cell_len, rows))
     widths = [
         max(cell_len(name), *(len(row[index]) for row in cells))
@@ -158,7 +158,7 @@ def _shade(weight: float) -> str:
     return f"{ink_on(color)} on #{color[0]:02x}{color[1]:02x}{color[2]:02x}"
 
 
-def _format_cells(values: Sequence[Sequence[float]]) -> list[list[str]]:
+def format_cells(values: Sequence[Sequence[float]]) -> list[list[str]]:
     """Format numbers with the same number of decimals, so that their points are aligned."""
     written = [[write_number(value) for value in row] for row in values]
     has_exponents = any("e" in text for row in written for text in row)

@@ -17,8 +17,10 @@ from pellucid.by_hand.row import follow_row_of, name_rows
 from pellucid.by_hand.sheet import Example, Step
 from pellucid.cli.attend.ask import is_terminal, run_quiz, turn_pages
 from pellucid.cli.attend.forms import DRAWN, SPOKEN
+from pellucid.cli.attend.page import example_page
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.errors import InputError
+from pellucid.files import write_text
 
 _MOST_ROWS_NAMED = 8
 
@@ -35,6 +37,7 @@ class Wanted:
         is_json: True to write JSON.
         is_plain: True to write sentences instead of tables.
         is_quiz: True to ask for the numbers.
+        html: the file for a page; nothing else is written then.
     """
 
     row: int | None = None
@@ -44,6 +47,7 @@ class Wanted:
     is_json: bool = False
     is_plain: bool = False
     is_quiz: bool = False
+    html: Path | None = None
 
 
 def show_example(name: str, wanted: Wanted) -> None:
@@ -74,6 +78,9 @@ def show_example(name: str, wanted: Wanted) -> None:
 def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
     form = SPOKEN if wanted.is_plain else DRAWN
     pages = pages_of(example) if wanted.page is None else (choose_page(example, wanted.page),)
+    if wanted.html is not None:
+        write_text(wanted.html, example_page(example, pages), follows_link=True)
+        return
     if wanted.is_quiz:
         run_quiz(example, pages, form, is_row=wanted.row is not None)
         return

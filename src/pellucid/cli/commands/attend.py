@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -39,6 +40,7 @@ ENDINGS = (".toml", ".csv", ".toml.gz", ".csv.gz")
     quiz=("", "Ask for the next number before it is shown."),
     d_key=("N", "The d_k of not-on-your-life, which its text does not give; 64 by default."),
     plain=("", "Write sentences instead of tables, for a screen reader."),
+    html=("FILE", "Write a page for a browser or a printer instead."),
 )
 def attend(
     example: Annotated[
@@ -52,6 +54,7 @@ def attend(
     quiz: bool = False,
     d_key: int | None = None,
     plain: bool = False,
+    html: Path | None = None,
     json: Json = False,
 ) -> None:
     """Work out attention by hand: an example from a text, or your own matrices.
@@ -70,9 +73,10 @@ def attend(
     A CSV file has one matrix, with a token on each line, that is used as queries, keys and values.
     Its first line may name the tokens.
     """
-    for option, is_given in (("--plain", plain), ("--quiz", quiz)):
-        if json and is_given:
-            warn(f"{option} has no effect with --json.")
+    form = "--html" if html else "--json"
+    for option, is_given in (("--plain", plain), ("--quiz", quiz), ("--json", json and html)):
+        if is_given and (json or html):
+            warn(f"{option} has no effect with {form}.")
     if d_key is not None and example != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
     if example not in NAMES and not example.lower().endswith(ENDINGS):
@@ -92,9 +96,10 @@ def attend(
             page=number,
             has_pauses=page is None,
             d_key=d_key,
-            is_json=json,
+            is_json=json and html is None,
             is_plain=plain,
-            is_quiz=quiz and not json,
+            is_quiz=quiz and not json and html is None,
+            html=html,
         ),
     )
 

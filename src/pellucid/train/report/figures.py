@@ -335,10 +335,10 @@ body { font: 16px/1.5 system-ui, -apple-system, "Segoe UI", Roboto, "Liberation 
 h1 { font-size: 1.7rem } h2 { font-size: 1.25rem; margin-top: 2.5rem } h3 { font-size: 1rem }
 h1, h2, h3 { line-height: 1.25; margin-bottom: .5rem }
 p { margin: .5rem 0; max-width: 46rem }
-.note, figcaption small { color: var(--faint); font-size: .875rem }
+.note, figcaption small { color: var(--faint); font-size: .9375rem }
 .tiles { display: grid; grid-template-columns: repeat(4, 1fr); gap: .75rem; margin: 1rem 0 }
 .tiles div { background: var(--panel); border-radius: .4rem; padding: .6rem .8rem }
-.tiles dt { color: var(--faint); font-size: .875rem } .tiles dd { margin: 0; font-size: 1.35rem }
+.tiles dt { color: var(--faint); font-size: .9375rem } .tiles dd { margin: 0; font-size: 1.35rem }
 .curves { display: grid; gap: 1.5rem;
           grid-template-columns: repeat(auto-fit, minmax(min(100%%, 21rem), 1fr)) }
 figure { margin: 0; min-width: 0 } figcaption { font-weight: 600; margin-bottom: .25rem }
