@@ -58,6 +58,8 @@ export default defineConfig({
     emptyOutDir: false,
     modulePreload: false,
     cssCodeSplit: false,
+    minify: "terser",
+    terserOptions: { ecma: 2020, module: true, compress: { passes: 3 } },
     assetsInlineLimit: 0,
     target: "es2022",
     reportCompressedSize: false,
