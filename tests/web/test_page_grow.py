@@ -187,7 +187,7 @@ def test_reader_sees_il_become_elle_and_takes_the_mask_away(
     assert float(read_shares(reader)) <= 50
     # A weight, and the gradient: the sum is that of its products.
     reader.click(".bars button", 9)
-    assert "q · k with tasted" in " ".join(reader.texts("h3"))
+    assert "query · key with tasted" in " ".join(reader.texts("h3"))
     *products, total = [
         float(one.replace("\u2212", "-")) for one in reader.texts("tr td.number:last-child")[3:]
     ]

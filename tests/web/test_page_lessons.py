@@ -126,7 +126,7 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     # A word of the French, of another sentence.
     reader = PageReader(browser, path, "#view=learn&lesson=study-notes&screen=14")
     reader.click_text("Show the answer")
-    reader.wait("/ate and pizza/.test(document.querySelector('.live').textContent)")
+    reader.wait("/Because of ate/.test(document.querySelector('.live').textContent)")
     assert reader.texts("#question bdi") == ["mangée"]
 
 

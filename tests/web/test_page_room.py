@@ -157,7 +157,7 @@ def test_key_presents_in_large_letters_and_arrows_step(browser: Browser, room: P
         assert "present=1" in reader.link
         assert reader.run("getComputedStyle(document.body).fontSize") == "20px"
         assert reader.run("document.querySelector('header').getClientRects().length") == 0
-        assert reader.texts("h2#question") == ["Why “elle”?"]
+        assert reader.texts("h2#question") == ["Why “elle” and not “il”?"]
         for key, word in (("ArrowRight", "avait"), ("PageDown", "bon"), ("ArrowLeft", "avait")):
             reader.press(key)
             assert reader.texts("h2#question") == [f"Why “{word}”?"]

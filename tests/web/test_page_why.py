@@ -305,9 +305,7 @@ def test_picture_starts_high_and_text_is_large(browser: Browser, demo_page: Path
 def test_question_of_a_pronoun_is_why_not_the_other_one(browser: Browser, demo_page: Path) -> None:
     reader = measured(PageReader(browser, demo_page, f"#text={SHORT.replace(' ', '+')}"))
     assert reader.texts("#question") == ["Why “qu'elle” and not “qu'il”?"]
-    assert lead(reader) == (
-        "qu'elle and not qu'il, because of pizza. Hide pizza, and the model writes qu'il."
-    )
+    assert lead(reader) == ("Because of pizza. Hide pizza, and the model writes qu'il.")
     shown = listed(reader)
     assert shown["it"] == "no pronoun"
     assert max((one for one in shown if "÷" in shown[one]), key=lambda one: factor(shown[one])) == (
