@@ -19,11 +19,15 @@ validation_target = "valid.yy"
 """
 
 
+PAIRS = 1000
+"""No fewer pairs than the check asks for."""
+
+
 @pytest.fixture
 def recipe(tmp_path: Path, write_lines: Callable[..., str]) -> str:
     """A recipe that names only its text, and the text."""
     for language, word in (("xx", "word"), ("yy", "mot")):
-        write_lines(f"train.{language}", *(f"{word} {number} is here" for number in range(40)))
+        write_lines(f"train.{language}", *(f"{word} {number} is here" for number in range(PAIRS)))
         write_lines(f"valid.{language}", *(f"{word} {number} is there" for number in range(7)))
     path = tmp_path / "recipe.toml"
     path.write_text(RECIPE)
@@ -37,7 +41,7 @@ def test_check_clean_text_gives_one_line_and_no_run(
     before = sorted(tmp_path.iterdir())
     done = run_here("train", recipe, "--check")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout == "Data check: 40 training and 7 validation pairs; nothing odd.\n"
+    assert done.stdout == f"Data check: {PAIRS:,} training and 7 validation pairs; nothing odd.\n"
     assert sorted(tmp_path.iterdir()) == before
 
 

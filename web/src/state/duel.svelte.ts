@@ -116,6 +116,7 @@ export class Duel {
     const isHidden = await verdicts.try("duel", this.words.map((_, at) => [hide(at)]), []);
     if (!isHere()) return;
     if (!isHidden) return void (this.phase = "stopped");
+    this.count(answer);
     this.phase = "changing";
     // Only the words are wanted, which takes half the time of an answer.
     const model = new OtherModel(source.model.carried, source.model.transformer);
@@ -128,6 +129,11 @@ export class Duel {
     });
     if (!isHere()) return;
     this.phase = isDone ? "done" : "stopped";
+    this.count(answer);
+  }
+
+  /** Keep the score of what was predicted, once it is known which words decide. */
+  private count(answer: Answer): void {
     const { predicted } = this;
     if (!this.deciding.length || predicted !== this.app.state.text || this.rounds.some(({ text }) => text === predicted)) return;
     const players = [this.guess, ...this.rules(answer)];
