@@ -237,7 +237,7 @@ def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
     # The needed line is in view; the pronoun's own one is not what carries the word.
     words = demo.look(TEXT, beam=1).source_tokens
     assert f"cell={words.index('tasted')}%2C{words.index('pizza')}" in reader.link
-    assert "pizza reaches the French through tasted, not through the line from it." in " ".join(
+    assert "pizza reaches the French through tasted, not through the line from “it”." in " ".join(
         said.split()
     )
     assert "needed: il" in " ".join(reader.texts(".card [aria-pressed=true]"))
