@@ -34,7 +34,7 @@ each seed (1 · 2 · 3), or the middle and the ends of five (2 (1 to 3)).
 
 `python benchmarks/claims/run.py --all` measures what is missing, and
 `python benchmarks/claims/page.py` judges and makes this page. `pellucid why CLAIM` has a short form
-of each with one seed, in less than a minute; [Why](guides/why.md) explains how to read an answer.
+of each with one seed, in a minute or two; [Why](guides/why.md) explains how to read an answer.
 
 """
 

@@ -29,7 +29,7 @@ COMMANDS = {
     "score": "Compute the log-probability of given translations.",
     "attend": "Work out attention by hand: an example from a text, or your own matrices.",
     "lesson": "Walk through a text on self-attention, statement by statement.",
-    "why": "Measure a claim of the texts on this machine, in less than a minute.",
+    "why": "Measure a claim of the texts on this machine, in a minute or two.",
     "serve": "Serve models over HTTP: an API, LibreTranslate's clients, and a page.",
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",

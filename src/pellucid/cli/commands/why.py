@@ -56,7 +56,7 @@ def why(
     threads: Threads = None,
     size: str = "quick",
 ) -> None:
-    """Measure a claim of the texts on this machine, in less than a minute.
+    """Measure a claim of the texts on this machine, in a minute or two.
 
     --full takes longer: more sizes, and three seeds, or five if a run takes seconds. Press
     Ctrl-C at any time: the same command continues after the last finished part.
@@ -133,7 +133,7 @@ def _list_claims(is_json: bool, **given: object) -> None:
         sys.stdout.write(f"{claim.name:{width}}  {claim.question}\n")
     sys.stdout.write(
         "\nMeasure one: pellucid why scale --png scale.png\n"
-        "Each takes less than a minute on two cores; with --full up to 25 minutes.\n"
+        "Each takes a minute or two; with --full up to 25 minutes.\n"
     )
 
 

@@ -21,7 +21,7 @@ class Setting:
     """The setting of a measurement.
 
     Attributes:
-        size: ``quick`` takes less than a minute on two cores; ``full`` takes up to 25 minutes, with
+        size: ``quick`` takes a minute or two; ``full`` takes up to 25 minutes, with
             more sizes and three seeds, or five where each takes seconds; ``toy`` takes a second or
             two, and its numbers prove nothing.
         seed: of everything drawn; with ``full`` the first of three.
