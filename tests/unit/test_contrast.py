@@ -134,7 +134,7 @@ def test_contrast_without_another_word_takes_the_next_likeliest(pair: Pair) -> N
         logs = pair.logits()[found.start].log_softmax(-1)
     taken = logs[found.other.target_ids[found.start]]
     better = (logs > taken).nonzero()[:, 0].tolist()
-    for token in {*better} - {pair.target_ids[found.start]}:  # likelier ones are no words
+    for token in {*better} - {pair.target_ids[found.start]}:  # likelier ones do not begin a word
         text = pair.tokenizer.decode_target([*begin, token]).split()
         assert pair.tokenizer.encode_target(text[-1] if text else "")[:1] != [token]
 

@@ -409,7 +409,7 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
     assert "at most 36 words" in problem
     assert "has 60" in problem
     reader.type("")
-    # An empty line is no error.
+    # An empty line is not an error.
     assert not reader.texts("[role=alert]")
     assert "Type a sentence" in reader.texts(".remark")[0]
     assert not reader.texts(".token")

@@ -1,4 +1,4 @@
-"""The page in a lecture room and on paper, and its terms explained where they stand."""
+"""The page in a lecture room and on paper, and its terms explained on the spot."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ ACCEPTED = {
     "sampling": "explained when it is chosen",
     "</s>": "a word of every map; explained where tokens are listed",
 }
-"""Terms that may stand in a view without a sentence of their own, and why."""
+"""Terms that may stand in a view without a sentence, and why."""
 
 
 @pytest.fixture(scope="module")

@@ -267,7 +267,7 @@ def write_history(
     Args:
         run: a run folder.
         pairs: sources and targets.
-        golds: their gold links; without them there is no error.
+        golds: their gold links; without them errors are left out.
         options: ``convention`` and ``links``; None takes the default.
         output: where to write.
         is_json: True for one object for each checkpoint, False for a table.

@@ -1,10 +1,10 @@
 """Pairs of the training text that are set aside for validation and test.
 
-The hash of its source decides where a pair goes, not its place in the file: the smallest hashes are
-for validation, the largest for test. So equal sources stay together, and one pair more or less
-moves no other between the two; it can only move one in or out at the edge of each. Training also
-leaves out pairs whose target is set aside, since a model that has learned a target would be judged
-too well.
+The hash of its source decides which part a pair goes to, not its place in the file: the smallest
+hashes are for validation, the largest for test. So equal sources stay together, and one pair more
+or less moves no other between the two; it can only move one in or out at the edge of each.
+Training also leaves out pairs whose target is set aside, since a model that has learned a target
+would be judged too well.
 """
 
 from __future__ import annotations
