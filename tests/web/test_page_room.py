@@ -222,6 +222,8 @@ def test_paper_has_the_link_and_nothing_to_press(browser: Browser, room: Path) -
             assert link.startswith("This view: file:///")
             assert reader.run("document.querySelector('.paper').getClientRects().length") == 1
             assert reader.run("document.documentElement.scrollWidth") <= 720, state
+            fading = "(one) => getComputedStyle(one).animationName !== 'none'"
+            assert not reader.run(f"[...document.querySelectorAll('.tokens li')].some({fading})")
             ground = reader.run("getComputedStyle(document.documentElement).backgroundColor")
             assert ground in ("rgba(0, 0, 0, 0)", "rgb(255, 255, 255)")
     paper = opened(browser, room, "look&show=map").browser.call("Page.printToPDF")
