@@ -75,6 +75,7 @@ static void give_way(worker *w) {
         while (s->is_paused) usleep(1000);
         return;
     }
+    if (*w->job->stop) return; /* what still waits for the others' last steps gives way no more */
     if (milliseconds(CLOCK_MONOTONIC) - s->asked < A_TURN) return;
     s->is_paused = 1;
     w->job->turn();
