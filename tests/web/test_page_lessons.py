@@ -128,6 +128,10 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     reader.click_text("Show the answer")
     reader.wait("/Because of ate/.test(document.querySelector('.live').textContent)")
     assert reader.texts("#question bdi") == ["mangée"]
+    # The command to try next has another sentence, which the page can show too.
+    (tried,) = re.findall(r'"(.+?)"', load_walk("study-notes").statements[14].vary)
+    reader.click_text("Show this sentence below")
+    reader.wait(f"document.querySelector('.live textarea').value === {tried!r}")
 
 
 def test_statement_with_unknown_words_has_no_live_view(translator: Translator) -> None:

@@ -48,3 +48,6 @@ export function settle({ row, column }: Live, head: HeadPlace, trace: Trace): Pa
   const isOfEncoder = head.part === "encoder";
   return { head, [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row), column: find(trace.columns(head), column) };
 }
+
+/** The sentence of a command to try next that looks into the packaged model; empty for others. */
+export const sentenceToTry = (vary: string) => /^pellucid look demo "([^"]+)"/.exec(vary)?.[1] ?? "";
