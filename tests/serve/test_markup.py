@@ -225,6 +225,7 @@ MESSY = (
     "<p><b>one<p>two</b>",
     "<!-- never ends",
     "<script>never ends <b>",
+    "<title>a <b>c</title> <title>never ends <!--",
     "</b></i> stray",
     "<div/><span/>x<br/>",
     "<A HREF=\"X\" onclick='a>b'>Shout</A>",
@@ -242,6 +243,12 @@ def test_messy_html_is_cut_without_a_loss(source: str) -> None:
     assert "".join(token.raw for token in read_tokens(source)) == source
     pieces = read_segments(source)
     assert "".join(map(str, pieces)) == source
+
+
+def test_title_holds_text_without_tags_and_comments() -> None:
+    pieces = read_segments("<title>The <!-- <b>cat</title>The dog")
+    texts = [one.text for one in pieces if isinstance(one, Segment)]
+    assert texts == ["The <!-- <b>cat", "The dog"]
 
 
 @pytest.mark.parametrize("source", MESSY)

@@ -23,6 +23,8 @@ _ATTRIBUTE = re.compile(
     r"""\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
 )
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
+_TITLE = "title"
+"""An element whose content is text, whatever signs it has."""
 _VOIDS = "area base br col embed hr img input link meta param source track wbr"
 _VOID_NAMES = frozenset(_VOIDS.split())
 RAISED = frozenset(("sup", "sub"))
@@ -67,11 +69,11 @@ def read_tokens(html: str) -> Iterator[Token]:
         token = _read_tag(html, stop)
         yield token
         place = stop + len(token.raw)
-        if token.kind == "start" and token.name in _RAW_NAMES:
+        if token.kind == "start" and token.name in (*_RAW_NAMES, _TITLE):
             end = re.compile(rf"</{token.name}(?=[\s/>])", re.IGNORECASE).search(html, place)
             stop = len(html) if end is None else end.start()
             if stop > place:
-                yield Token("other", html[place:stop])
+                yield Token("text" if token.name == _TITLE else "other", html[place:stop])
             place = stop
 
 
