@@ -37,14 +37,20 @@ def identify(path: Path) -> tuple[str, str]:
     with reading(path):
         text = "".join(_describe(path))
         is_of_model = any((folder / name).is_file() for name in ("config.json", "decoder.yml"))
+        inner = sorted(path.iterdir()) if folder == path and not is_of_model else []
+    places = (place for one in inner for place in (one, one / "bundle"))
+    models = [one for one in places if read_kind(one) == "ours"]
     for kind in kinds["kind"]:
-        if (match := re.search(kind["fits"], text, re.DOTALL)) is None:
+        match = re.search(kind["fits"], text, re.DOTALL)
+        if match is None or (models and kind["advice"] == "TRAIN"):
             continue
         if kind["advice"] == "PART" and folder != path and is_of_model:
             what, advice = identify(folder)
             return f"one file of {what}", advice
         advice = kinds["advice"].get(kind["advice"], kind["advice"])
         return match.expand(kind["is"]), advice.format(folder=quote(str(folder)))
+    if models:
+        return "a folder with a model in it", f"Name that one: {quote(str(models[0]))}"
     return "a folder of something else", kinds["advice"]["OTHER"]
 
 

@@ -106,6 +106,14 @@ FOLDERS: Mapping[str, tuple[Mapping[str, bytes], str, str]] = {
     "gguf": ({"x.gguf": b"GGUF"}, "a GGUF model", STUCK),
     "weights": ({"model.safetensors": WEIGHTS}, "weights without their config.json", PART),
     "tokenizer": ({"tokenizer.json": b"{}"}, "a folder of a tokenizer", PART),
+    "around a bundle": (
+        {"demo/config.json": config(model={}, tokenizer={}), "text.tsv": b"a\tb\n"},
+        "a folder with a model in it", "/demo'",
+    ),
+    "around a run": (
+        {"run/bundle/config.json": config(model={}, tokenizer={}), "run/recipe.toml": b""},
+        "a folder with a model in it", "/run/bundle'",
+    ),
     "other": ({"x.html": b""}, "a folder of something else", "Check the name"),
 }  # fmt: skip
 

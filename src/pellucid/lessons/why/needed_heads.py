@@ -61,12 +61,13 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
         setting, f"{packaged_name()}: cutting heads, {count} and {count} sentences",
         lambda seed: cut_heads(seed, count), read=_by_number,
     )  # fmt: skip
-    numbers = setting.choose(NUMBERS, (1, 2))
+    numbers, free = setting.choose(NUMBERS, (1, 2)), count_free(cuts)
     taught = join(_teach(setting, text, numbers) for text in TEXTS)
     return replace(
         found,
-        number=f"{found.number} Without loss {write(count_free(cuts), 'd').replace(' ·', ',')} of "
-        f"all {cuts.values('cut')[-1]} heads can be removed, depending on the test sentences.",
+        number=f"{found.number} With some test sentences {max(free)} of all "
+        f"{cuts.values('cut')[-1]} heads can be removed without loss, with others "
+        f"{min(free) or 'none'}.",
         method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "

@@ -53,8 +53,9 @@ def measure(setting: Setting) -> Found:
     example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
     return Found(
         f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
-        f"{counts[0]}, {after[0]:.0%} of the pronouns for pizza are right instead of "
-        f"{before[0]:.0%}. But the attention score of “it” for “pizza” (0: as for an average word) "
+        f"{counts[0]}, a model finds the right French word for the “it” that means pizza in "
+        f"{after[0]:.0%} of new sentences instead of {before[0]:.0%}. But the attention score of "
+        "“it” for “pizza” (0: as for an average word) "
         f"does not grow step by step: it is {before[2]:+.2f} without examples, falls to "
         f"{lowest:+.2f} with more, and ends at {after[2]:+.2f}.".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "

@@ -52,10 +52,10 @@ def measure(setting: Setting) -> Found:
     }  # fmt: skip
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     number = (
-        f"of the trainings of {depths[-1]} layers {learned[PRE]} succeeded if vectors were "
-        f"rescaled (normalized) before each layer, {learned[POST]} if after it, and "
-        f"{learned[NONE]} if never; of those of one layer {_count_learned(flat)[NONE][1]} without "
-        "rescaling."
+        f"models of {depths[-1]} layers learn a tiny language in {learned[PRE]} trainings if "
+        f"vectors are rescaled (normalized) before each layer, in {learned[POST]} if after it, and "
+        f"in {learned[NONE]} if never; models of one layer learn it in "
+        f"{_count_learned(flat)[NONE][1]} without rescaling."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
     panels = _panels(deep, rates, every)

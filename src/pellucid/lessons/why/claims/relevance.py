@@ -46,8 +46,9 @@ def measure(setting: Setting) -> Found:
         f"both count. Of the {len(by_words)} heads with which the small translator `demo` reads, "
         f"{clear} follow which two words meet"
         + (f" ({ties} more in some runs)" if ties else "")
-        + f", the others how far apart they stand. And a tiny model has {right:.0%} of the "
-        f"pronouns right with {far} words between noun and pronoun, if its training had as many.",
+        + f", the others how far apart they stand. And a tiny translator finds the right "
+        f"word for “it” in {right:.0%} of sentences with {far} words between it and its noun, if "
+        "its training had as many.",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "

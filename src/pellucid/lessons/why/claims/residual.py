@@ -77,8 +77,8 @@ def measure(setting: Setting) -> Found:
     number = (
         f"through {depths[-1]} layers {write_small(share[NEITHER])} of one layer's gradient "
         f"arrives, {share[NORM]:.2g} if each layer rescales its vectors (norms), and "
-        f"{share[BOTH]:.2g} if a residual connection also carries them past the layer. But with "
-        "norms alone all words of a sentence get the same vector"
+        f"{share[BOTH]:.2g} if a residual connection also carries them past the layer. But without "
+        "residual connections all words of a sentence get the same vector"
     )
     verdicts = {
         "gradient": judge_seeds(judge_gradient, untrained),

@@ -105,8 +105,8 @@ def _train_too(
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return Found(
-        f"{number}. Divided, {_learned(cells, SCALED)} trainings succeeded; undivided, "
-        f"{_learned(cells, RAW)}.",
+        f"{number}. Small models learn a tiny language in {_learned(cells, SCALED)} trainings if "
+        f"scores are divided, in {_learned(cells, RAW)} if not.",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys; the "
         "gradient is the Frobenius norm of the softmax's Jacobian, the entropy a share of the "
         "most possible. Then models of one layer with one head and d = 64 learn a tiny language, "
