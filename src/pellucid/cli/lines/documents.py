@@ -88,16 +88,16 @@ class Report:
     Until the end it is ``FILE.part``, from which an interrupted command resumes.
 
     Args:
-        path: the file.
+        path: the file, which is also an attribute.
         may_overwrite: True if an existing one may be replaced.
     """
 
     def __init__(self, path: str, *, may_overwrite: bool) -> None:
         check_target(path, may_overwrite=may_overwrite)
-        self._path, self._part = Path(path), Path(f"{path}.part")
+        self.path, self._part = Path(path), Path(f"{path}.part")
 
-    def begin(self, num_rows: int) -> None:
-        """Keep the remarks on rows that are written already."""
+    def begin(self, num_rows: int) -> int:
+        """Keep the remarks on rows that are written already, and count them."""
         kept: list[str] = []
         if num_rows and self._part.exists():
             lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -105,6 +105,7 @@ class Report:
                 one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
             ]
         write_text(self._part, "".join(kept))
+        return len(kept)
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add lines; it must come before the rows count as written."""
@@ -113,8 +114,8 @@ class Report:
 
     def finish(self) -> None:
         """Give the file its name."""
-        with writing(self._path):
-            self._part.replace(self._path)
+        with writing(self.path):
+            self._part.replace(self.path)
 
 
 @dataclass
@@ -149,7 +150,9 @@ class DocumentForm:
         """Gather what the output depends on, by its name for users."""
         how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
         memory = {"--memory": self.memory.hash} if self.memory else {}
-        return {"--format": self.format.name, "the document": how, "--mark": self.marks, **memory}
+        report = {"--report": str(self.report.path)} if self.report else {}
+        own = {"--format": self.format.name, "the document": how, "--mark": self.marks}
+        return {**own, **memory, **report}
 
     def rows(self) -> Iterator[Row]:
         """Read the document.
@@ -197,7 +200,7 @@ class DocumentForm:
         """Count the units of a window, and report those that should be looked at."""
         records = []
         for _, _, unit, number in answers:
-            if unit is None:
+            if unit is None or not unit.segments:
                 continue
             self.num_units += 1
             match, reason = unit.match, unit.reason
@@ -214,7 +217,7 @@ class DocumentForm:
     def begin(self, num_rows: int) -> None:
         """Begin the report, or continue it after so many rows."""
         if self.report is not None:
-            self.report.begin(num_rows)
+            self.num_unsure, self.num_units = self.report.begin(num_rows), num_rows
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
@@ -228,10 +231,8 @@ class DocumentForm:
             warn(f"{self.num_unsure:,} of {units} should be looked at.{more}")
         if self.format.has_marks and self.num_units and self.marks == "all":
             are = count_of(self.num_units, "text is", "texts are")
-            warn(
-                f"{are} marked for review; programs leave out fuzzy messages of PO. Choose with "
-                "--mark unsure or --mark none."
-            )
+            fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
+            warn(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
         if self.report is not None:
             self.report.finish()
 
@@ -281,8 +282,11 @@ def _write(segment: Segment, translation: Translation) -> None:
         segment.reason = translation.error
         return
     write_segment(segment, translation.hypotheses, translation.source_words)
-    if not segment.reason and translation.notes.flags:
-        segment.reason = f"the translation looks wrong: {', '.join(translation.notes.flags)}"
+    notes = translation.notes
+    if not segment.reason and notes.flags:
+        segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
+    if not segment.reason and (unknown := (*notes.unknown_words, *notes.unknown)):
+        segment.reason = f"unknown to the model: {' '.join(unknown)}"
 
 
 def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:
