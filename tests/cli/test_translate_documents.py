@@ -15,6 +15,7 @@ import pytest
 from echoing import Echo, use_echo
 
 from pellucid.cli.lines import job
+from pellucid.cli.lines.notices import Notices
 from pellucid.translate.results import Notes, Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -313,3 +314,28 @@ def test_placeholders_are_no_unknown_text_and_a_line_with_two_texts_counts_once(
     command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.po"))
     said = run_here(*command).stderr
     assert "Line 1 has characters that the model has never seen" in said
+
+
+def test_word_that_the_model_does_not_know_stays_and_is_reported(
+    run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = echo.translate
+    notes = Notes(unknown_words=("zyx", "%"))
+
+    def translate(texts: Sequence[str], **options: Any) -> list[Translation]:
+        return [replace(one, notes=notes) for one in answer(texts, **options)]
+
+    monkeypatch.setattr(echo, "translate", translate)
+    monkeypatch.setattr(Notices, "about_words", lambda *_: ())  # It needs a vocabulary.
+    source, report = tmp_path / "a.json", tmp_path / "r.jsonl"
+    source.write_text(json.dumps({"a": "a zyx", "b": "zyx %d", "c": "cat %d"}))
+    command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.json"))
+    assert run_here(*command, "--report", str(report)).returncode == 0
+    calls = [(sorted(one["texts"]), one["unknown"]) for one in echo.calls]
+    # Parts of placeholders must not stay next to these.
+    assert (["a zyx"], "source-word") in calls
+    assert (["cat %d", "zyx %d"], "token") in calls
+    assert (["zyx %d"], "source-word") in calls
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    reasons = {row["key"]: row["reason"] for row in rows}
+    assert reasons["a"] == "unknown to the model: zyx"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -186,8 +185,6 @@ def translate(
         change=tuple(change or ()),
     )
     _warn_of_useless(job, {} if is_document else options)
-    if is_document:  # where <unk> would be a tag
-        job = replace(job, treatment={**job.treatment, "unknown": "source-word"})
     objects = (
         open_document(job, input_file, choice, options, may_overwrite=overwrite)
         if is_document

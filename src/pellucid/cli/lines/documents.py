@@ -238,15 +238,18 @@ class DocumentForm:
 
 
 def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:
-    """Translate texts, each once: with word links for tags, among several for placeholders."""
+    """Translate texts, each once: with word links for tags, among several for placeholders.
+
+    Words that the model does not know stay the source's, but not the parts of placeholders.
+    """
     decoding = job.decoding
     most = max(decoding.beam, _FEWEST)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
     found: dict[tuple[str, bool], Translation] = {}
 
-    def run(own: Sequence[Segment], *, is_linked: bool, has_choices: bool = False) -> None:
+    def run(own: Sequence[Segment], unknown: str, *, is_linked: bool, **given: Any) -> None:
         texts = list(dict.fromkeys(one.text.strip() for one in own))
-        given = choices if has_choices else {}
+        given |= {"unknown": unknown}
         translations = job.translate({INPUT: texts}, align=is_linked, **given) if texts else []
         by_text = {one.text.strip(): one for one in own}
         for text, one in zip(texts, translations, strict=True):
@@ -256,11 +259,20 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
     for one in segments:
         kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
     for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
-        run(own, is_linked=has_tags, has_choices=has_copies)
-        if has_copies and not has_tags:
-            answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
-            run([one for one, of in answers if needs_links(one, of)], is_linked=True)
+        if not has_copies:
+            run(own, "source-word", is_linked=has_tags)
+            continue
+        run(own, "token", is_linked=has_tags, **choices)
+        answers = [(one, found[one.text.strip(), has_tags]) for one in own]
+        strange = [one for one, of in answers if any(map(_has_letter, of.notes.unknown_words))]
+        run(strange, "source-word", is_linked=True)
+        lost = [one for one, of in answers if not has_tags and needs_links(one, of.hypotheses)]
+        run([one for one in lost if one not in strange], "token", is_linked=True)
     return found
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
 
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:
@@ -285,7 +297,8 @@ def _write(segment: Segment, translation: Translation) -> None:
     notes = translation.notes
     if not segment.reason and notes.flags:
         segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
-    if not segment.reason and (unknown := (*notes.unknown_words, *notes.unknown)):
+    if not segment.reason and (notes.unknown_words or notes.unknown):
+        unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
         segment.reason = f"unknown to the model: {' '.join(unknown)}"
 
 
