@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.align.options import WORDS, check_links
@@ -157,11 +157,12 @@ def translate(
     num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
-        if options["report"] and Path(options["report"]).resolve() == Path(output_file).resolve():
-            raise InputError(
-                f"The report must be another file than the output, but both are {output_file}. "
-                "Name another one."
-            )
+    report = options["report"]
+    if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
+        raise InputError(
+            f"The report must be a file, and another one than the output, but is {report}. Name "
+            "another one."
+        )
 
     from pellucid.cli.lines.documents import open_document
     from pellucid.cli.lines.objects import choose_objects
