@@ -155,14 +155,7 @@ def translate(
     files = {INPUT: input_file, **constraints.files}
     is_document = choice not in LINES
     num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
-    if not is_special(output_file):
-        check_target(output_file, may_overwrite=overwrite)
-    report = options["report"]
-    if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
-        raise InputError(
-            f"The report must be a file, and another one than the output, but is {report}. Name "
-            "another one."
-        )
+    _check_outputs(output_file, options["report"], may_overwrite=overwrite)
 
     from pellucid.cli.lines.documents import open_document
     from pellucid.cli.lines.objects import choose_objects
@@ -201,6 +194,16 @@ def translate(
         has_progress=progress,
         objects=objects,
     )
+
+
+def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
+    if not is_special(output_file):
+        check_target(output_file, may_overwrite=may_overwrite)
+    if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
+        raise InputError(
+            f"The report must be a file, and another one than the output, but is {report}. Name "
+            "another one."
+        )
 
 
 def _check_links(options: Mapping[str, Any]) -> Units:

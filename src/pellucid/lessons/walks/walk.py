@@ -118,7 +118,7 @@ class Statement:
             match = re.search(pattern.replace(" ", r"\s+"), output, re.MULTILINE)
             if match is None:
                 raise ValueError(f"{self.command} must show {pattern!r}, but does not")
-            found[name] = match[1]
+            found[name] = " ".join(match[1].split())
         return found
 
     def answer(self, output: str) -> str:

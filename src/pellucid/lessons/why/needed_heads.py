@@ -65,9 +65,9 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
     taught = join(_teach(setting, text, numbers) for text in TEXTS)
     return replace(
         found,
-        number=f"{found.number} With some test sentences {max(free)} of all "
-        f"{cuts.values('cut')[-1]} heads can be removed without loss, with others "
-        f"{min(free) or 'none'}.",
+        number=f"{found.number} Of all {cuts.values('cut')[-1]} heads, those that "
+        f"write included, {max(free)} can be removed together before the translations of some test "
+        f"sentences become less probable, with other sentences {min(free) or 'none'}.",
         method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "

@@ -58,9 +58,11 @@ class Verdict:
     def answer(self) -> str:
         """The outcome as the beginning of an answer."""
         only_if = f"Only if {self.condition}"
-        return {"holds": "Yes", "fails": "No", "open": "Open, since the runs disagree"}.get(
-            self.outcome, only_if
-        )
+        return {
+            "holds": "Yes",
+            "fails": "No",
+            "open": "Open, since some seeds give another answer",
+        }.get(self.outcome, only_if)
 
 
 @dataclass(frozen=True)

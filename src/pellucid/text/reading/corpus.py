@@ -260,13 +260,11 @@ def read_file(path: str, languages: tuple[str, str], bad: BadLines) -> Iterator[
     kind = kind_of_table(path)
     if kind is None:
         raise InputError(f"A file of pairs must end in {PAIRS}, but is {path}. Convert it first.")
-    source, target = languages
-    data = DataConfig.model_construct(
-        None, source_language=source, target_language=target, on_bad_line="skip"
-    )
+    names = dict(zip(("source_language", "target_language"), languages, strict=True))
+    data = DataConfig.model_construct(None, **names, on_bad_line="skip")
     for pair in _usable(_read_rows(Path(path), kind, data), data, bad, None):
-        is_first = kind not in PAIRED and pair.number == 1
-        if not (is_first and is_header(f"{pair.source}\t{pair.target}", data)):
+        sides = f"{pair.source}\t{pair.target}"
+        if kind in PAIRED or pair.number > 1 or not is_header(sides, data):
             yield pair
 
 

@@ -60,8 +60,9 @@ def measure(setting: Setting) -> Found:
         "With the matrices that the small translator `demo` has learned for queries and keys, "
         f"{fmean(highest.values()):.0%} do in the part that reads (guessing: "
         f"{cells.mean('chance', kind=PLAIN):.0%})"
-        + (f", and {decoder.mean('highest'):.0%} in the part that writes, where rows are shorter "
-           f"(guessing: {decoder.mean('chance'):.0%})." if decoder.rows else "."),
+        + (f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
+           f"{decoder.mean('chance'):.0%}, as its words see only those before them)."
+           if decoder.rows else "."),
         f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
         "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
         "weights on the other words with the cosines of the embeddings; first: the share of words "

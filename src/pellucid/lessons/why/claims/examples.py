@@ -49,15 +49,15 @@ def measure(setting: Setting) -> Found:
         [cells.mean(name, count=count) for name in ("accuracy", "control", "it_score")]
         for count in (counts[0], most)
     )
-    lowest = min(cells.mean("it_score", count=count) for count in counts[1:])
+    lowest = min((cells.mean("it_score", count=count), count) for count in counts[1:])
     example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
     return Found(
         f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
         f"{counts[0]}, a model finds the right French word for the “it” that means pizza in "
         f"{after[0]:.0%} of new sentences instead of {before[0]:.0%}. But the attention score of "
-        "“it” for “pizza” (0: as for an average word) "
-        f"does not grow step by step: it is {before[2]:+.2f} without examples, falls to "
-        f"{lowest:+.2f} with more, and ends at {after[2]:+.2f}.".replace("-", "−"),
+        "“it” for “pizza” (averaged over heads; 0: as for an average word) does not grow step by "
+        f"step: it is {before[2]:+.2f} without examples, {lowest[0]:+.2f} with {lowest[1]:,}, and "
+        f"{after[2]:+.2f} with {most:,}.".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "

@@ -51,10 +51,12 @@ def measure(setting: Setting) -> Found:
         "stable": judge_seeds(judge_stable, deep, flat), "time": judge_seeds(judge_time, deep, flat)
     }  # fmt: skip
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
+    fewest = _fewest(deep)
     number = (
         f"models of {depths[-1]} layers learn a tiny language in {learned[PRE]} trainings if "
         f"vectors are rescaled (normalized) before each layer, in {learned[POST]} if after it, and "
-        f"in {learned[NONE]} if never; models of one layer learn it in "
+        f"in {learned[NONE]} if never (fewest updates: {_write(fewest[PRE])}, "
+        f"{_write(fewest[POST])}, {_write(fewest[NONE])}); models of one layer learn it in "
         f"{_count_learned(flat)[NONE][1]} without rescaling."
     )
     tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))

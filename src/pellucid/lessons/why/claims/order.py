@@ -37,10 +37,10 @@ def measure(setting: Setting) -> Found:
     return Found(
         f"in lists of animals with colors, a network that reads word by word into one vector "
         f"writes {vector.mean('order'):.1%} of the animals with their words in a wrong order, but "
-        f"{vector.mean('words'):.0%} of them with other words (a Transformer: "
-        f"{transformer.mean('words'):.0%}). Its lists have too many or too few words in "
-        f"{vector.mean('length equal'):.0%} of the cases if both languages need equally many, and "
-        f"in {_uneven(vector):.0%} if they do not.",
+        f"{vector.mean('words'):.0%} of them with wrong words (a Transformer: "
+        f"{transformer.mean('words'):.0%}). Of the lists for which both languages need equally "
+        f"many words {vector.mean('length equal'):.0%} get too many or too few, of the others "
+        f"{_uneven(vector):.0%}.",
         f"Models of equal size, d = 64, learn lists of 1 to 4 animals in {updates} updates "
         f"of 64 lists, such as “{example[0]}”, “{example[1]}”. Colors change places, and animals "
         "have names of one to five words, so that a translation may be shorter or longer than its "

@@ -157,7 +157,7 @@ def judge_order(shuffled: Cells, order: Cells) -> Verdict:
         .replace("e-", "e−"),
         fails=encoder >= ROUNDING or without >= with_,
         unless={
-            "no look-ahead mask gives the order away, as in the encoder":
+            "there is no look-ahead mask, which gives the order away (an encoder has none)":
             max(first, deep) >= ROUNDING
         },
     )  # fmt: skip
@@ -171,9 +171,10 @@ def _say_beyond(lengths: Cells, trained_to: int) -> str:
     others = max(beyond[kind] for kind in KINDS[1:])
     return (
         f"{'but no kind of positions holds' if fails else 'but not all positions hold'} beyond the "
-        f"lengths of training: with sinusoids {inside:.0%} of the lists of {trained_to} animals "
-        f"are right, and {beyond['sinusoidal']:.0%} of those with one more; with other kinds, or "
-        f"without positions, at most {others:.0%}"
+        f"lengths of training: after lists of up to {trained_to} animals {inside:.0%} of new ones "
+        f"with {trained_to} are right with sinusoids, the paper's positions, and "
+        f"{beyond['sinusoidal']:.0%} of those with {trained_to + 1}; with other kinds of "
+        f"positions, or none, at most {others:.0%} of those"
     )
 
 

@@ -82,7 +82,7 @@ def measure(setting: Setting) -> Found:
         for way in (ALL, NONE, RANDOM)
     )
     return Found(
-        "without them it gives two words the same score in every sentence; but "
+        "without them two given words have the same score in whatever sentence they stand; but "
         f"a small complete model, trained {len(setting.seeds)} times, translates {whole} % of new "
         f"lists right with the three matrices, and {bare} % without any, since its other layers "
         f"take over their work. With matrices that stay random it translates {still} %.",

@@ -75,10 +75,11 @@ def measure(setting: Setting) -> Found:
     ).add(last=lambda row: row["losses"][-1])  # fmt: skip
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
-        f"through {depths[-1]} layers {write_small(share[NEITHER])} of one layer's gradient "
-        f"arrives, {share[NORM]:.2g} if each layer rescales its vectors (norms), and "
-        f"{share[BOTH]:.2g} if a residual connection also carries them past the layer. But without "
-        "residual connections all words of a sentence get the same vector"
+        f"in a network of {depths[-1]} layers the first one gets {write_small(share[NEITHER])} of "
+        f"the gradient of a network of one layer, {share[NORM]:.2g} of it if each layer rescales "
+        f"its vectors (norms), and {share[BOTH]:.2g} if residual connections also carry them past "
+        "the layers. But without residual connections, even with norms, all words of a sentence "
+        "get the same vector"
     )
     verdicts = {
         "gradient": judge_seeds(judge_gradient, untrained),

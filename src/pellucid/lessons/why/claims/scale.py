@@ -64,8 +64,8 @@ def measure(setting: Setting) -> Found:
     number = (
         f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
         f"{_left(softmax, 'independent', RAW):.1%} of the softmax's gradient is left; if scores "
-        f"are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. A key that equals its "
-        "query leaves almost nothing either way"
+        f"are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. If a key "
+        "equals its query, dividing does not help: almost nothing is left either way"
     )
     tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
     panels = (
