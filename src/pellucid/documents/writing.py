@@ -10,6 +10,9 @@ from typing import Protocol
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.placeholders import keeps_copies, without_surplus
+from pellucid.languages.letters import is_unspaced
+
+_STOPS = ".!?…。！？।۔؟"
 
 
 class Answer(Protocol):
@@ -30,7 +33,7 @@ class Answer(Protocol):
 
 BY_LINKS = "placeholders were lost, and stand where word links put them"
 BY_ORDER = "placeholders were lost, and stand after the word before them"
-SOURCE = "its codes were lost in the translation, so that the source stays"
+SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
 EMPTY = "the translation is empty, so that the source stays"
 
 
@@ -50,26 +53,53 @@ def write_segment(
         source_words: the words of the text that links count.
     """
     answer, text = answers[0], answers[0].text
+    own, links = segment.text, answer.alignment
+    words: tuple[Sequence[str], Sequence[str]] = (source_words, answer.words)
     if segment.syntax.has_placeholders:
         fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
         if fitting is None:
-            segment.reason = BY_ORDER if answer.alignment is None else BY_LINKS
+            segment.reason = BY_ORDER if links is None else BY_LINKS
             text = without_surplus(segment, text)
         else:
-            answer, text = fitting, fitting.text
+            text, links, words = fitting.text, fitting.alignment, (source_words, fitting.words)
     if not text.strip():
         segment.reason = EMPTY
         return
-    own = segment.text
-    whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
-    links = answer.alignment
-    words = ((), ()) if links is None else (source_words, answer.words)
+    text = text.strip()
+    if text[-1].isalnum() and not is_unspaced(text[-1]):
+        text += _loose_stop(segment)
+    if links is None:
+        words, links = ((), ()), ()
+        if segment.reason:
+            words = own.split(), text.split()
+            links = _link_in_order(segment, *words)
+    whole = f"{own[: len(own) - len(own.lstrip())]}{text}{own[len(own.rstrip()) :]}"
     for one in _ways(segment):
-        written, shown = write_placed(one, whole, *words, links or ())
+        written, shown = write_placed(one, whole, *words, links)
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return
     segment.reason = SOURCE
+
+
+def _loose_stop(segment: Segment) -> str:
+    """Return the stop of a text that follows a code: it is in no word, so that models lose it."""
+    text = segment.text.rstrip()
+    place = len(text.rstrip(_STOPS))
+    bare = len(text[:place].rstrip())
+    lost = (one.end for one in segment.elements.values() if one.is_copy and segment.reason)
+    is_loose = bare in lost or (bare < place and place in (one.start for one in segment.points))
+    return text[bare:] if is_loose else ""
+
+
+def _link_in_order(
+    segment: Segment, words: Sequence[str], others: Sequence[str]
+) -> list[tuple[int, int]]:
+    """Link words without copies to those of a translation in order."""
+    own = [
+        place for place, word in enumerate(words) if not any(one in word for one in segment.copies)
+    ]
+    return [(place, number * len(others) // len(own)) for number, place in enumerate(own)]
 
 
 def _ways(segment: Segment) -> Iterator[Segment]:
