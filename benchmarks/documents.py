@@ -220,7 +220,8 @@ class Maker:
 
     def _csv(self, number: int, separator: str = ",") -> tuple[str, str]:
         plain = self.text(PLACEHOLDERS).replace(",", "")
-        quoted = self.text((*PLACEHOLDERS, '""', "\n", "<b>§</b>"))
+        breaks = ("\n",) if separator == "," else ()  # A cell of a TSV has one line.
+        quoted = self.text((*PLACEHOLDERS, '""', *breaks, "<b>§</b>"))
         cell = self.rng.choice((plain, f'"{quoted}"'))
         return self._same(f"{number}{separator}{cell}\n")
 

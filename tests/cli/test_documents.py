@@ -154,6 +154,10 @@ def test_extract_writes_pairs_without_tags_and_counts_what_it_leaves_out(
         "without words: 1, obsolete: 1)." in done.stderr
     )
     assert "exists" in run_here("extract", str(tmp_path / "a.po"), "-o", str(output)).stderr
+    for header in ("en\tfr", "source\ttarget"):
+        (tmp_path / "a.tsv").write_text(f"{header}\na dog\tun chien\n")
+        done = run_here("extract", str(tmp_path / "a.tsv"), *LANGUAGES)
+        assert done.stdout == "a dog\tun chien\n"
 
 
 @pytest.mark.parametrize(

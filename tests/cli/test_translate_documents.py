@@ -15,6 +15,7 @@ import pytest
 from echoing import Echo, use_echo
 
 from pellucid.cli.lines import job
+from pellucid.cli.lines.notices import Notices
 from pellucid.translate.results import Notes, Translation
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -80,11 +81,13 @@ def test_interrupted_document_resumes_with_its_report(
         echo.interrupt[call] = KeyboardInterrupt()
         assert run_here(*command).returncode == 130
     assert "--mark" in run_here(*command, "--mark", "none").stderr
+    assert "--report" in run_here(*command[:-1], str(tmp_path / "other.jsonl")).stderr
     changed = source.read_text().replace("t0", "changed")
     source.write_text(changed)
     assert "have changed" in run_here(*command).stderr
     source.write_text(changed.replace("changed", "t0"))
-    assert run_here(*command).returncode == 0
+    done = run_here(*command)
+    assert (done.returncode, "12 of 24 texts should be looked at" in done.stderr) == (0, True)
     assert output.read_text() == whole.read_text()
     rows = [json.loads(line)["key"] for line in report.read_text().splitlines()]
     assert rows == [f"%s u{k}" for k in range(12)]
@@ -99,6 +102,8 @@ def test_interrupted_document_resumes_with_its_report(
         ("a.csv", "a,b\n", ("--column", "c"), "Name one of these with --column"),
         ("a.xlf", "<xliff><file source-language='de'/></xliff>", (), "must be en, but is de"),
         ("a.docx", "x", (), "is a document with a layout"),
+        ("a.ts", "<?xml version='1.0'?>\n<TS></TS>", (), "is XML by its first line"),
+        ("a.po", PO, ("--report", "OUT"), "must be another file than the output"),
         ("a.md", "x", ("--json",), "cannot be combined with --json"),
         ("a.md", "x", ("--format", "word"), "--format must be one of"),
     ],
@@ -114,7 +119,8 @@ def test_bad_document_is_refused_before_any_work(
 ) -> None:
     path, output = tmp_path / name, tmp_path / "out"
     path.write_text(text)
-    done = run_here("translate", "m", "-i", str(path), "-o", str(output), *options)
+    own = [one.replace("OUT", str(output)) for one in options]
+    done = run_here("translate", "m", "-i", str(path), "-o", str(output), *own)
     assert done.returncode == 2
     assert words in done.stderr
     assert done.stderr.count("\n") == 1
@@ -128,6 +134,8 @@ def test_document_that_is_not_utf8_names_its_line(run_here: Run, tmp_path: Path)
     done = run_here("translate", "m", "-i", str(path))
     assert done.returncode == 2
     assert f"0xe9 ({path}:2)" in done.stderr
+    path.write_bytes('{"a":\n "x"}'.encode("utf-16"))
+    assert "iconv -f UTF-16" in run_here("translate", "m", "-i", str(path)).stderr
 
 
 def test_text_that_cannot_be_translated_stays_and_is_counted(
@@ -306,3 +314,28 @@ def test_placeholders_are_no_unknown_text_and_a_line_with_two_texts_counts_once(
     command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "c.po"))
     said = run_here(*command).stderr
     assert "Line 1 has characters that the model has never seen" in said
+
+
+def test_word_that_the_model_does_not_know_stays_and_is_reported(
+    run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    answer = echo.translate
+    notes = Notes(unknown_words=("zyx", "%"))
+
+    def translate(texts: Sequence[str], **options: Any) -> list[Translation]:
+        return [replace(one, notes=notes) for one in answer(texts, **options)]
+
+    monkeypatch.setattr(echo, "translate", translate)
+    monkeypatch.setattr(Notices, "about_words", lambda *_: ())  # It needs a vocabulary.
+    source, report = tmp_path / "a.json", tmp_path / "r.jsonl"
+    source.write_text(json.dumps({"a": "a zyx", "b": "zyx %d", "c": "cat %d"}))
+    command = ("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.json"))
+    assert run_here(*command, "--report", str(report)).returncode == 0
+    calls = [(sorted(one["texts"]), one["unknown"]) for one in echo.calls]
+    # Parts of placeholders must not stay next to these.
+    assert (["a zyx"], "source-word") in calls
+    assert (["cat %d", "zyx %d"], "token") in calls
+    assert (["zyx %d"], "source-word") in calls
+    rows = [json.loads(line) for line in report.read_text().splitlines()]
+    reasons = {row["key"]: row["reason"] for row in rows}
+    assert reasons["a"] == "unknown to the model: zyx"

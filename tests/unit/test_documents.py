@@ -78,7 +78,18 @@ def answered(document: str, answers: Sequence[str], name: str = "json") -> tuple
         ("See https://a.b/c?d=e, or me@x.org.", ["https://a.b/c?d=e", "me@x.org"]),
         ("use --dry-run or --out=FILE, non--option", ["--dry-run", "--out=FILE"]),
         ("open <file> as <b>text</b>", ["<file>"]),
-        ("{see below}, 5 < 6 & 7 > 3", []),
+        (
+            "%{count} dogs, $t(app.dog), :count of :smile:",
+            ["%{count}", "$t(app.dog)", ":count", ":smile:"],
+        ),
+        ("<0>All</0> of <1/>", ["<1/>"]),
+        ("a note[^1] and [^b-2].", ["[^1]", "[^b-2]"]),
+        (
+            "@string/dog2 ?attr/title @+id/foo @null",
+            ["@string/dog2", "?attr/title", "@+id/foo", "@null"],
+        ),
+        ("as $x_1 + y_1$ says", ["$x_1 + y_1$"]),
+        ("{see below}, 5 < 6 & 7 > 3, $5 and $6, at 10:30, why?see/that, std::x", []),
     ],
 )
 def test_placeholders_are_found_as_the_table_says(text: str, copies: list[str]) -> None:
@@ -340,6 +351,36 @@ def test_file_of_escapes_only_gets_escapes_and_another_does_not() -> None:
     assert answered('{"a": "café x"}', ["été"])[0] == "été"
 
 
+@pytest.mark.parametrize(
+    ("text", "answer", "written"),
+    [
+        ("The dog''s {0}.", "L'os du chien {0}.", "L''os du chien {0}."),
+        ("The dog {0}.", "L'os {0}.", "L''os {0}."),
+        ("The dog's {0}.", "L'os {0}.", "L'os {0}."),
+        ("The dog.", "L'os.", "L'os."),
+    ],
+)
+def test_message_of_java_doubles_apostrophes(text: str, answer: str, written: str) -> None:
+    assert answered(f"a={text}\n", [answer], "properties") == (written, "")
+
+
+def test_language_of_arb_becomes_that_of_the_translation() -> None:
+    (locale, unit) = units_of("json", '{"@@locale": "en_GB", "a": "A dog", "@a": {"b": "c"}}')
+    assert (str(locale), locale.segments, str(unit)) == ("fr", [], "A dog")
+    (unit,) = units_of("json", '{"@@locale": "de", "a": "A dog"}')
+    assert str(unit) == "A dog"
+
+
+def test_quote_in_a_tsv_is_a_character_unless_the_whole_cell_is_quoted() -> None:
+    document = 'text\tb\n"A" dog\t"\n"A ""dog"""\t2\n'
+    units = units_of("tsv", document)
+    assert [one.segments[0].text for one in units] == ['"A" dog', 'A "dog"']
+    assert translate("tsv", document, copy)[0] == document
+    for unit in units:
+        write_segment(unit.segments[0], [Answer('Un "chien"', (), ())], ())
+    assert [str(one) for one in units] == ['Un "chien"', '"Un ""chien"""']
+
+
 def test_unit_after_a_byte_order_mark_keeps_it() -> None:
     for name in ("po", "json", "srt", "csv"):
         document, expected = Maker(2).make(name)
@@ -358,6 +399,7 @@ BAD = [
         "must have 3 forms, but has 1",
     ),
     ("po", 'msgid ""\nmsgstr "charset=ISO-8859-1\\n"\n', ":1", "names ISO-8859-1"),
+    ("po", 'msgid ""\nmsgstr "Language: de_AT\\n"\n', ":1", "must be fr, but the header names de"),
     ("xliff", "<xliff>\n<file>\n</xliff>", ":3", "well-formed"),
     ("xliff", '<!DOCTYPE x [\n<!ENTITY a "b">]>\n<x/>', ":2", "must not declare entities"),
     ("xliff", '<!DOCTYPE x SYSTEM "x.dtd">\n<xliff>&foo;</xliff>', ":2", "other files"),
@@ -377,6 +419,8 @@ BAD = [
     ("strings", '"a" = "b";\n"c" = d\n', ":2", 'must be "key" = "text";'),
     ("csv", "a,b\n1,2\n", ":1", "column of the text, but has 'a', 'b'"),
     ("csv", "text,b\n1,2\n1,2,3\n", ":3", "must have 2 columns"),
+    ("csv", "text,text\n1,2\n", ":1", "two are called 'text'"),
+    ("csv", "", ":1", "but has none (f:1). Add it."),
     ("csv", 'text,b\n"x,2\n', ":2", "must end with a quote"),
     ("android", "<x/>", ":1", "root resources"),
 ]

@@ -25,7 +25,7 @@ from pellucid.config import DataConfig
 from pellucid.config.data import Split
 from pellucid.errors import DataError
 from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
-from pellucid.text.reading.rows import names_of_header
+from pellucid.text.reading.rows import is_header
 
 MOST_EXAMPLES = 3
 
@@ -165,7 +165,7 @@ def scan_text(
     for corpus in scan.corpora:
         scan.starts.append(len(scan))
         for pair in _read(corpus, split, base, scan.errors, scan.bad):
-            if pair.number == 1 and names_of_header(f"{pair.source}\t{pair.target}", data):
+            if pair.number == 1 and is_header(f"{pair.source}\t{pair.target}", data):
                 scan.headers.append(len(scan))
             scan.lines.append(int(pair.where.rpartition(":")[2]))
             waiting.add(without_tags(pair.source, tags), pair.target)

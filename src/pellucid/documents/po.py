@@ -10,6 +10,7 @@ from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.placeholders import codes_of
 from pellucid.documents.units import Mark, Source, Unit
+from pellucid.languages.codes import short_code
 
 _LINE = re.compile(
     r"[ \t]*(?:(?P<comment>#[^\n]*)|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)?"
@@ -161,5 +162,10 @@ def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
     if charset and charset[1].lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "charset"):
         what = f"The encoding must be UTF-8, but the header names {charset[1]}"
         source.refuse(place, what, "Convert the file with msgconv -t UTF-8.")
+    language = re.search(r"^Language:[ \t]*([\w@.-]+)", header, re.MULTILINE)
+    wanted = source.how.languages[1]
+    if language and wanted and short_code(language[1]) != short_code(wanted):
+        what = f"The language must be {wanted}, but the header names {language[1]}"
+        source.refuse(place, what, "Use a model of these languages, or correct the header.")
     plurals = re.search(r"nplurals\s*=\s*(\d+).*", header)
     return (int(plurals[1]), "%" in plurals[0]) if plurals else (0, False)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from pellucid.documents.escapes import QUOTED, Strings, as_utf16
+from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import Source, Unit
+from pellucid.languages.codes import short_code
 
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
@@ -19,6 +22,7 @@ _PROPERTY = re.compile(
     r"(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
     re.DOTALL,
 )
+_MESSAGE = re.compile(r"(?=.*(?:''|\{\d))(?:[^']|'')*", re.DOTALL)
 _STRING = re.compile(
     r"\s+|//[^\n]*|/\*.*?\*/"
     r"|(?:\"(?P<key>(?:[^\"\\]|\\.)*)\"|(?P<word>[\w.-]+))\s*=\s*\"(?P<text>(?:[^\"\\]|\\.)*)\"\s*;",
@@ -33,7 +37,9 @@ def _strings(source: Source, escapes: dict[str, str], breaks: str = r"(?!)") -> 
 
 
 def read_json(source: Source) -> Iterator[Unit]:
-    """Find the texts that are values in JSON; in ARB those of keys with ``@`` are copied.
+    """Find the texts that are values in JSON.
+
+    In ARB those of keys with ``@`` are copied, but its language becomes that of the translation.
 
     Raises:
         DataError: it is not JSON, or an object has a key twice.
@@ -58,8 +64,15 @@ def read_json(source: Source) -> Iterator[Unit]:
             is_key = False
         elif match["text"] is not None:
             key = ".".join(map(str, path))
-            if not any(isinstance(one, str) and one.startswith("@") for one in path):
+            if path == ["@@locale"] and _is_source(source, match["text"]):
+                yield Unit(key, *match.span("text"), [source.how.languages[1], Segment()])
+            elif not any(isinstance(one, str) and one.startswith("@") for one in path):
                 yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+
+
+def _is_source(source: Source, code: str) -> bool:
+    own, target = source.how.languages
+    return bool(target) and short_code(code) == short_code(own)
 
 
 def _check_json(source: Source) -> None:
@@ -89,13 +102,17 @@ def read_properties(source: Source) -> Iterator[Unit]:
         DataError: a key stands twice.
     """
     escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
-    strings = _strings(source, escapes, r"\\\r?\n[ \t\f]*")
+    breaks = r"\\\r?\n[ \t\f]*"
+    strings = _strings(source, escapes, breaks)
+    # Java's MessageFormat, which fills in {0}, reads two apostrophes as one.
+    messages = replace(strings, escapes={**escapes, "'": "''"}, forms=rf"''|{strings.forms}")
     seen: dict[str, int] = {}
     for match in _PROPERTY.finditer(source.text):
         if match["key"]:
             key = strings.read(match["key"])[1].text
             _check_once(source, seen, key, match.start("key"))
-            yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
+            form = messages if _MESSAGE.fullmatch(match["text"]) else strings
+            yield Unit(key, *match.span("text"), form.pieces(match["text"]))
 
 
 def read_strings(source: Source) -> Iterator[Unit]:

@@ -14,6 +14,7 @@ from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
 
 _SOURCES = ("source", "src", "text")
+_QUOTED = re.compile(r"\"(?:[^\"]|\"\")*\"")
 _STRINGS = Strings({'"': '""'}, '""', is_interface=False)
 
 Cell = tuple[int, int]
@@ -36,7 +37,9 @@ def read_tsv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
 
 
 def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Unit]:
-    needs_quotes = re.compile(rf"\"|[{separator}\r\n]")
+    needs_quotes = re.compile(
+        rf"[{separator}\r\n]" if separator == "\t" else rf"\"|[{separator}\r\n]"
+    )
 
     def finish(segment: Segment, written: str) -> str:
         is_plain = written == spell(segment.pieces) or not needs_quotes.search(written)
@@ -67,7 +70,7 @@ def _units(
             continue
         raw = source.text[slice(*row[own])]
         pieces: list[Piece] = [make_segment(Spelled(raw), bare)]
-        if raw.startswith('"'):
+        if _QUOTED.fullmatch(raw):
             pieces = ['"', *_STRINGS.pieces(raw[1:-1]), '"']
         yield Unit(f"row {source.line(row[0][0])}", *row[into], pieces)
 
@@ -90,14 +93,16 @@ def _read_parts(chunks: Iterable[str], how: How, separator: str) -> Iterator[Sou
 
 
 def _cell(separator: str) -> re.Pattern[str]:
+    # In a TSV a cell has one line, and a quote may be a character like others.
+    inner, other = (r"[^\"\r\n]", "") if separator == "\t" else (r"[^\"]", r"(?!\")")
     return re.compile(
-        rf"(?P<text>\"(?:[^\"]|\"\")*\"(?=[{separator}\r\n]|\Z)|(?!\")[^{separator}\r\n]*)"
+        rf"(?P<text>\"(?:{inner}|\"\")*\"(?=[{separator}\r\n]|\Z)|{other}[^{separator}\r\n]*)"
         rf"(?P<end>{separator}|\r?\n|\r|\Z)"
     )
 
 
 def _read_cell(raw: str) -> Spelled:
-    return _STRINGS.read(raw[1:-1])[1] if raw.startswith('"') else Spelled(raw)
+    return _STRINGS.read(raw[1:-1])[1] if _QUOTED.fullmatch(raw) else Spelled(raw)
 
 
 def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
@@ -128,9 +133,12 @@ def _find_column(source: Source, names: Sequence[str], wanted: str, option: str)
     lowered = [name.strip().casefold() for name in names]
     usual = [lowered.index(one.casefold()) for one in known if one and one.casefold() in lowered]
     found = [k for k, name in enumerate(names) if name == wanted] if wanted else usual
+    if len(found) != len({*found}) or (found and names.count(names[found[0]]) > 1):
+        what = f"A column must have a name of its own, but two are called {names[found[0]]!r}"
+        source.refuse(0, what, "Rename one of them.")
     if not found:
         have = ", ".join(map(repr, names)) or "none"
         of_what = repr(wanted) if wanted else "the text"
         what = f"The first row must name the column of {of_what}, but has {have}"
-        source.refuse(0, what, f"Name one of these with {option}.")
+        source.refuse(0, what, f"Name one of these with {option}." if names else "Add it.")
     return found[0]

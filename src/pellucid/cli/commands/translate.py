@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.align.options import WORDS, check_links
@@ -34,6 +35,7 @@ from pellucid.cli.options import (
     given_of,
     with_options,
 )
+from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.translate.aligning import Aligner
@@ -155,6 +157,11 @@ def translate(
     num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
     if not is_special(output_file):
         check_target(output_file, may_overwrite=overwrite)
+        if options["report"] and Path(options["report"]).resolve() == Path(output_file).resolve():
+            raise InputError(
+                f"The report must be another file than the output, but both are {output_file}. "
+                "Name another one."
+            )
 
     from pellucid.cli.lines.documents import open_document
     from pellucid.cli.lines.objects import choose_objects

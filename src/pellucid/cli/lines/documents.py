@@ -88,16 +88,16 @@ class Report:
     Until the end it is ``FILE.part``, from which an interrupted command resumes.
 
     Args:
-        path: the file.
+        path: the file, which is also an attribute.
         may_overwrite: True if an existing one may be replaced.
     """
 
     def __init__(self, path: str, *, may_overwrite: bool) -> None:
         check_target(path, may_overwrite=may_overwrite)
-        self._path, self._part = Path(path), Path(f"{path}.part")
+        self.path, self._part = Path(path), Path(f"{path}.part")
 
-    def begin(self, num_rows: int) -> None:
-        """Keep the remarks on rows that are written already."""
+    def begin(self, num_rows: int) -> int:
+        """Keep the remarks on rows that are written already, and count them."""
         kept: list[str] = []
         if num_rows and self._part.exists():
             lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
@@ -105,6 +105,7 @@ class Report:
                 one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
             ]
         write_text(self._part, "".join(kept))
+        return len(kept)
 
     def add(self, records: Iterable[Mapping[str, Any]]) -> None:
         """Add lines; it must come before the rows count as written."""
@@ -113,8 +114,8 @@ class Report:
 
     def finish(self) -> None:
         """Give the file its name."""
-        with writing(self._path):
-            self._part.replace(self._path)
+        with writing(self.path):
+            self._part.replace(self.path)
 
 
 @dataclass
@@ -149,7 +150,9 @@ class DocumentForm:
         """Gather what the output depends on, by its name for users."""
         how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
         memory = {"--memory": self.memory.hash} if self.memory else {}
-        return {"--format": self.format.name, "the document": how, "--mark": self.marks, **memory}
+        report = {"--report": str(self.report.path)} if self.report else {}
+        own = {"--format": self.format.name, "the document": how, "--mark": self.marks}
+        return {**own, **memory, **report}
 
     def rows(self) -> Iterator[Row]:
         """Read the document.
@@ -197,7 +200,7 @@ class DocumentForm:
         """Count the units of a window, and report those that should be looked at."""
         records = []
         for _, _, unit, number in answers:
-            if unit is None:
+            if unit is None or not unit.segments:
                 continue
             self.num_units += 1
             match, reason = unit.match, unit.reason
@@ -214,7 +217,7 @@ class DocumentForm:
     def begin(self, num_rows: int) -> None:
         """Begin the report, or continue it after so many rows."""
         if self.report is not None:
-            self.report.begin(num_rows)
+            self.num_unsure, self.num_units = self.report.begin(num_rows), num_rows
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
@@ -228,24 +231,25 @@ class DocumentForm:
             warn(f"{self.num_unsure:,} of {units} should be looked at.{more}")
         if self.format.has_marks and self.num_units and self.marks == "all":
             are = count_of(self.num_units, "text is", "texts are")
-            warn(
-                f"{are} marked for review; programs leave out fuzzy messages of PO. Choose with "
-                "--mark unsure or --mark none."
-            )
+            fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
+            warn(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
         if self.report is not None:
             self.report.finish()
 
 
 def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:
-    """Translate texts, each once: with word links for tags, among several for placeholders."""
+    """Translate texts, each once: with word links for tags, among several for placeholders.
+
+    Words that the model does not know stay the source's, but not the parts of placeholders.
+    """
     decoding = job.decoding
     most = max(decoding.beam, _FEWEST)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
     found: dict[tuple[str, bool], Translation] = {}
 
-    def run(own: Sequence[Segment], *, is_linked: bool, has_choices: bool = False) -> None:
+    def run(own: Sequence[Segment], unknown: str, *, is_linked: bool, **given: Any) -> None:
         texts = list(dict.fromkeys(one.text.strip() for one in own))
-        given = choices if has_choices else {}
+        given |= {"unknown": unknown}
         translations = job.translate({INPUT: texts}, align=is_linked, **given) if texts else []
         by_text = {one.text.strip(): one for one in own}
         for text, one in zip(texts, translations, strict=True):
@@ -255,11 +259,20 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
     for one in segments:
         kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
     for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
-        run(own, is_linked=has_tags, has_choices=has_copies)
-        if has_copies and not has_tags:
-            answers = ((one, found[one.text.strip(), False].hypotheses) for one in own)
-            run([one for one, of in answers if needs_links(one, of)], is_linked=True)
+        if not has_copies:
+            run(own, "source-word", is_linked=has_tags)
+            continue
+        run(own, "token", is_linked=has_tags, **choices)
+        answers = [(one, found[one.text.strip(), has_tags]) for one in own]
+        strange = [one for one, of in answers if any(map(_has_letter, of.notes.unknown_words))]
+        run(strange, "source-word", is_linked=True)
+        lost = [one for one, of in answers if not has_tags and needs_links(one, of.hypotheses)]
+        run([one for one in lost if one not in strange], "token", is_linked=True)
     return found
+
+
+def _has_letter(word: str) -> bool:
+    return any(map(str.isalpha, word))
 
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:
@@ -281,8 +294,12 @@ def _write(segment: Segment, translation: Translation) -> None:
         segment.reason = translation.error
         return
     write_segment(segment, translation.hypotheses, translation.source_words)
-    if not segment.reason and translation.notes.flags:
-        segment.reason = f"the translation looks wrong: {', '.join(translation.notes.flags)}"
+    notes = translation.notes
+    if not segment.reason and notes.flags:
+        segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
+    if not segment.reason and (notes.unknown_words or notes.unknown):
+        unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
+        segment.reason = f"unknown to the model: {' '.join(unknown)}"
 
 
 def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:

@@ -130,22 +130,21 @@ class Job:
                 )
 
     def translate(
-        self, columns: Mapping[str, Sequence[str]], *, align: bool = False, **choices: int
+        self, columns: Mapping[str, Sequence[str]], *, align: bool = False, **choices: Any
     ) -> list[Translation]:
         """Translate some lines.
 
         Args:
             columns: lines of each file, by option.
             align: True to link words even without an aligner.
-            choices: decoding options in the place of the given ones.
+            choices: options of `Translator.translate` in the place of the given ones.
         """
         return self.translator.translate(
             columns[INPUT],
             constraints=self.constraints.for_lines(columns),
             to=self.to,
             align=self.aligner or align,
-            **self.treatment,
-            **{**self.given, **choices},
+            **{**self.treatment, **self.given, **choices},
         )
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:

@@ -62,7 +62,8 @@ class Memory:
         self._targets = {one.source: one.target for one in pairs if one.source and one.target}
         if not self._targets:
             none = f"A memory must have translated texts, but {path} has none."
-            raise DataError(f"{none} {bad.about_entries()}".strip())
+            advice = "Give one with text of the model's languages."
+            raise DataError(" ".join(filter(None, (none, bad.about_entries(), advice))))
         self._texts = sorted(self._targets, key=len)
         with reading(path):
             self.hash = hash_file(Path(path))

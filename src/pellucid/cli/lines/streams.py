@@ -11,14 +11,14 @@ import os
 import re
 import sys
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
-from pellucid.errors import DataError, InputError
+from pellucid.errors import DataError, InputError, PellucidError
 from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.text.reading.lines import count_lines, name_unpacked, read_lines
+from pellucid.text.reading.lines import count_lines, name_unpacked, open_binary, read_lines
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
@@ -301,14 +301,27 @@ def choose_format(path: str, file_format: str | None) -> str:
         return "jsonl"
     if (found := format_of(name_unpacked(path))) and not is_special(path):
         return found.name
-    kind = kind_of_document(path)
+    by_name = kind_of_document(path)
+    kind = f"{by_name} by its name" if by_name else _kind_by_content(path)
     if kind is not None and not is_special(path):
         raise InputError(
             f"The input must be lines of text, JSON Lines or a document that can be read (see "
-            f"--format), but {path} is {kind} by its name. Convert it first, or add --format lines "
+            f"--format), but {path} is {kind}. Convert it first, or add --format lines "
             "to translate every line as it is."
         )
     return "lines"
+
+
+def _kind_by_content(path: str) -> str | None:
+    """Say that a file is XML if it begins so; None for others, and for what cannot be read."""
+    with suppress(OSError, EOFError, PellucidError):
+        if not is_special(path) and Path(path).is_file():
+            with closing(open_binary(path)) as stream:
+                begins = stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
+                return (
+                    "XML by its first line" if begins.startswith((b"<?xml", b"<!DOCTYPE")) else None
+                )
+    return None
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:

@@ -21,7 +21,7 @@ from pellucid.terminal.text import count_of
 from pellucid.text.reading.held_out import hold_out
 from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import name_unpacked, read_chunks, read_lines
-from pellucid.text.reading.rows import Fault, RowReader, kind_of_document, row_reader
+from pellucid.text.reading.rows import Fault, RowReader, is_header, kind_of_document, row_reader
 from pellucid.text.reading.tables import find_damage, kind_of_table, read_rows
 
 PAIRS = ".tsv, .csv, .jsonl, .po, .xlf, .tmx (and .gz, .xz, .bz2 or .zst), .parquet or .arrow"
@@ -264,7 +264,10 @@ def read_file(path: str, languages: tuple[str, str], bad: BadLines) -> Iterator[
     data = DataConfig.model_construct(
         None, source_language=source, target_language=target, on_bad_line="skip"
     )
-    yield from _usable(_read_rows(Path(path), kind, data), data, bad, None)
+    for pair in _usable(_read_rows(Path(path), kind, data), data, bad, None):
+        is_first = kind not in PAIRED and pair.number == 1
+        if not (is_first and is_header(f"{pair.source}\t{pair.target}", data)):
+            yield pair
 
 
 @lru_cache(maxsize=4)

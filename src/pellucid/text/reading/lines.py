@@ -282,7 +282,7 @@ def read_chunks(path: Path | str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
             line = number + data.count(b"\n", 0, error.start)
-            yield decode_line(data[start : error.end], path, line)
+            yield decode_line(data[start : error.end + 3], path, line)
 
 
 def not_a_line(line: str) -> str | None:

@@ -134,7 +134,7 @@ def _object_reader(data: DataConfig, path: str) -> RowReader:
     return _Objects(keys, (data.source_language, data.target_language))
 
 
-def names_of_header(line: str, data: DataConfig) -> bool:
+def is_header(line: str, data: DataConfig) -> bool:
     """Tell whether a line names the two sides instead of being a pair."""
     return len(line) < LONGEST_HEADER and (
         named_sides([cell.strip() for cell in line.split("\t")], data) is not None
