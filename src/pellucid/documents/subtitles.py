@@ -77,8 +77,9 @@ def _finish(segment: Segment, written: str) -> str:
         end = min(max(bound, first + 1), bounds[-1] - len(raws) + number)
         parts += ["".join(words[first:end]).strip(), raw]
         first = end
-    start = len(written) - len(written.lstrip())
-    return "".join((written[:start], *parts, written[len(written.rstrip()) :]))
+    text = "".join(words)
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return "".join((before, *parts, after))
 
 
 _SRT: Syntax = Syntax({}, finish=_finish, read=lambda raw: _read_text(raw, _SRT))

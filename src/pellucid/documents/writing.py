@@ -10,9 +10,8 @@ from typing import Protocol
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.placeholders import keeps_copies, without_surplus
-from pellucid.languages.letters import is_unspaced
 
-_STOPS = ".!?…。！？।۔؟"
+_STOPS = ".!?…。！？।۔؟ "
 
 
 class Answer(Protocol):
@@ -59,47 +58,28 @@ def write_segment(
         fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
         if fitting is None:
             segment.reason = BY_ORDER if links is None else BY_LINKS
-            text = without_surplus(segment, text)
+            text = without_surplus(segment, text).strip()
+            # A stop after a copy is in no word, so that it may get lost with the copy.
+            last = len(own.rstrip(_STOPS))
+            if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
+                text += own[last:].rstrip()
         else:
             text, links, words = fitting.text, fitting.alignment, (source_words, fitting.words)
     if not text.strip():
         segment.reason = EMPTY
         return
-    text = text.strip()
-    if text[-1].isalnum() and not is_unspaced(text[-1]):
-        text += _loose_stop(segment)
     if links is None:
-        words, links = ((), ()), ()
-        if segment.reason:
-            words = own.split(), text.split()
-            links = _link_in_order(segment, *words)
-    whole = f"{own[: len(own) - len(own.lstrip())]}{text}{own[len(own.rstrip()) :]}"
+        words = (own.split(), text.split()) if segment.reason else ((), ())
+        share, copies = len(words[1]) / max(1, len(words[0])), segment.copies
+        plain = (k for k, word in enumerate(words[0]) if not any(map(word.__contains__, copies)))
+        links = [(place, int(place * share)) for place in plain]
+    whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
     for one in _ways(segment):
         written, shown = write_placed(one, whole, *words, links)
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return
     segment.reason = SOURCE
-
-
-def _loose_stop(segment: Segment) -> str:
-    """Return the stop of a text that follows a code: it is in no word, so that models lose it."""
-    text = segment.text.rstrip()
-    place = len(text.rstrip(_STOPS))
-    bare = len(text[:place].rstrip())
-    lost = (one.end for one in segment.elements.values() if one.is_copy and segment.reason)
-    is_loose = bare in lost or (bare < place and place in (one.start for one in segment.points))
-    return text[bare:] if is_loose else ""
-
-
-def _link_in_order(
-    segment: Segment, words: Sequence[str], others: Sequence[str]
-) -> list[tuple[int, int]]:
-    """Link words without copies to those of a translation in order."""
-    own = [
-        place for place, word in enumerate(words) if not any(one in word for one in segment.copies)
-    ]
-    return [(place, number * len(others) // len(own)) for number, place in enumerate(own)]
 
 
 def _ways(segment: Segment) -> Iterator[Segment]:

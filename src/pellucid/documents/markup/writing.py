@@ -11,14 +11,7 @@ from itertools import groupby
 
 from pellucid.documents.markup.lexing import Token
 from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
-from pellucid.documents.markup.words import (
-    Alignment,
-    Chain,
-    Span,
-    common,
-    count_shared,
-    find_letters,
-)
+from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
 _OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
@@ -199,7 +192,7 @@ class Writer:
         """Put a space before a part that a place of the text gave, unless they touch there."""
         touches = self._source == start or sign in _CLOSING or sign.isspace()
         if self._last and not (touches or self._last in _OPENING or self._last.isspace()):
-            self._go_to(common(self._opened, chain))
+            self._go_to(chain[: count_shared(self._opened, chain)])
             self._parts.append(" ")
 
     def _write_point(
