@@ -202,6 +202,8 @@ STRING = '"a" = "{}";\n'
             [(0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (4, 5)], "Le chien %1$@ a mangé %2$s",
         ),
         ("He saw %s.", "Il a vu.", [(0, 0), (1, 1), (1, 2)], "Il a vu %s."),
+        ("He saw %s, now", "Il vit des , là", [(0, 0), (1, 1), (2, 2), (3, 4)], "Il vit %s, là"),
+        ("He saw %s.", "Il vit des <unk>.", [(0, 0), (1, 1), (2, 2), (2, 3)], "Il vit %s."),
         ("He saw %s .", "Il a vu .", [(0, 0), (1, 1), (1, 2), (3, 3)], "Il a vu %s."),
         ("He saw %s .", "Il a vu", [(0, 0), (1, 1), (1, 2)], "Il a vu %s."),
         ("He saw %s.", "Il a vu que.", [(0, 0), (1, 2), (2, 3)], "Il a vu %s."),
@@ -210,7 +212,7 @@ STRING = '"a" = "{}";\n'
         ("He %s %d ate", "Il mangea", [(0, 0), (3, 1)], "Il %s %d mangea"),
         ("He %d%% ate", "Il mangea", [(0, 0), (2, 1)], "Il %d%% mangea"),
         ("for %dm long", "pour m long", [(0, 0), (1, 1), (2, 2)], "pour %dm long"),
-        ("see ({}) now", "voir ( ) ici", [(0, 0), (1, 1), (2, 3)], "voir ({} ) ici"),
+        ("see ({}) now", "voir ( ) ici", [(0, 0), (1, 1), (2, 3)], "voir ({}) ici"),
         ("%s: ate", ": a mangé", [(0, 0), (1, 1), (1, 2)], "%s: a mangé"),
     ],
 )  # fmt: skip

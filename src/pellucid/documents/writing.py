@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -12,6 +13,8 @@ from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.placeholders import keeps_copies, without_surplus
 
 _STOPS = ".!?…。！？।۔؟ "
+_LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
+"""Signs after a space that takes the place of a word that was left out."""
 
 
 class Answer(Protocol):
@@ -59,6 +62,8 @@ def write_segment(
         if fitting is None:
             segment.reason = BY_ORDER if links is None else BY_LINKS
             text = without_surplus(segment, text).strip()
+            if not _LOOSE.search(own):
+                text = _LOOSE.sub(r"\1", text)
             # A stop after a copy is in no word, so that it may get lost with the copy.
             last = len(own.rstrip(_STOPS))
             if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):

@@ -141,7 +141,7 @@ class Writer:
 
         Returns:
             For each its place, its place in the text, its elements, what it writes, and the text
-            of a copy; None for a part that stands apart, after a space.
+            of a copy; None for a part that needs a space before it.
         """
         elements = self._segment.elements
         found: list[tuple[int, int, Chain, str, str | None]] = []
@@ -154,8 +154,12 @@ class Writer:
             if point.is_half:
                 target = least = max(least, target)
             raw, start = spell(point.opening), point.start
-            is_apart = not (point.is_half or point.name == ACCELERATOR or raw.isspace())
-            is_apart = is_apart and self._segment.text[start - 1 : start] == " "
+            is_apart = (
+                not (point.is_half or point.name == ACCELERATOR or raw.isspace())
+                and self._syntax.has_placeholders
+                and self._segment.text[start - 1 : start] == " "
+                and self._translation[target : target + 1] in ("", *_CLOSING)
+            )
             found.append((target, start, point.parents, raw, None if is_apart else ""))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
         held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
