@@ -198,8 +198,8 @@ STRING = '"a" = "{}";\n'
     ("source", "answer", "links", "expected"),
     [
         (
-            "The dog %1$@ ate %2$s", "Le chien que a mangé de",
-            [(0, 0), (1, 1), (2, 2), (3, 3), (3, 4), (4, 5)], "Le chien %1$@ a mangé %2$s",
+            "The dog %1$@ ate %2$s", "Le chien <unk> que a mangé <unk> de",
+            [(0, 0), (1, 1), (2, 2), (2, 3), (3, 4), (3, 5), (4, 6), (4, 7)], "Le chien %1$@ a mangé %2$s",
         ),
         ("He saw %s.", "Il a vu.", [(0, 0), (1, 1), (1, 2)], "Il a vu %s."),
         ("He saw %s, now", "Il vit des , là", [(0, 0), (1, 1), (2, 2), (3, 4)], "Il vit %s, là"),
@@ -236,7 +236,7 @@ def test_lost_copies_without_links_stand_in_their_order() -> None:
 @pytest.mark.parametrize(
     ("source", "answer", "links", "expected"),
     [
-        ("# The dog {#dog}", "Le chien de", [(0, 0), (1, 1), (2, 2)], "# Le chien {#dog}"),
+        ("# A dog {#dog}", "Un chien <unk> de", [(0, 0), (2, 2), (2, 3)], "# Un chien {#dog}"),
         (
             "A cat and ![](a.png).", "Un chat et .",
             [(0, 0), (1, 1), (2, 2), (3, 3)], "Un chat et ![](a.png).",
