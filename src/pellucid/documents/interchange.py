@@ -22,6 +22,7 @@ _HALVES: Mapping[str, TokenKind] = {
     **{"bpt": "start", "ept": "end", "bx": "start", "ex": "end", "sc": "start", "ec": "end"},
 }
 _STATE = re.compile(r"\s(?:state|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
+_APPROVED = re.compile(r"(?<=\sapproved)(\s*=\s*[\"'])yes(?=[\"'])")
 _OTHERS = "Take another file, or a model or recipe of these languages."
 ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
 _TEXT = Strings(ESCAPES, REFERENCES)
@@ -117,6 +118,19 @@ def _target(
     return [before, *states, ">", segment, f"</{name}>"]
 
 
+def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool:
+    """Tell whether a unit has its translation, so that it is left out.
+
+    A state may say that the text needs one; a copy of the source in a new unit is none.
+    """
+    if source.how.has_all or target is None or not _has_text(target):
+        return False
+    if state in ("new", "initial"):
+        texts = [read_content(source.text, one, SYNTAX).text.split() for one in (own, target)]
+        return texts[0] != texts[1]
+    return state != "needs-translation"
+
+
 def _gap(text: str, place: int) -> str:
     """Return the white space before a place."""
     start = place
@@ -154,23 +168,28 @@ def _first_version(source: Source, node: Node) -> Iterator[Unit]:
     own, target = node.child("source"), node.child("target")
     key = node.attributes.get("resname") or node.attributes.get("id", "")
     is_kept = node.attributes.get("translate") == "no"
-    if own is None or is_kept or (_has_text(target) and not source.how.has_all):
+    state = target.attributes.get("state", "") if target else ""
+    if own is None or is_kept or _is_done(source, own, target, state):
         return
     if source.how.has_pairs:
-        yield _pair(source, own, target, target.attributes.get("state", "") if target else "")
+        yield _pair(source, own, target, state)
         return
     last = node.child("seg-source") or own
     start, end = (last.end, last.end) if target is None else (target.start, target.end)
-    yield Unit(key, start, end, _target(source, own, start, target, "needs-review-translation"))
+    tag = Mark(node.raw, _APPROVED.sub(r"\1no", node.raw))
+    rest = _target(source, own, start, target, "needs-review-translation")
+    pieces = [tag, source.text[node.inner : start], *rest]
+    yield Unit(key, node.start, end, pieces, line=source.line(start))
 
 
 def _second_version(source: Source, node: Node) -> Iterator[Unit]:
     for segment in node.walk("segment"):
         own, target = segment.child("source"), segment.child("target")
-        if own is None or (_has_text(target) and not source.how.has_all):
+        name = segment.attributes.get("state", "")
+        if own is None or _is_done(source, own, target, name):
             continue
         if source.how.has_pairs:
-            yield _pair(source, own, target, segment.attributes.get("state", ""))
+            yield _pair(source, own, target, name)
             continue
         key = "/".join(filter(None, (one.attributes.get("id") for one in (node, segment))))
         tag = _STATE.sub("", segment.raw)[:-1].rstrip()

@@ -3,42 +3,83 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Syntax, spell
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
+from pellucid.languages.letters import is_unspaced
 
 _BLOCK = re.compile(r"[^\r\n]+(?:\r?\n[^\r\n]+)*")
-_TIME = (
-    r"[ \t]*((?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3})[ \t]+-->[ \t]+"
-    r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}[^\r\n]*(?:\r?\n|\Z)"
-)
+_CLOCK = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
+_TIME = rf"[ \t]*({_CLOCK})[ \t]+-->[ \t]+({_CLOCK})[^\r\n]*(?:\r?\n|\Z)"
 _TIME_LINE = re.compile(rf"^{_TIME}", re.MULTILINE)
 _BETWEEN = re.compile(rf"\s*\r?\n(?:[ \t]*\r?\n)+(?:[^\r\n]*\r?\n)?{_TIME}\s*")
-_TAGS = r"(?:<[^<>\r\n]*>|\{\\[^{}\r\n]*\})*"
-_ENDED = re.compile(r"[.!?…。！？:;♪♫\])\"»”][\s\"'»”’)]*(?:<[^<>]*>\s*)*$")
+_TAG = r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}"
+_TAGS = rf"(?:{_TAG})*"
+_STOP = rf"[.!?…。！？｡．؟۔।॥။።፧։།♪♫](?:[ \t\"'»”’)\]」』]|{_TAG})*"
+_ENDED = re.compile(rf"(?:{_STOP}|[:;\])\"»”][\s\"'»”’)]*(?:<[^<>]*>\s*)*)$")
 _SPEAKER = re.compile(rf"(?:\A|\r?\n){_TAGS}[-–—]\s*")
+_VOICE = re.compile(r"<v[.\s][^<>\r\n]*>")
+_CUTS = re.compile(
+    rf"{_STOP}(?P<stop>\r?\n(?:{_TAGS}[-–—]\s*)?)|(?P<dash>{_SPEAKER.pattern})"
+    rf"|(?P<voice>\r?\n(?={_TAGS}<v[.\s])|(?:(?<=</v>)|(?<=[^>\s]))[ \t]*+(?=<v[.\s]))"
+)
+"""What is between two sentences of a cue: a line's end after a stop, or what precedes a speaker."""
 _NEW = re.compile(rf"{_TAGS}[-–—\[(♪♫]")
 _CUE_END = "cue end"
 _MOST_CUES = 4
-"""Cues of one sentence; more are rather text without punctuation."""
+_MOST_LETTERS = 160
+"""Cues of one sentence, or letters if they are short; more are rather text without punctuation."""
+_MOST_SECONDS = 3.0
+"""The longest pause in a sentence: speakers rarely wait so long, and viewers forget its start."""
 
-Cue = tuple[int, int, str]
-"""Where a cue's text begins and ends, and its time."""
+
+class _Cue(NamedTuple):
+    """Where a cue's text begins and ends, and when it is shown."""
+
+    start: int
+    end: int
+    time: str
+    until: str
 
 
 def _finish(segment: Segment, written: str) -> str:
-    """Leave out the spaces around the ends of cues."""
-    parts: list[str] = []
-    for point in segment.points:
-        if point.name == _CUE_END:
-            before, raw, written = written.partition(spell(point.opening))
-            parts += [(before.lstrip() if parts else before).rstrip(), raw]
-    return "".join((*parts, written.lstrip() if parts else written))
+    """Leave out the spaces around the ends of cues, each of which gets a word.
+
+    If there are fewer words than cues, nothing is written, so that the source stays.
+    """
+    raws = [spell(point.opening) for point in segment.points if point.name == _CUE_END]
+    if not raws:
+        return written
+    words, bounds, last = [""], list[int](), ""
+    pattern = "|".join(map(re.escape, raws))
+    for part in (*re.findall(rf"{pattern}|{_TAG}|(?s:.)", written), ""):
+        is_end = part == (*raws, "")[len(bounds)]
+        if last and (is_end or part.isspace() or (is_unspaced(last) and is_unspaced(part[0]))):
+            words.append("")
+            last = ""
+        elif is_end and len(words) > 1:  # Tags and spaces after the last word.
+            words[-2:] = ["".join(words[-2:]), ""]
+        if is_end:
+            bounds.append(len(words) - 1)
+        else:
+            words[-1] += part
+            last = part if len(part) == 1 and not part.isspace() else last
+    if bounds[-1] <= len(raws):
+        return ""
+    parts, first = list[str](), 0
+    for number, (raw, bound) in enumerate(zip((*raws, ""), bounds, strict=True)):
+        end = min(max(bound, first + 1), bounds[-1] - len(raws) + number)
+        parts += ["".join(words[first:end]).strip(), raw]
+        first = end
+    text = "".join(words)
+    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    return "".join((before, *parts, after))
 
 
 _SRT: Syntax = Syntax({}, finish=_finish, read=lambda raw: _read_text(raw, _SRT))
@@ -70,9 +111,9 @@ def read_vtt(source: Source) -> Iterator[Unit]:
 
 
 def _read(source: Source, syntax: Syntax) -> Iterator[Unit]:
-    text, group = source.text, list[Cue]()
+    text, group = source.text, list[_Cue]()
     for cue in _read_cues(source, is_web=syntax is _VTT):
-        if group and (len(group) == _MOST_CUES or not _continues(text, group[-1], cue)):
+        if group and not _continues(text, group, cue):
             yield _unit(text, group, syntax)
             group = []
         group.append(cue)
@@ -80,7 +121,7 @@ def _read(source: Source, syntax: Syntax) -> Iterator[Unit]:
         yield _unit(text, group, syntax)
 
 
-def _read_cues(source: Source, *, is_web: bool) -> Iterator[Cue]:
+def _read_cues(source: Source, *, is_web: bool) -> Iterator[_Cue]:
     copied = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)\b" if is_web else r"\d+\s*\Z")
     for block in _BLOCK.finditer(source.text):
         time = _TIME_LINE.search(source.text, *block.span())
@@ -88,30 +129,45 @@ def _read_cues(source: Source, *, is_web: bool) -> Iterator[Cue]:
             own = source.text[time.end() : block.end()]
             if own.strip():
                 start = time.end() + len(own) - len(own.lstrip())
-                yield start, time.end() + len(own.rstrip()), time[1]
+                yield _Cue(start, time.end() + len(own.rstrip()), time[1], time[2])
         elif not copied.match(block[0]):
             what = "A cue must have a line with its times, 00:00:01,000 --> 00:00:02,000"
             source.refuse(block.start(), f"{what}, but has none", "Add the line.")
 
 
-def _continues(text: str, one: Cue, other: Cue) -> bool:
-    """Tell whether a sentence continues in the next cue."""
-    first, second = text[one[0] : one[1]], text[other[0] : other[1]]
-    is_next = _BETWEEN.fullmatch(text, one[1], other[0]) is not None
-    has_speakers = _SPEAKER.search(first) or _NEW.match(second)
-    return is_next and not has_speakers and not _ENDED.search(first)
+def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
+    """Tell whether the sentence of some cues continues in the next one."""
+    one, letters = group[-1], sum(cue.end - cue.start for cue in (*group, other))
+    first, second = text[one.start : one.end], text[other.start : other.end]
+    start = re.match(_TAGS, second)
+    voices = _VOICE.findall(start[0] if start else "")
+    return (
+        _BETWEEN.fullmatch(text, one.end, other.start) is not None
+        and (len(group) < _MOST_CUES or letters <= _MOST_LETTERS)
+        and abs(_seconds(other.time) - _seconds(one.until)) <= _MOST_SECONDS
+        and not (_SPEAKER.search(first) or _NEW.match(second) or _ENDED.search(first))
+        and (not voices or voices == _VOICE.findall(text, group[0].start, one.end)[-1:])
+        and all(re.sub(_TAG, "", one).strip() for one in (first, second))
+    )
 
 
-def _unit(text: str, group: list[Cue], syntax: Syntax) -> Unit:
-    """Make a unit of cues that share a sentence, or of one whose lines are of several speakers."""
-    (start, _, time), (_, end, _) = group[0], group[-1]
-    place, pieces = start, list[Piece]()
-    for match in _SPEAKER.finditer(text[start:end]):
-        if place < start + match.start():
-            pieces.append(_read_text(text[place : start + match.start()], syntax))
-        pieces.append(match[0])
-        place = start + match.end()
-    return Unit(time, start, end, [*pieces, _read_text(text[place:end], syntax)])
+def _seconds(time: str) -> float:
+    *hours, minutes, seconds = time.replace(",", ".").split(":")
+    return 3600 * float(*hours) + 60 * float(minutes) + float(seconds)
+
+
+def _unit(text: str, group: Sequence[_Cue], syntax: Syntax) -> Unit:
+    """Make a unit of cues that share a sentence, or of one with several sentences or speakers."""
+    place, pieces = group[0].start, list[Piece]()
+    for cue in group:
+        for match in _CUTS.finditer(text[cue.start : cue.end]):
+            start, end = (cue.start + one for one in match.span(match.lastgroup or 0))
+            if place < start:
+                pieces.append(_read_text(text[place:start], syntax))
+            pieces.append(text[start:end])
+            place = end
+    end = group[-1].end
+    return Unit(group[0].time, group[0].start, end, [*pieces, _read_text(text[place:end], syntax)])
 
 
 def _read_text(raw: str, syntax: Syntax) -> Segment:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -10,6 +11,10 @@ from typing import Protocol
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
 from pellucid.documents.placeholders import keeps_copies, without_surplus
+
+_STOPS = ".!?…。！？।۔؟ "
+_LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
+"""Signs after a space that takes the place of a word that was left out."""
 
 
 class Answer(Protocol):
@@ -30,7 +35,7 @@ class Answer(Protocol):
 
 BY_LINKS = "placeholders were lost, and stand where word links put them"
 BY_ORDER = "placeholders were lost, and stand after the word before them"
-SOURCE = "its codes were lost in the translation, so that the source stays"
+SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
 EMPTY = "the translation is empty, so that the source stays"
 
 
@@ -50,22 +55,32 @@ def write_segment(
         source_words: the words of the text that links count.
     """
     answer, text = answers[0], answers[0].text
+    own, links = segment.text, answer.alignment
+    words: tuple[Sequence[str], Sequence[str]] = (source_words, answer.words)
     if segment.syntax.has_placeholders:
         fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
         if fitting is None:
-            segment.reason = BY_ORDER if answer.alignment is None else BY_LINKS
-            text = without_surplus(segment, text)
+            segment.reason = BY_ORDER if links is None else BY_LINKS
+            text = without_surplus(segment, text).strip()
+            if not _LOOSE.search(own):
+                text = _LOOSE.sub(r"\1", text)
+            # A stop after a copy is in no word, so that it may get lost with the copy.
+            last = len(own.rstrip(_STOPS))
+            if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
+                text += own[last:].rstrip()
         else:
-            answer, text = fitting, fitting.text
+            text, links, words = fitting.text, fitting.alignment, (source_words, fitting.words)
     if not text.strip():
         segment.reason = EMPTY
         return
-    own = segment.text
+    if links is None:
+        words = (own.split(), text.split()) if segment.reason else ((), ())
+        share, copies = len(words[1]) / max(1, len(words[0])), segment.copies
+        plain = (k for k, word in enumerate(words[0]) if not any(map(word.__contains__, copies)))
+        links = [(place, int(place * share)) for place in plain]
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
-    links = answer.alignment
-    words = ((), ()) if links is None else (source_words, answer.words)
     for one in _ways(segment):
-        written, shown = write_placed(one, whole, *words, links or ())
+        written, shown = write_placed(one, whole, *words, links)
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return

@@ -199,7 +199,9 @@ class Alignment:
             word, other = (bisect_right(self._starts, place) - 1 for place in (start, end - 1))
             before = self.text[max(self._sources[word][0], start - _LONG) : start]
             after = self.text[end : min(self._sources[other][1], end + _LONG)]
-            own = self.translation[first:last]
+            own = self.translation[first:last].strip()
+            first = self.translation.find(own, first)
+            last, after = first + len(own), after or own[len(own.rstrip(".,;:!?…")) :]
             if own.startswith(before) and own.endswith(after):
                 yield first + len(before), last - len(after)
             elif not any(map(str.isalnum, before + after)):

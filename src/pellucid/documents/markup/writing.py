@@ -14,6 +14,10 @@ from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
 from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
 _BARE = re.compile(r"""[^\s"'=<>`/]+""")
+_OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
+"""Signs that take no space after them."""
+_CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）】")
+"""Signs that take no space before them."""
 
 
 class Writer:
@@ -37,6 +41,9 @@ class Writer:
         self._opened: Chain = ()
         self._written: set[int] = set()
         self._last = ""
+        self._origins = {target: source for source, target in reached.items()}
+        # Where what was written last ends in the text, and whether it is a copy that was lost.
+        self._source, self._is_lost = 0, False
         self._syntax = self._segment.syntax
         self._final, self._forms = self._find_forms()
         special = re.escape("".join({*self._syntax.escapes, *self._forms}))
@@ -78,7 +85,8 @@ class Writer:
             return self._begins[place]
         number = bisect_right(self._starts, max(0, place - 1)) - 1
         end, letters_end = self._ends[number]
-        target = letters_end if text[place - 1].isalnum() else end
+        sign = text[min(place, self._found.sources[number].end) - 1]
+        target = letters_end if sign.isalnum() else end
         # A space before the tag stays before it.
         return target + (is_after_space and self._translation[target : target + 1] == " ")
 
@@ -102,7 +110,7 @@ class Writer:
         place, number, length = 0, 0, len(self._translation)
         while place <= length:
             while number < len(points) and points[number][0] <= place:
-                self._write_point(*points[number][2:], place)
+                self._write_point(*points[number][1:], place)
                 number += 1
             if place == length:
                 break
@@ -114,10 +122,12 @@ class Writer:
             if is_copy:
                 self._write_copy(chain)
             else:
+                if self._is_lost:
+                    self._add_space(chain, self._origins.get(place, -1), self._translation[place])
                 self._go_to(chain)
                 self._parts.append(self._spell(place, end))
                 self._shown.append(self._translation[place:end])
-                self._last = self._translation[end - 1]
+                self._note(self._translation[end - 1], self._origins.get(end - 1, -9) + 1)
             place = end
         self._go_to(())
         written = "".join(self._parts)
@@ -126,16 +136,16 @@ class Writer:
             written = self._syntax.finish(self._segment, written)
         return f'"{written}"' if needs_quotes else written, "".join(self._shown)
 
-    def _find_points(self) -> list[tuple[int, int, Chain, str, str]]:
+    def _find_points(self) -> list[tuple[int, int, Chain, str, str | None]]:
         """Find where parts without text go.
 
         Returns:
             For each its place, its place in the text, its elements, what it writes, and the text
-            of a copy.
+            of a copy; None for a part that needs a space before it.
         """
         elements = self._segment.elements
-        found = []
-        least = 0
+        found: list[tuple[int, int, Chain, str, str | None]] = []
+        least, last = 0, (-1, 0)
         for point in self._segment.points:
             if point.name == ACCELERATOR:
                 target = find_key(self._segment.text, point.start, self._translation)
@@ -143,7 +153,14 @@ class Writer:
                 target = self._find_place(point.start)
             if point.is_half:
                 target = least = max(least, target)
-            found.append((target, point.start, point.parents, spell(point.opening), ""))
+            raw, start = spell(point.opening), point.start
+            is_apart = (
+                not (point.is_half or point.name == ACCELERATOR or raw.isspace())
+                and self._syntax.has_placeholders
+                and self._segment.text[start - 1 : start] == " "
+                and self._translation[target : target + 1] in ("", *_CLOSING)
+            )
+            found.append((target, start, point.parents, raw, None if is_apart else ""))
         inner = (one.parents for one in (*self._segment.points, *elements.values()))
         held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
         for number, one in elements.items():
@@ -152,29 +169,51 @@ class Writer:
                 raw = spell(one.opening) + one.closing
                 where = one.end if is_lost_copy else one.start
                 text = self._segment.text[one.start : one.end] if is_lost_copy else ""
-                found.append((self._find_place(one.start), where, one.parents, raw, text))
+                target = self._find_place(one.start)
+                if is_lost_copy:  # It stays after the one that it touches.
+                    target = max(target, last[1]) if last[0] == one.start else target
+                    last = (one.end, target)
+                found.append((target, where, one.parents, raw, text))
                 self._written.add(number)
         return sorted(found, key=lambda point: point[:2])
 
     def _write_copy(self, chain: Chain) -> None:
         if chain[-1] not in self._written:
             element = self._segment.elements[chain[-1]]
+            if self._is_lost:
+                self._add_space(chain[:-1], element.start, "")
             self._go_to(chain[:-1])
             self._parts.append(spell(element.opening))
             self._shown.append(self._segment.text[element.start : element.end])
             self._written.add(chain[-1])
-            self._last = self._segment.text[element.end - 1]
+            self._note(self._segment.text[element.end - 1], element.end)
 
-    def _write_point(self, chain: Chain, raw: str, text: str, place: int) -> None:
+    def _note(self, last: str, source: int, *, is_lost: bool = False) -> None:
+        """Note the last character of what was written, and where it ends in the text."""
+        self._last, self._source, self._is_lost = last, source, is_lost
+
+    def _add_space(self, chain: Chain, start: int, sign: str) -> None:
+        """Put a space before a part that a place of the text gave, unless they touch there."""
+        touches = self._source == start or sign in _CLOSING or sign.isspace()
+        if self._last and not (touches or self._last in _OPENING or self._last.isspace()):
+            self._go_to(chain[: count_shared(self._opened, chain)])
+            self._parts.append(" ")
+
+    def _write_point(
+        self, where: int, chain: Chain, raw: str, text: str | None, place: int
+    ) -> None:
         following = self._translation[place : place + 1]
         if raw.isspace() and not (self._last.isspace() or following.isspace()):
             return  # It would cut a word, or a word from its sign.
+        if text is None or text:
+            around = chain if self._syntax.reopens else self._opened
+            self._add_space(around, where - len(text) if text else -1, text or raw)
         if self._opened != chain and self._syntax.reopens:
             self._go_to(chain)
-        if text:  # It, which must not touch that of others.
-            raw = f"{' ' if self._last.isalnum() else ''}{raw}{' ' if following.isalnum() else ''}"
         self._parts.append(raw)
-        self._shown.append(text)
+        self._shown.append(text or "")
+        if text:
+            self._note(text[-1], where, is_lost=True)
 
     def _spell(self, start: int, end: int) -> str:
         """Write some characters as the document does, those that it has, in their order."""
