@@ -157,12 +157,12 @@ def train(folder: Path, minutes: int) -> None:
     languages = ("--source-language", "en", "--target-language", "fr")
     if not table.exists():
         pellucid("extract", folder / "train.reference.po", "-o", table, *languages)
-    lines = table.read_text().splitlines(keepends=True)
-    (folder / "masked.tsv").write_text("".join(map(mask_pair, lines)))
-    for name in ("train", "masked"):
-        if not (folder / f"{name}-run" / "summary.json").exists():
-            limit = ("--minutes", str(minutes), "--threads", "1", *languages)
-            pellucid("train", folder / f"{name}.tsv", *limit, "--out", folder / f"{name}-run")
+    masked = folder / "masked.tsv"
+    if not masked.exists():
+        masked.write_text("".join(map(mask_pair, table.read_text().splitlines(keepends=True))))
+    for path in (table, masked):  # A training that has ended ends at once.
+        limit = ("--minutes", str(minutes), "--threads", "1", *languages)
+        pellucid("train", path, *limit, "--out", folder / f"{path.stem}-run")
 
 
 def translate(folder: Path, name: str, into: str, *options: str | Path) -> polib.POFile:
