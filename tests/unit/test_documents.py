@@ -108,6 +108,32 @@ def test_placeholders_that_are_lost_come_back_and_too_many_go() -> None:
     assert answered('{"a": "Read %s now"}', ["Lire maintenant"])[0].count("%s") == 1
 
 
+def test_placeholders_of_other_kinds_keep_their_order_unless_they_have_numbers() -> None:
+    assert answered('{"a": "%s has %d"}', ["%d de %s"]) == (
+        "%s de %d",
+        "placeholders were lost, and stand after the word before them",
+    )
+    assert answered('{"a": "%s has %d"}', ["%d de %s", "%s a %d"]) == ("%s a %d", "")
+    assert answered('{"a": "%s has %d"}', ["%d"])[0].split()[0] == "%s"
+    for text in ("%1$s has %2$d", "%(a)s has %(b)d", "{a} has {b}"):
+        first, second = text.split(" has ")
+        found = answered(f'{{"a": "{text}"}}', [f"{second} de {first}"])
+        assert found == (f"{second} de {first}", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "answer", "written"),
+    [
+        ("Check & Repair", "C% & Repair", "C & Repair"),
+        ("read half of it", "en lire 50 %", "en lire 50 %"),
+        ("100 % sure", "s% 100 %", "s% 100 %"),
+        ("corrupt %<PRIu64>!", "long <PRIu64> %", "long %<PRIu64>!"),
+    ],
+)
+def test_percent_that_the_source_has_not_goes(text: str, answer: str, written: str) -> None:
+    assert answered(f'{{"a": "{text}"}}', [answer])[0] == written
+
+
 def test_empty_translation_keeps_its_source() -> None:
     written, reason = answered('{"a": "Read \\u00e9 now"}', [" "])
     assert written == "Read \\u00e9 now"

@@ -25,6 +25,7 @@ _TABLE = {
     "printf": (
         r"%(?:\(\w{1,40}\)|<\w{1,40}>|[0-9]{1,2}\$)?[-+#0]{0,3}(?:[0-9]{1,4}|\*)?"
         r"(?:\.[0-9*]{1,4})?(?:hh|ll|[hlzjtL])?[diouxXeEfFgGcrsap@]|%%"
+        r"|%[-+#0]{0,3}[0-9]{0,4}(?:\.[0-9]{1,4})?<PRI\w{1,12}>"
     ),
     "qt": r"%L?[0-9]{1,2}(?!\w)|%n(?!\w)",
     "address": (
@@ -44,6 +45,9 @@ _PATTERN = re.compile("|".join(f"(?P<{name}>{one})" for name, one in _TABLE.item
 _CODES = re.compile(
     "|".join(_TABLE[name] for name in ("jinja", "icu", "ruby", "fluent", "shell", "printf"))
 )
+_IN_ORDER = re.compile(rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_TABLE['printf']})")
+"""Directives without a number or a name: programs fill them in by their order."""
+_LONE_PERCENT = re.compile(r"(?<![0-9%])(?<![0-9][ \u00a0\u202f])%(?!%)(?:[a-zA-Z]\b)?")
 _MAY_HOLD = re.compile(r"[{%$<&@:?]|--|\[\^")
 
 ACCELERATORS = re.compile(
@@ -128,9 +132,23 @@ def make_segment(spelled: Spelled, syntax: Syntax, *, is_interface: bool = False
 
 
 def keeps_copies(segment: Segment, text: str) -> bool:
-    """Tell whether a translation has the copies of its source, each as often, and no others."""
+    """Tell whether a translation has the copies of its source, each as often, and no others.
+
+    Those that programs fill in by their order must stand in the order of the source.
+    """
     missing, surplus = _compare(segment, text)
-    return not missing and not surplus
+    return not missing and not surplus and in_order(segment, text) == text
+
+
+def in_order(segment: Segment, text: str) -> str:
+    """Put ``%s`` and ``%d`` in the order of the source, if the translation has the same ones."""
+    if "%" not in text:
+        return text
+    wanted, found = (_IN_ORDER.findall(one) for one in (segment.text, text))
+    if wanted == found or Counter(wanted) != Counter(found):
+        return text
+    rest = iter(wanted)
+    return _IN_ORDER.sub(lambda _: next(rest), text)
 
 
 def without_surplus(segment: Segment, text: str) -> str:
@@ -159,4 +177,7 @@ def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int,
         rest = re.sub("|".join(words), hide, text)
     if not segment.syntax.has_placeholders:
         return +missing, []
-    return +missing, [one.span() for one, token in find_placeholders(rest) if token is None]
+    surplus = [one.span() for one, token in find_placeholders(rest) if token is None]
+    if not surplus and segment.text.count("%") == sum(one.count("%") for one in segment.copies):
+        surplus = [one.span() for one in _LONE_PERCENT.finditer(rest)]
+    return +missing, surplus

@@ -64,7 +64,7 @@ def _units(
     for row in rows:
         if len(row) != count:
             have = count_of(len(row), "column")
-            what = f"A row must have {count} columns, as the first has, but has {have}"
+            what = f"A row must have {count_of(count, 'column')}, as the first has, but has {have}"
             source.refuse(row[0][0], what, "Correct it.")
         if into != own and _text(source, row[into]).strip() and not source.how.has_all:
             continue

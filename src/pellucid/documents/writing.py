@@ -10,7 +10,7 @@ from typing import Protocol
 
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
-from pellucid.documents.placeholders import keeps_copies, without_surplus
+from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
 
 _STOPS = ".!?…。！？।۔؟ "
 _LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
@@ -80,7 +80,9 @@ def write_segment(
         links = [(place, int(place * share)) for place in plain]
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
     for one in _ways(segment):
-        written, shown = write_placed(one, whole, *words, links)
+        written, shown = (
+            in_order(segment, text) for text in write_placed(one, whole, *words, links)
+        )
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return
