@@ -93,6 +93,7 @@ LONG = "a text of " + "letters" * 6
         (("<v Bob>The cat", "ate</v>"), (), [["The cat ate"]]),
         (("He.\nThe cat", "saw!\nThe dog", "too"), (), [["He.", "The cat saw!", "The dog too"]]),
         (("The cat", "<i></i>", "ate"), (), [["The cat"], ["ate"]]),
+        (("He.\n<b>", "The cat</b> ate"), (), [["He."], ["The cat ate"]]),
         (tuple("abcdefghijk"), (), [["a b c d e f g h i j k"]]),
         ((LONG,) * 5, (), [[" ".join([LONG] * 4)], [LONG]]),
     ],

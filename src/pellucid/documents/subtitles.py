@@ -141,13 +141,14 @@ def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
     first, second = text[one.start : one.end], text[other.start : other.end]
     start = re.match(_TAGS, second)
     voices = _VOICE.findall(start[0] if start else "")
+    cuts = [match.end(match.lastgroup or 0) for match in _CUTS.finditer(first)]
     return (
         _BETWEEN.fullmatch(text, one.end, other.start) is not None
         and (len(group) < _MOST_CUES or letters <= _MOST_LETTERS)
         and abs(_seconds(other.time) - _seconds(one.until)) <= _MOST_SECONDS
         and not (_SPEAKER.search(first) or _NEW.match(second) or _ENDED.search(first))
         and (not voices or voices == _VOICE.findall(text, group[0].start, one.end)[-1:])
-        and all(re.sub(_TAG, "", one).strip() for one in (first, second))
+        and all(re.sub(_TAG, "", one).strip() for one in (first[max(cuts, default=0) :], second))
     )
 
 
