@@ -134,7 +134,7 @@ def _find_column(source: Source, names: Sequence[str], wanted: str, option: str)
     usual = [lowered.index(one.casefold()) for one in known if one and one.casefold() in lowered]
     found = [k for k, name in enumerate(names) if name == wanted] if wanted else usual
     if len(found) != len({*found}) or (found and names.count(names[found[0]]) > 1):
-        what = f"A column must have a name of its own, but two are called {names[found[0]]!r}"
+        what = f"Columns must have different names, but two are called {names[found[0]]!r}"
         source.refuse(0, what, "Rename one of them.")
     if not found:
         have = ", ".join(map(repr, names)) or "none"
