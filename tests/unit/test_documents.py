@@ -108,6 +108,13 @@ def test_placeholders_that_are_lost_come_back_and_too_many_go() -> None:
     assert answered('{"a": "Read %s now"}', ["Lire maintenant"])[0].count("%s") == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["git clone git@gitlab.com:procps-ng/procps.git", "RULE:^CN=(.*?)$/$1@example.com/,DEF"]
+)
+def test_what_looks_like_a_placeholder_next_to_one_is_text(text: str) -> None:
+    assert answered(f'{{"a": "{text}"}}', [text]) == (text, "")
+
+
 def test_placeholders_of_other_kinds_keep_their_order_unless_they_have_numbers() -> None:
     assert answered('{"a": "%s has %d"}', ["%d de %s"]) == (
         "%s de %d",
