@@ -404,6 +404,11 @@ def test_language_of_arb_becomes_that_of_the_translation() -> None:
     assert str(unit) == "A dog"
 
 
+def test_column_is_found_by_a_code_without_a_name_and_only_if_no_other_is_called_so() -> None:
+    (unit,) = units_of("csv", "id,xzz\n1,a dog\n", How(languages=("xzz", "fr")))
+    assert unit.segments[0].text == "a dog"
+
+
 def test_quote_in_a_tsv_is_a_character_unless_the_whole_cell_is_quoted() -> None:
     document = 'text\tb\n"A" dog\t"\n"A ""dog"""\t2\n'
     units = units_of("tsv", document)
