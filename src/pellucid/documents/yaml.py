@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -24,19 +23,23 @@ _STRINGS = {
 _BLOCK = Strings({}, r"(?!)", is_folded=True)
 
 
-@dataclass
-class _Level:
-    """A mapping or a sequence that is being read."""
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types.
+    """Reads documents as nodes, and refuses what cannot be written as a text in its place."""
 
-    is_mapping: bool
-    is_flow: bool
-    key: str = ""
-    count: int = 0
-    keys: set[str] = field(default_factory=set)
+    def __init__(self, source: Source) -> None:
+        super().__init__(source.text)
+        self._source = source
 
-    @property
-    def is_at_key(self) -> bool:
-        return self.is_mapping and self.count % 2 == 0
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()
+        place = event.start_mark.index
+        if event.anchor:
+            what = "YAML must have no anchors and aliases, but has one"
+            self._source.refuse(place, what, "Write the value out.")
+        if event.tag:
+            what = f"YAML must have no tags, but has {event.tag}"
+            self._source.refuse(place, what, "Remove it.")
+        return super().compose_node(parent, index)
 
 
 def read_yaml(source: Source) -> Iterator[Unit]:
@@ -45,44 +48,10 @@ def read_yaml(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: it is not YAML, has tags or aliases, or has a key twice.
     """
-    levels: list[_Level] = []
-    resolver = yaml.SafeLoader("")
-    for event in _read_events(source):
-        if isinstance(event, yaml.MappingStartEvent | yaml.SequenceStartEvent):
-            is_mapping = isinstance(event, yaml.MappingStartEvent)
-            levels.append(_Level(is_mapping, bool(event.flow_style)))
-        elif isinstance(event, yaml.MappingEndEvent | yaml.SequenceEndEvent):
-            levels.pop()
-            if levels:
-                levels[-1].count += 1
-        elif isinstance(event, yaml.ScalarEvent):
-            level = levels[-1] if levels else _Level(False, False)
-            if level.is_at_key:
-                if event.value in level.keys:
-                    what = f"A key must stand once in its mapping, but {event.value!r} stands twice"
-                    source.refuse(event.start_mark.index, what, "Remove one of them.")
-                level.keys.add(event.value)
-                level.key = event.value
-            else:
-                tag = resolver.resolve(yaml.ScalarNode, event.value, event.implicit)
-                if tag == _TEXT_TAG and event.value.strip():
-                    names = (one.key if one.is_mapping else str(one.count) for one in levels)
-                    is_flow = any(one.is_flow for one in levels)
-                    yield _unit(source, event, ".".join(names), is_flow=is_flow)
-            level.count += 1
-
-
-def _read_events(source: Source) -> Iterator[Any]:
     try:
-        for event in yaml.parse(source.text, Loader=yaml.SafeLoader):
-            place = event.start_mark.index
-            if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None):
-                what = "YAML must have no anchors and aliases, but has one"
-                source.refuse(place, what, "Write the value out.")
-            if getattr(event, "tag", None):
-                what = f"YAML must have no tags, but has {event.tag}"
-                source.refuse(place, what, "Remove it.")
-            yield event
+        loader = _Loader(source)
+        while loader.check_node():
+            yield from _units(source, loader.get_node(), (), is_flow=False)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "a character is not allowed"
@@ -92,13 +61,30 @@ def _read_events(source: Source) -> Iterator[Any]:
         source.refuse(0, "YAML must not be nested so deeply, but is", "Make it flatter.")
 
 
-def _unit(source: Source, event: yaml.ScalarEvent, key: str, *, is_flow: bool) -> Unit:
-    start, end = event.start_mark.index, event.end_mark.index
+def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -> Iterator[Unit]:
+    """Find the texts in a node, whose keys are its path."""
+    if isinstance(node, yaml.ScalarNode):
+        if node.tag == _TEXT_TAG and node.value.strip():
+            yield _unit(source, node, ".".join(path), is_flow=is_flow)
+        return
+    names: set[str] = set()
+    for number, one in enumerate(node.value):
+        key, value = one if isinstance(node, yaml.MappingNode) else (None, one)
+        name = str(key.value if key else number)
+        if name in names:
+            what = f"A key must stand once in its mapping, but {name!r} stands twice"
+            source.refuse(one[0].start_mark.index, what, "Remove one of them.")
+        names.add(name)
+        yield from _units(source, value, (*path, name), is_flow=is_flow or node.flow_style)
+
+
+def _unit(source: Source, node: yaml.ScalarNode, key: str, *, is_flow: bool) -> Unit:
+    start, end = node.start_mark.index, node.end_mark.index
     raw = source.text[start:end]
-    if event.style in _STRINGS:
-        pieces = [raw[0], *_STRINGS[event.style].pieces(raw[1:-1]), raw[-1]]
-    elif event.style in ("|", ">"):
-        pieces = _read_block(raw, event.style)
+    if node.style in _STRINGS:
+        pieces = [raw[0], *_STRINGS[node.style].pieces(raw[1:-1]), raw[-1]]
+    elif node.style in ("|", ">"):
+        pieces = _read_block(raw, node.style)
     else:
         read = partial(_read_plain, is_flow=is_flow)
         syntax = Syntax({}, finish=partial(_quote, is_flow=is_flow), read=read)
