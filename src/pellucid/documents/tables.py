@@ -47,17 +47,17 @@ def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Uni
 
     bare = Syntax({}, finish=finish, read=lambda raw: make_segment(_read_cell(raw), Syntax({})))
     names: list[str] = []
-    for source in _read_parts(chunks, how, separator):
-        rows = _read_rows(source, separator)
+    for source, rows in _read_parts(chunks, how, separator):
         if not names:
-            names = [_text(source, cell) for cell in next(rows, [])]
+            first, *rows = rows or [[]]
+            names = [_text(source, cell) for cell in first]
             own = _find_column(source, names, how.column, "--column")
             into = _find_column(source, names, how.into, "--into") if how.into else own
         yield from source.cut(_units(source, rows, bare, (own, into, len(names))))
 
 
 def _units(
-    source: Source, rows: Iterator[list[Cell]], bare: Syntax, columns: tuple[int, int, int]
+    source: Source, rows: Iterable[list[Cell]], bare: Syntax, columns: tuple[int, int, int]
 ) -> Iterator[Unit]:
     """Make units of rows, with the columns of text and translation and the number of columns."""
     own, into, count = columns
@@ -75,21 +75,31 @@ def _units(
         yield Unit(f"row {source.line(row[0][0])}", *row[into], pieces)
 
 
-def _read_parts(chunks: Iterable[str], how: How, separator: str) -> Iterator[Source]:
-    """Cut a table into parts of whole rows."""
+def _read_parts(
+    chunks: Iterable[str], how: How, separator: str
+) -> Iterator[tuple[Source, list[list[Cell]]]]:
+    """Cut a table into parts of whole rows, with the places of cells; empty lines have none."""
     cell, waiting, line = _cell(separator), "", 1
-    for chunk in chunks:
-        waiting += chunk
-        place = end = 0
-        # The last cell may continue in the next part.
-        while (match := cell.match(waiting, place)) and match.end() < len(waiting):
+    for chunk in chain(chunks, (None,)):
+        waiting += chunk or ""
+        rows, row, place, end = list[list[Cell]](), list[Cell](), 0, 0
+        while place < len(waiting) or row:
+            match = cell.match(waiting, place)
+            if chunk is not None and (match is None or match.end() == len(waiting)):
+                break  # The last cell may continue in the next part.
+            if match is None:
+                what = "A quoted cell must end with a quote, but does not"
+                Source(waiting, how, line).refuse(place, what, "Add it.")
+            row.append(match.span("text"))
             place = match.end()
-            end = end if match["end"] == separator else place
-        if end:
-            yield Source(waiting[:end], how, line)
+            if match["end"] != separator:
+                if len(row) > 1 or match["text"]:
+                    rows.append(row)
+                row, end = [], place
+        if end or chunk is None:
+            yield Source(waiting[:end], how, line), rows
             line += waiting.count("\n", 0, end)
             waiting = waiting[end:]
-    yield Source(waiting, how, line)
 
 
 def _cell(separator: str) -> re.Pattern[str]:
@@ -103,23 +113,6 @@ def _cell(separator: str) -> re.Pattern[str]:
 
 def _read_cell(raw: str) -> Spelled:
     return _STRINGS.read(raw[1:-1])[1] if _QUOTED.fullmatch(raw) else Spelled(raw)
-
-
-def _read_rows(source: Source, separator: str) -> Iterator[list[Cell]]:
-    """Read the places of the cells of each row, with their quotes; empty lines are copied."""
-    cell = _cell(separator)
-    row: list[Cell] = []
-    place = 0
-    while place < len(source.text) or row:
-        match = cell.match(source.text, place)
-        if match is None:
-            source.refuse(place, "A quoted cell must end with a quote, but does not", "Add it.")
-        row.append(match.span("text"))
-        place = match.end()
-        if match["end"] != separator:
-            if len(row) > 1 or match["text"]:
-                yield row
-            row = []
 
 
 def _text(source: Source, cell: Cell) -> str:
