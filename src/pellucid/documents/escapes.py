@@ -6,7 +6,7 @@ import html
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
@@ -82,16 +82,15 @@ class Strings:
 
     @cached_property
     def _syntax(self) -> Syntax:
-        plain = Syntax(self.escapes, self.outside_ascii)
+        return Syntax(self.escapes, self.outside_ascii, read=self._again)
 
-        def again(written: str) -> Segment | None:
-            before, spelled = self.read(written)
-            breaks = (match.start() for match in re.finditer("\n", spelled.text))
-            if before or any(self._ends_line(spelled, place) for place in breaks):
-                return None
-            return make_segment(spelled, plain, is_interface=self.is_interface)
-
-        return replace(plain, read=again)
+    def _again(self, written: str) -> Segment | None:
+        """Read a written segment; None if it is more than one."""
+        before, spelled = self.read(written)
+        breaks = (match.start() for match in re.finditer("\n", spelled.text))
+        if before or any(self._ends_line(spelled, place) for place in breaks):
+            return None
+        return make_segment(spelled, self._syntax, is_interface=self.is_interface)
 
 
 def _character(form: str) -> str:

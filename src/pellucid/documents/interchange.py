@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from typing import Literal
 
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token, TokenKind
-from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
+from pellucid.documents.markup.segments import MARKUP, Maker, Piece, Segment, Syntax
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import How, Mark, Source, Unit
 from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
@@ -19,43 +19,43 @@ Kind = Literal["element", "point", "copy"]
 
 _KINDS: Mapping[str, Kind] = {"g": "element", "pc": "element", "mrk": "element", "hi": "element"}
 _HALVES: Mapping[str, TokenKind] = {
-    **{"bpt": "start", "ept": "end", "bx": "start", "ex": "end", "sc": "start", "ec": "end"},
+    **dict.fromkeys(("bpt", "bx", "sc"), "start"),
+    **dict.fromkeys(("ept", "ex", "ec"), "end"),
 }
 _STATE = re.compile(r"\s(?:state|state-qualifier|subState)\s*=\s*(?:\"[^\"]*\"|'[^']*')")
 _APPROVED = re.compile(r"(?<=\sapproved)(\s*=\s*[\"'])yes(?=[\"'])")
 _OTHERS = "Take another file, or a model or recipe of these languages."
-ESCAPES = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-_TEXT = Strings(ESCAPES, REFERENCES)
+_TEXT = Strings(MARKUP, REFERENCES)
 
 
-def read_content(text: str, node: Node, syntax: Syntax, *, is_interface: bool = True) -> Segment:
+def _read_content(text: str, node: Node) -> Segment:
     """Read the content of an element as a segment.
 
-    Elements of XLIFF and TMX that hold text are elements, other codes are copies if they have
-    text, and points if they have none. In other formats all elements hold text.
+    Elements that hold text are elements, other codes are copies if they have text, and points if
+    they have none.
     """
-    maker = Maker(syntax)
-    _add(maker, text, node.nodes, is_interface=is_interface)
+    maker = Maker(_SYNTAX)
+    _add(maker, text, node.nodes)
     return maker.take()
 
 
-def _add(maker: Maker, text: str, nodes: Sequence[Node], *, is_interface: bool) -> None:
+def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
     for node in nodes:
         raw = text[node.start : node.end]
         if not node.name and not raw.startswith("<"):
-            add_text(maker, read_references(raw), is_interface=is_interface)
+            add_text(maker, _TEXT.read(raw)[1], is_interface=True)
         elif node.name in _HALVES:
             own = node.attributes
             pair = next((own[name] for name in ("i", "rid", "startRef", "id") if name in own), "")
             maker.add_tag(Token(_HALVES[node.name], raw, f"pair {pair}"), [raw])
         elif node.name and _kind(node) == "element":
             maker.add_tag(Token("start", node.raw, node.name), [node.raw])
-            _add(maker, text, node.nodes, is_interface=is_interface)
+            _add(maker, text, node.nodes)
             closing = text[node.close : node.end]
             maker.add_tag(Token("end", closing, node.name), [closing])
         else:
             shown = "".join(one.raw for one in node.walk("") if not one.raw.startswith("<"))
-            text_of_code = read_references(shown).text
+            text_of_code = html.unescape(shown)
             is_word = _kind(node) == "copy" and not text_of_code.startswith("<")
             maker.add_copy([raw], text_of_code if is_word else "", node.name)
 
@@ -70,18 +70,12 @@ def _kind(node: Node) -> Kind:
     return _KINDS.get(node.name, "copy")
 
 
-def read_references(raw: str) -> Spelled:
-    """Read text with references such as ``&amp;``."""
-    return _TEXT.read(raw)[1]
-
-
 def _again(written: str) -> Segment | None:
     root = cut_xml(written)
-    return None if root is None else read_content(written, root, _PLAIN)
+    return None if root is None else _read_content(written, root)
 
 
-_PLAIN = Syntax(ESCAPES, reopens=False)
-SYNTAX = replace(_PLAIN, read=_again)
+_SYNTAX = Syntax(MARKUP, reopens=False, read=_again)
 
 
 def _has_text(node: Node | None) -> bool:
@@ -106,7 +100,7 @@ def _target(
 ) -> list[Piece | Mark]:
     """Write a target from a place on; a missing one comes after its source."""
     text = source.text
-    segment = read_content(text, own, SYNTAX)
+    segment = _read_content(text, own)
     states = [Mark(' state="translated"', f' state="{mark}"')] if mark else []
     if target is not None:
         raw = _STATE.sub("", target.raw) if mark else target.raw
@@ -126,7 +120,7 @@ def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool
     if source.how.has_all or target is None or not _has_text(target):
         return False
     if state in ("new", "initial"):
-        texts = [read_content(source.text, one, SYNTAX).text.split() for one in (own, target)]
+        texts = [_read_content(source.text, one).text.split() for one in (own, target)]
         return texts[0] != texts[1]
     return state != "needs-translation"
 
@@ -145,58 +139,51 @@ def read_xliff(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: it is not XML, or of other languages than the model.
     """
-    root = read_xml(source)
-    top = root.child("xliff")
+    top = read_xml(source).child("xliff")
     if top is None:
         source.refuse(0, "XLIFF must have the root xliff, but has another one", "Check the file.")
-    if top.attributes.get("version", "1").startswith("1"):
+    is_first = top.attributes.get("version", "1").startswith("1")
+    if is_first:
         for file in top.walk("file"):
             _check_languages(source, file, ("source-language", "target-language"))
-            for node in file.walk("trans-unit"):
-                yield from _first_version(source, node)
-        return
-    _check_languages(source, top, ("srcLang", "trgLang"))
-    if "trgLang" not in top.attributes:
-        what = "XLIFF must name the language of its targets (trgLang), but does not"
-        source.refuse(top.start, what, "Add the attribute.")
-    for node in top.walk("unit"):
-        if node.attributes.get("translate") != "no":
-            yield from _second_version(source, node)
+    else:
+        _check_languages(source, top, ("srcLang", "trgLang"))
+        if "trgLang" not in top.attributes:
+            what = "XLIFF must name the language of its targets (trgLang), but does not"
+            source.refuse(top.start, what, "Add the attribute.")
+    for unit in top.walk("trans-unit" if is_first else "unit"):
+        if unit.attributes.get("translate") == "no":
+            continue
+        for node in [unit] if is_first else unit.walk("segment"):
+            own, target = node.child("source"), node.child("target")
+            stated = target if is_first else node
+            state = stated.attributes.get("state", "") if stated else ""
+            if own is None or _is_done(source, own, target, state):
+                continue
+            if source.how.has_pairs:
+                yield _pair(source, own, target, state)
+            elif is_first:
+                yield _first_version(source, node, own, target)
+            else:
+                yield _second_version(source, unit, node, own, target)
 
 
-def _first_version(source: Source, node: Node) -> Iterator[Unit]:
-    own, target = node.child("source"), node.child("target")
+def _first_version(source: Source, node: Node, own: Node, target: Node | None) -> Unit:
     key = node.attributes.get("resname") or node.attributes.get("id", "")
-    is_kept = node.attributes.get("translate") == "no"
-    state = target.attributes.get("state", "") if target else ""
-    if own is None or is_kept or _is_done(source, own, target, state):
-        return
-    if source.how.has_pairs:
-        yield _pair(source, own, target, state)
-        return
-    last = node.child("seg-source") or own
-    start, end = (last.end, last.end) if target is None else (target.start, target.end)
+    last = target or node.child("seg-source") or own
+    start = last.start if last is target else last.end
     tag = Mark(node.raw, _APPROVED.sub(r"\1no", node.raw))
     rest = _target(source, own, start, target, "needs-review-translation")
     pieces = [tag, source.text[node.inner : start], *rest]
-    yield Unit(key, node.start, end, pieces, line=source.line(start))
+    return Unit(key, node.start, last.end, pieces, line=source.line(start))
 
 
-def _second_version(source: Source, node: Node) -> Iterator[Unit]:
-    for segment in node.walk("segment"):
-        own, target = segment.child("source"), segment.child("target")
-        name = segment.attributes.get("state", "")
-        if own is None or _is_done(source, own, target, name):
-            continue
-        if source.how.has_pairs:
-            yield _pair(source, own, target, name)
-            continue
-        key = "/".join(filter(None, (one.attributes.get("id") for one in (node, segment))))
-        tag = _STATE.sub("", segment.raw)[:-1].rstrip()
-        state = Mark(' state="translated"', ' state="initial"')
-        rest = _target(source, own, segment.inner, target, "")
-        end = own.end if target is None else target.end
-        yield Unit(key, segment.start, end, [tag, state, ">", *rest])
+def _second_version(source: Source, unit: Node, node: Node, own: Node, target: Node | None) -> Unit:
+    key = "/".join(filter(None, (one.attributes.get("id") for one in (unit, node))))
+    tag = _STATE.sub("", node.raw)[:-1].rstrip()
+    state = Mark(' state="translated"', ' state="initial"')
+    rest = _target(source, own, node.inner, target, "")
+    return Unit(key, node.start, (target or own).end, [tag, state, ">", *rest])
 
 
 def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
@@ -236,13 +223,13 @@ def _read_part(source: Source, root: Node, found: dict[str, None]) -> Iterator[U
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
             tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{how.languages[1]}"><seg>'
-            segment = read_content(source.text, text, SYNTAX)
+            segment = _read_content(source.text, text)
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
 
 
 def _pair(source: Source, own: Node, old: Node | None, state: str) -> Unit:
     """Make a unit of a text with its translation, whose state may say that it is a draft."""
-    texts = (read_content(source.text, one, SYNTAX) for one in (own, old) if one is not None)
+    texts = (_read_content(source.text, one) for one in (own, old) if one is not None)
     pieces, *others = texts
     is_draft = state.startswith(("needs-", "new", "initial"))
     return Unit("", own.start, own.end, [pieces], old=others, state="fuzzy" if is_draft else "")

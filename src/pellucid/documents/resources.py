@@ -6,19 +6,20 @@ import re
 from collections.abc import Iterator
 
 from pellucid.documents.escapes import BACKSLASHES, QUOTED, REFERENCES, Strings
-from pellucid.documents.interchange import ESCAPES
-from pellucid.documents.markup.segments import Piece
+from pellucid.documents.markup.segments import MARKUP
 from pellucid.documents.units import Source, Unit
-from pellucid.documents.xml import Node, read_xml
-
-_CDATA = "<![CDATA["
-
+from pellucid.documents.xml import read_xml
 
 _ANDROID = Strings(
-    {**ESCAPES, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
+    {**MARKUP, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
 )
-_RESX = Strings(ESCAPES, REFERENCES)
-_IN_CDATA = Strings({}, r"(?!)")
+_RESX = Strings(MARKUP, REFERENCES)
+_FORMS = (
+    (re.compile(r"\s*<!\[CDATA\[((?:(?!<!\[CDATA\[).)*)\]\]>\s*", re.DOTALL), Strings({}, r"(?!)")),
+    (re.compile(r"\s*\"(.*)(?<!\\)\"\s*", re.DOTALL), _ANDROID),
+    (re.compile(r"(.*)", re.DOTALL), _ANDROID),
+)
+"""The forms of a text in ``strings.xml``: raw, in quotes, and plain."""
 
 
 def read_android(source: Source) -> Iterator[Unit]:
@@ -39,23 +40,11 @@ def read_android(source: Source) -> Iterator[Unit]:
         for number, item in enumerate(items):
             name = own.get("name", "")
             key = name if item is node else f"{name}[{item.attributes.get('quantity', number)}]"
-            yield _unit(source, key, item)
-
-
-def _unit(source: Source, key: str, node: Node) -> Unit:
-    start, end = node.inner, node.close
-    raw = source.text[start:end]
-    pieces: list[Piece]
-    if raw.strip().startswith(_CDATA) and raw.count(_CDATA) == 1 and raw.strip().endswith("]]>"):
-        start += raw.index(_CDATA) + len(_CDATA)
-        end = start + source.text[start:end].rindex("]]>")
-        pieces = _IN_CDATA.pieces(source.text[start:end])
-    else:
-        if re.fullmatch(r"\s*\".*(?<!\\)\"\s*", raw, re.DOTALL) and raw.count('"') > 1:
-            start, end = start + raw.index('"') + 1, start + raw.rindex('"')
-            raw = source.text[start:end]
-        pieces = _ANDROID.pieces(raw)
-    return Unit(key, start, end, pieces)
+            for pattern, strings in _FORMS:
+                match = pattern.fullmatch(source.text, item.inner, item.close)
+                if match is not None:
+                    yield Unit(key, *match.span(1), strings.pieces(match[1]))
+                    break
 
 
 def read_resx(source: Source) -> Iterator[Unit]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token
-from pellucid.documents.markup.segments import Maker, Piece, Segment, Syntax, spell
+from pellucid.documents.markup.segments import MARKUP, Maker, Piece, Segment, Syntax, spell
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 from pellucid.languages.letters import is_unspaced
@@ -83,11 +83,7 @@ def _finish(segment: Segment, written: str) -> str:
 
 
 _SRT: Syntax = Syntax({}, finish=_finish, read=lambda raw: _read_text(raw, _SRT))
-_VTT: Syntax = replace(
-    _SRT,
-    escapes={"&": "&amp;", "<": "&lt;", ">": "&gt;"},
-    read=lambda raw: _read_text(raw, _VTT),
-)
+_VTT: Syntax = replace(_SRT, escapes=MARKUP, read=lambda raw: _read_text(raw, _VTT))
 
 
 def read_srt(source: Source) -> Iterator[Unit]:

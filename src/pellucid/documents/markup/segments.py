@@ -30,7 +30,6 @@ class Syntax:
         escapes: the forms of characters that are not written as they are.
         outside_ascii: writes a character outside ASCII; None writes it as it is.
         all_signs: the forms of signs that may become markup, for a second try.
-        needs_quotes: True for an attribute's value that stands without them.
         has_placeholders: True if placeholders are copies, and too many of them are left out.
         reopens: True if an element may be closed and opened again.
         finish: changes a segment that was written.
@@ -40,7 +39,6 @@ class Syntax:
     escapes: Mapping[str, str]
     outside_ascii: Callable[[str], str] | None = None
     all_signs: Mapping[str, str] = field(default_factory=dict)
-    needs_quotes: bool = False
     has_placeholders: bool = True
     reopens: bool = True
     finish: Callable[[Segment, str], str] | None = None
@@ -53,12 +51,21 @@ class Syntax:
         return self.escapes.get(character, character)
 
 
-_MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
-HTML = Syntax(_MARKUP, has_placeholders=False)
+MARKUP = {"&": "&amp;", "<": "&lt;", ">": "&gt;"}
+"""The forms of signs in HTML and XML."""
+
+_BARE = re.compile(r"""[^\s"'=<>`/]+""")
+
+
+def _quote(_: Segment, written: str) -> str:
+    return written if _BARE.fullmatch(written) else f'"{written}"'
+
+
+HTML = Syntax(MARKUP, has_placeholders=False)
 QUOTED: Mapping[str, Syntax] = {
-    "'": replace(HTML, escapes=_MARKUP | {"'": "&#39;"}),
-    '"': replace(HTML, escapes=_MARKUP | {'"': "&quot;"}),
-    "=": replace(HTML, escapes=_MARKUP | {'"': "&quot;"}, needs_quotes=True),
+    "'": replace(HTML, escapes=MARKUP | {"'": "&#39;"}),
+    '"': replace(HTML, escapes=MARKUP | {'"': "&quot;"}),
+    "=": replace(HTML, escapes=MARKUP | {'"': "&quot;"}, finish=_quote),
 }
 """The values of attributes, by the sign around them; ``=`` stands for a value without one."""
 

@@ -8,12 +8,12 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain as join
 from itertools import groupby
+from operator import itemgetter
 
 from pellucid.documents.markup.lexing import Token
 from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
 from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
-_BARE = re.compile(r"""[^\s"'=<>`/]+""")
 _OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
 """Signs that take no space after them."""
 _CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）】")
@@ -131,10 +131,9 @@ class Writer:
             place = end
         self._go_to(())
         written = "".join(self._parts)
-        needs_quotes = self._syntax.needs_quotes and not _BARE.fullmatch(written)
         if self._syntax.finish is not None:
             written = self._syntax.finish(self._segment, written)
-        return f'"{written}"' if needs_quotes else written, "".join(self._shown)
+        return written, "".join(self._shown)
 
     def _find_points(self) -> list[tuple[int, int, Chain, str, str | None]]:
         """Find where parts without text go.
@@ -260,14 +259,12 @@ def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
     runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
     for number in numbers:
         spans: list[tuple[int, int, int]] = []
-        last: Chain = ()
-        for place, (chain, count) in enumerate(runs):
-            own = chain[: chain.index(number) + 1] if number in chain else ()
-            if own and own == last:
-                spans[-1] = (spans[-1][0] + count, spans[-1][1], place + 1)
-            elif own:
-                spans.append((count, place, place + 1))
-            last = own
+        around = (chain[: chain.index(number) + 1] if number in chain else () for chain, _ in runs)
+        for own, same in groupby(enumerate(around), itemgetter(1)):
+            places = [place for place, _ in same]
+            start, end = places[0], places[-1] + 1
+            if own:
+                spans.append((sum(count for _, count in runs[start:end]), start, end))
         if len(spans) > 1:
             _, start, end = max(spans)
             runs = [
