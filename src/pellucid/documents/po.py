@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 from pellucid.documents.escapes import QUOTED, Strings
@@ -20,6 +20,8 @@ _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
+Span = tuple[int, int]
+
 
 @dataclass
 class _Entry:
@@ -29,13 +31,11 @@ class _Entry:
         start: the place of its first line.
         end: the place after its last one.
         texts: its texts.
-        sources: for each form the text that it translates.
     """
 
     start: int
     end: int = 0
-    texts: dict[str, tuple[int, int]] = field(default_factory=dict)
-    sources: list[tuple[int, int]] = field(default_factory=list)
+    texts: dict[str, Span] = field(default_factory=dict)
 
 
 def read_po(source: Source) -> Iterator[Unit]:
@@ -63,44 +63,39 @@ def read_po(source: Source) -> Iterator[Unit]:
         if not texts["msgid"] and key[0] is None:
             num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
             continue
-        forms = [name for name in texts if name.startswith("msgstr")]
-        entry.sources = _sources(source, entry, len(forms), needs_number=needs_number)
+        forms = _forms(source, entry, needs_number=needs_number)
         if "msgid_plural" in texts and len(forms) < num_plurals:
             what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
         if source.how.has_pairs:
             yield from _pairs(source, entry, forms)
-        elif source.how.has_all or not any(texts[name].strip() for name in forms):
+        elif source.how.has_all or not any(_text(source, form).strip() for _, form in forms):
             yield _unit(source, entry, forms)
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
         yield Unit("", *match.span(), [Segment()], state="obsolete")
 
 
-def _pairs(source: Source, entry: _Entry, forms: list[str]) -> Iterator[Unit]:
+def _pairs(source: Source, entry: _Entry, forms: Sequence[tuple[Span, Span]]) -> Iterator[Unit]:
     """Yield each form of a message with its translation."""
     start, end = entry.texts["msgid"]
     flags = _FLAGS.search(source.text, entry.start, start)
     state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
-    for number, name in enumerate(forms):
-        own, old = (
-            _STRINGS.pieces(source.text[slice(*span)])
-            for span in (entry.sources[number], entry.texts[name])
-        )
+    for spans in forms:
+        own, old = (_STRINGS.pieces(source.text[slice(*span)]) for span in spans)
         yield Unit("", start, end, own, old=old, state=state)
 
 
-def _sources(
-    source: Source, entry: _Entry, num_forms: int, *, needs_number: bool
-) -> list[tuple[int, int]]:
-    """Find the texts that the forms translate: in some languages the first is that of 21 too."""
+def _forms(source: Source, entry: _Entry, *, needs_number: bool) -> list[tuple[Span, Span]]:
+    """Find each form with what it translates: in some languages the first is that of 21 too."""
+    first, *others = (span for name, span in entry.texts.items() if name.startswith("msgstr"))
     one = entry.texts["msgid"]
     other = entry.texts.get("msgid_plural", one)
     codes = [codes_of(source.text[slice(*span)]) for span in (one, other)]
-    is_other = num_forms == 1 or (needs_number and codes[0] != codes[1])
-    return [other if is_other else one, *[other] * (num_forms - 1)]
+    is_other = not others or (needs_number and codes[0] != codes[1])
+    return [(other if is_other else one, first), *((other, form) for form in others)]
 
 
-def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
+def _unit(source: Source, entry: _Entry, forms: Sequence[tuple[Span, Span]]) -> Unit:
     """Make a unit from the flags of a message to its last form."""
     text = source.text
     flags = _FLAGS.search(text, entry.start, entry.texts["msgid"][0])
@@ -113,10 +108,8 @@ def _unit(source: Source, entry: _Entry, forms: list[str]) -> Unit:
     elif "fuzzy" not in flags[1]:
         pieces = [Mark("", "fuzzy, ")]
     start = place
-    for number, name in enumerate(forms):
-        begin, end = entry.texts[name]
-        own = slice(*entry.sources[number])
-        pieces += [text[place:begin], *_STRINGS.pieces(text[own])]
+    for own, (begin, end) in forms:
+        pieces += [text[place:begin], *_STRINGS.pieces(text[slice(*own)])]
         place = end
     begin, end = entry.texts["msgid"]
     key = _text(source, (begin, end))
@@ -152,7 +145,7 @@ def _read_entries(source: Source) -> Iterator[_Entry]:
         yield entry
 
 
-def _text(source: Source, span: tuple[int, int]) -> str:
+def _text(source: Source, span: Span) -> str:
     return _STRINGS.read(source.text[slice(*span)])[1].text
 
 
