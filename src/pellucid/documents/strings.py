@@ -46,6 +46,7 @@ def read_json(source: Source) -> Iterator[Unit]:
     """
     _check_json(source)
     strings = _strings(source, {**QUOTED, "\b": "\\b", "\f": "\\f"})
+    own, target = source.how.languages
     path: list[str | int] = []
     is_key = False
     for match in _JSON_PART.finditer(source.text):
@@ -64,15 +65,10 @@ def read_json(source: Source) -> Iterator[Unit]:
             is_key = False
         elif match["text"] is not None:
             key = ".".join(map(str, path))
-            if path == ["@@locale"] and _is_source(source, match["text"]):
-                yield Unit(key, *match.span("text"), [source.how.languages[1], Segment()])
+            if path == ["@@locale"] and target and short_code(match["text"]) == short_code(own):
+                yield Unit(key, *match.span("text"), [target, Segment()])
             elif not any(isinstance(one, str) and one.startswith("@") for one in path):
                 yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
-
-
-def _is_source(source: Source, code: str) -> bool:
-    own, target = source.how.languages
-    return bool(target) and short_code(code) == short_code(own)
 
 
 def _check_json(source: Source) -> None:

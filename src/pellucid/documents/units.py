@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import NoReturn
 
 from pellucid.documents.markup.segments import Piece, Segment, find_segments
@@ -108,12 +108,11 @@ class Source:
     first_line: int = 1
 
     def __post_init__(self) -> None:
-        lengths = (len(line) for line in self.text.split("\n"))
-        self._ends = list(accumulate(lengths, lambda last, one: last + 1 + one))
+        self._ends = [match.start() for match in re.finditer("\n", self.text)]
 
     def line(self, place: int) -> int:
         """Return the number of the line of a place, from 1."""
-        return self.first_line + (bisect_right(self._ends, place - 1) if place else 0)
+        return self.first_line + bisect_left(self._ends, place)
 
     def refuse(self, place: int, what: str, advice: str) -> NoReturn:
         """Refuse the document with what is wrong at a place, and what to do."""

@@ -92,8 +92,6 @@ def write_segment(
 def _ways(segment: Segment) -> Iterator[Segment]:
     """Yield the segment as it is; then with all signs escaped; then also on one line."""
     yield segment
-    if segment.syntax.read is None:
-        return
     syntax = segment.syntax
     harsh = replace(syntax, escapes={**syntax.escapes, **syntax.all_signs})
     spaces = {

@@ -18,6 +18,8 @@ _TAG = re.compile(
     r"""<(?P<end>/?)(?P<name>[a-zA-Z][^\s/>]*+)"""
     r"""(?P<rest>(?:[^>=]++|=\s*+(?:"[^"]*+"|'[^']*+')?+)*+)>"""
 )
+_OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<[!?][^>]*>?", re.DOTALL)
+"""A comment or a declaration."""
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _ATTRIBUTE = re.compile(
     r"""\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
@@ -79,17 +81,10 @@ def read_tokens(html: str) -> Iterator[Token]:
 
 def _read_tag(html: str, place: int) -> Token:
     """Read the tag, comment or declaration at a place; if it never ends, everything after it."""
-    if html.startswith("<!--", place):
-        empty = next((one for one in ("<!-->", "<!--->") if html.startswith(one, place)), "")
-        end = re.compile("--!?>").search(html, place + 4)
-        stop = len(html) if end is None else end.end()
-        return Token("other", empty or html[place:stop])
-    if html[place + 1] in "!?":
-        stop = html.find(">", place) + 1
-        return Token("other", html[place : stop or len(html)])
+    other = _OTHER.match(html, place)
     match = _TAG.match(html, place)
-    if match is None:
-        return Token("other", html[place:])
+    if other or match is None:
+        return Token("other", other[0] if other else html[place:])
     name = match["name"].lower()
     if match["end"]:
         return Token("end", match[0], name)
