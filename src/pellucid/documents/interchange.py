@@ -5,7 +5,6 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Literal
 
 from pellucid.documents.escapes import REFERENCES, Strings
 from pellucid.documents.markup.lexing import Token, TokenKind
@@ -15,9 +14,7 @@ from pellucid.documents.units import How, Mark, Source, Unit
 from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
 from pellucid.languages.codes import short_code
 
-Kind = Literal["element", "point", "copy"]
-
-_KINDS: Mapping[str, Kind] = {"g": "element", "pc": "element", "mrk": "element", "hi": "element"}
+_ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))
 _HALVES: Mapping[str, TokenKind] = {
     **dict.fromkeys(("bpt", "bx", "sc"), "start"),
     **dict.fromkeys(("ept", "ex", "ec"), "end"),
@@ -48,7 +45,7 @@ def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
             own = node.attributes
             pair = next((own[name] for name in ("i", "rid", "startRef", "id") if name in own), "")
             maker.add_tag(Token(_HALVES[node.name], raw, f"pair {pair}"), [raw])
-        elif node.name and _kind(node) == "element":
+        elif _holds_text(node):
             maker.add_tag(Token("start", node.raw, node.name), [node.raw])
             _add(maker, text, node.nodes)
             closing = text[node.close : node.end]
@@ -56,18 +53,14 @@ def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
         else:
             shown = "".join(one.raw for one in node.walk("") if not one.raw.startswith("<"))
             text_of_code = html.unescape(shown)
-            is_word = _kind(node) == "copy" and not text_of_code.startswith("<")
-            maker.add_copy([raw], text_of_code if is_word else "", node.name)
+            is_tag = text_of_code.startswith("<")
+            maker.add_copy([raw], "" if is_tag else text_of_code, node.name)
 
 
-def _kind(node: Node) -> Kind:
-    is_kept = node.attributes.get("translate") == "no" or node.attributes.get("mtype") in (
-        "protected",
-        "x-dnt",
-    )
-    if node.close == node.end or is_kept:
-        return "copy"
-    return _KINDS.get(node.name, "copy")
+def _holds_text(node: Node) -> bool:
+    own = node.attributes
+    is_kept = own.get("translate") == "no" or own.get("mtype") in ("protected", "x-dnt")
+    return node.name in _ELEMENTS and node.close < node.end and not is_kept
 
 
 def _again(written: str) -> Segment | None:

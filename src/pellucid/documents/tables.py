@@ -37,9 +37,8 @@ def read_tsv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
 
 
 def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Unit]:
-    needs_quotes = re.compile(
-        rf"[{separator}\r\n]" if separator == "\t" else rf"\"|[{separator}\r\n]"
-    )
+    quote = "" if separator == "\t" else '"'
+    needs_quotes = re.compile(rf"[{quote}{separator}\r\n]")
 
     def finish(segment: Segment, written: str) -> str:
         is_plain = written == spell(segment.pieces) or not needs_quotes.search(written)

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from pellucid.documents.markup.placing import write_placed
 from pellucid.documents.markup.segments import Element, Segment, spell
+from pellucid.documents.markup.words import Alignment
 from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
 
 _STOPS = ".!?…。！？।۔؟ "
@@ -54,22 +55,21 @@ def write_segment(
         answers: the translations of its text without white space at its edges, the best first.
         source_words: the words of the text that links count.
     """
-    answer, text = answers[0], answers[0].text
-    own, links = segment.text, answer.alignment
+    own, is_any = segment.text, not segment.syntax.has_placeholders
+    fitting = (one for one in answers if is_any or keeps_copies(segment, one.text))
+    found = next(fitting, None)
+    answer = found or answers[0]
+    text, links = answer.text, answer.alignment
     words: tuple[Sequence[str], Sequence[str]] = (source_words, answer.words)
-    if segment.syntax.has_placeholders:
-        fitting = next((one for one in answers if keeps_copies(segment, one.text)), None)
-        if fitting is None:
-            segment.reason = BY_ORDER if links is None else BY_LINKS
-            text = without_surplus(segment, text).strip()
-            if not _LOOSE.search(own):
-                text = _LOOSE.sub(r"\1", text)
-            # A stop after a copy is in no word, so that it may get lost with the copy.
-            last = len(own.rstrip(_STOPS))
-            if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
-                text += own[last:].rstrip()
-        else:
-            text, links, words = fitting.text, fitting.alignment, (source_words, fitting.words)
+    if found is None:
+        segment.reason = BY_ORDER if links is None else BY_LINKS
+        text = without_surplus(segment, text).strip()
+        if not _LOOSE.search(own):
+            text = _LOOSE.sub(r"\1", text)
+        # A stop after a copy is in no word, so that it may get lost with the copy.
+        last = len(own.rstrip(_STOPS))
+        if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
+            text += own[last:].rstrip()
     if not text.strip():
         segment.reason = EMPTY
         return
@@ -80,9 +80,8 @@ def write_segment(
         links = [(place, int(place * share)) for place in plain]
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
     for one in _ways(segment):
-        written, shown = (
-            in_order(segment, text) for text in write_placed(one, whole, *words, links)
-        )
+        placed = write_placed(Alignment(one, whole, *words, links))
+        written, shown = (in_order(segment, text) for text in placed)
         if written == spell(segment.pieces) or _is_same(segment, written, shown):
             segment.written = written
             return

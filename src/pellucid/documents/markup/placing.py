@@ -50,18 +50,11 @@ def place_tags(
     Returns:
         The translation as the document writes it.
     """
-    return write_placed(segment, translation, source_words, target_words, links)[0]
+    return write_placed(Alignment(segment, translation, source_words, target_words, links))[0]
 
 
-def write_placed(
-    segment: Segment,
-    translation: str,
-    source_words: Sequence[str],
-    target_words: Sequence[str],
-    links: Sequence[tuple[int, int]],
-) -> tuple[str, str]:
-    """Do the same, and return also the text without tags that was written."""
-    found = Alignment(segment, translation, source_words, target_words, links)
+def write_placed(found: Alignment) -> tuple[str, str]:
+    """Write a translation with its tags, as the document does; return also its text."""
     return Writer(found, *_Placing(found).place()).write()
 
 
