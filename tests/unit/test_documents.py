@@ -358,6 +358,16 @@ def test_markdown_text_that_ends_in_a_backslash_keeps_the_break_after_it() -> No
     assert "".join(map(str, parts)) == "a \\\\  \na \\\\\n"
 
 
+def test_yaml_keys_that_are_lists_are_copied() -> None:
+    (unit,) = units_of("yaml", "? [the cat, a dog]\n: the house\n")
+    assert str(unit) == "the house"
+
+
+def test_html_lines_are_those_of_the_page_after_languages_changed() -> None:
+    page = '<p lang="en-GB">a cat</p><p lang="en-GB">a dog</p>\n<p>a house</p>\n'
+    assert [one.line for one in units_of("html", page) if one.segments] == [1, 1, 2]
+
+
 def test_yaml_text_gets_quotes_if_it_needs_them() -> None:
     (unit,) = units_of("yaml", "a: some text\n")
     (segment,) = unit.segments
@@ -453,6 +463,7 @@ BAD = [
     ("yaml", "a: !x d\n", ":1", "no tags"),
     ("yaml", "a: b\na: c\n", ":2", "'a' stands twice"),
     ("yaml", "a: [b\n", ":2", "well-formed"),
+    ("yaml", "- " * 500 + "b\n", ":1", "nested so deeply"),
     ("properties", "a=b\na=c\n", ":2", "that of line 1 again"),
     ("strings", '"a" = "b";\n"c" = d\n', ":2", 'must be "key" = "text";'),
     ("csv", "a,b\n1,2\n", ":1", "column of the text, but has 'a', 'b'"),

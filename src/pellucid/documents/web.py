@@ -11,12 +11,11 @@ from pellucid.documents.units import Source, Unit
 
 def read_html(source: Source) -> Iterator[str | Unit]:
     """Read a page; strings may differ from the page's, since they name the new language."""
-    place = 0
+    place, line = 0, 1
     for piece in read_segments(source.text, source.how.languages):
-        end = place + len(piece if isinstance(piece, str) else spell(piece.pieces))
+        raw = piece if isinstance(piece, str) else spell(piece.pieces)
         if isinstance(piece, Segment):
-            line = source.line(place)
-            yield Unit(f"line {line}", place, end, [piece], line)
+            yield Unit(f"line {line}", place, place + len(raw), [piece], line)
         else:
             yield piece
-        place = end
+        place, line = place + len(raw), line + raw.count("\n")
