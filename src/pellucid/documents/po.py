@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment
@@ -21,21 +20,10 @@ _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 Span = tuple[int, int]
-
-
-@dataclass
-class _Entry:
-    """A message: the places of its texts between their first and last quotes, by keyword.
-
-    Attributes:
-        start: the place of its first line.
-        end: the place after its last one.
-        texts: its texts.
-    """
-
-    start: int
-    end: int = 0
-    texts: dict[str, Span] = field(default_factory=dict)
+Form = tuple[Span, Span]
+"""The places of what a form of a message translates, and of the form."""
+Texts = dict[str, Span]
+"""The places of a message's texts between their first and last quotes, by keyword."""
 
 
 def read_po(source: Source) -> Iterator[Unit]:
@@ -47,10 +35,11 @@ def read_po(source: Source) -> Iterator[Unit]:
     """
     num_plurals, needs_number = 0, False
     seen: dict[tuple[str | None, str], int] = {}
-    for entry in _read_entries(source):
-        texts = {name: _text(source, span) for name, span in entry.texts.items()}
-        place = entry.texts.get("msgid", (entry.start, 0))[0]
-        if "msgid" not in texts or not any(name.startswith("msgstr") for name in texts):
+    for start, spans in _read_entries(source):
+        texts = {name: _text(source, span) for name, span in spans.items()}
+        place = spans.get("msgid", (start, 0))[0]
+        translations = [text for name, text in texts.items() if name.startswith("msgstr")]
+        if "msgid" not in texts or not translations:
             source.refuse(
                 place, "A message must have msgid and msgstr, but lacks one", "Complete it."
             )
@@ -63,47 +52,46 @@ def read_po(source: Source) -> Iterator[Unit]:
         if not texts["msgid"] and key[0] is None:
             num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
             continue
-        forms = _forms(source, entry, needs_number=needs_number)
+        forms = _forms(source, spans, needs_number=needs_number)
         if "msgid_plural" in texts and len(forms) < num_plurals:
             what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
         if source.how.has_pairs:
-            yield from _pairs(source, entry, forms)
-        elif source.how.has_all or not any(_text(source, form).strip() for _, form in forms):
-            yield _unit(source, entry, forms)
+            yield from _pairs(source, start, spans, forms)
+        elif source.how.has_all or not any(map(str.strip, translations)):
+            yield _unit(source, start, spans, forms)
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
         yield Unit("", *match.span(), [Segment()], state="obsolete")
 
 
-def _pairs(source: Source, entry: _Entry, forms: Sequence[tuple[Span, Span]]) -> Iterator[Unit]:
+def _pairs(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Iterator[Unit]:
     """Yield each form of a message with its translation."""
-    start, end = entry.texts["msgid"]
-    flags = _FLAGS.search(source.text, entry.start, start)
+    flags = _FLAGS.search(source.text, start, spans["msgid"][0])
     state = "fuzzy" if flags and "fuzzy" in flags[1] else ""
-    for spans in forms:
-        own, old = (_STRINGS.pieces(source.text[slice(*span)]) for span in spans)
-        yield Unit("", start, end, own, old=old, state=state)
+    for form in forms:
+        own, old = (_STRINGS.pieces(source.text[slice(*span)]) for span in form)
+        yield Unit("", *spans["msgid"], own, old=old, state=state)
 
 
-def _forms(source: Source, entry: _Entry, *, needs_number: bool) -> list[tuple[Span, Span]]:
+def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
     """Find each form with what it translates: in some languages the first is that of 21 too."""
-    first, *others = (span for name, span in entry.texts.items() if name.startswith("msgstr"))
-    one = entry.texts["msgid"]
-    other = entry.texts.get("msgid_plural", one)
+    first, *others = (span for name, span in spans.items() if name.startswith("msgstr"))
+    one = spans["msgid"]
+    other = spans.get("msgid_plural", one)
     codes = [codes_of(source.text[slice(*span)]) for span in (one, other)]
     is_other = not others or (needs_number and codes[0] != codes[1])
     return [(other if is_other else one, first), *((other, form) for form in others)]
 
 
-def _unit(source: Source, entry: _Entry, forms: Sequence[tuple[Span, Span]]) -> Unit:
+def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Unit:
     """Make a unit from the flags of a message to its last form."""
-    text = source.text
-    flags = _FLAGS.search(text, entry.start, entry.texts["msgid"][0])
-    place = entry.start if flags is None else flags.start(1)
-    first = text.rfind("\n", 0, entry.texts.get("msgctxt", entry.texts["msgid"])[0]) + 1
+    text, key = source.text, spans["msgid"]
+    flags = _FLAGS.search(text, start, key[0])
+    place = start if flags is None else flags.start(1)
+    first = text.rfind("\n", 0, spans.get("msgctxt", key)[0]) + 1
     pieces: list[Piece | Mark] = []
     if flags is None:
-        place, newline = first, "\r\n" if "\r\n" in text[entry.start : entry.end] else "\n"
+        place, newline = first, "\r\n" if "\r\n" in text[start : forms[0][1][0]] else "\n"
         pieces = [Mark("", f"#, fuzzy{newline}")]
     elif "fuzzy" not in flags[1]:
         pieces = [Mark("", "fuzzy, ")]
@@ -111,16 +99,13 @@ def _unit(source: Source, entry: _Entry, forms: Sequence[tuple[Span, Span]]) -> 
     for own, (begin, end) in forms:
         pieces += [text[place:begin], *_STRINGS.pieces(text[slice(*own)])]
         place = end
-    begin, end = entry.texts["msgid"]
-    key = _text(source, (begin, end))
-    if "msgctxt" in entry.texts:
-        key = f"{_text(source, entry.texts['msgctxt'])}|{key}"
-    return Unit(key, start, place, pieces, source.line(begin))
+    names = (_text(source, spans[one]) for one in ("msgctxt", "msgid") if one in spans)
+    return Unit("|".join(names), start, place, pieces, source.line(key[0]))
 
 
-def _read_entries(source: Source) -> Iterator[_Entry]:
-    """Read messages line by line; comments belong to the message after them."""
-    entry, last, place = _Entry(0), "", 0
+def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
+    """Read messages, each with its first place; comments belong to the message after them."""
+    start, texts, last, place = 0, Texts(), "", 0
     while place < len(source.text):
         match = _LINE.match(source.text, place)
         if match is None:
@@ -130,19 +115,19 @@ def _read_entries(source: Source) -> Iterator[_Entry]:
         keyword, span = match["keyword"], match.span("string")
         is_start = keyword in ("msgctxt", "msgid") and last.startswith("msgstr")
         if is_start or (match["string"] is None and last.startswith("msgstr")):
-            yield entry
-            entry, last = _Entry(place), ""
+            yield start, texts
+            start, texts, last = place, {}, ""
         if keyword:
-            if keyword in entry.texts:
+            if keyword in texts:
                 source.refuse(place, f"A message must have one {keyword}, but has two", "Split it.")
-            entry.texts[keyword], last = span, keyword
+            texts[keyword], last = span, keyword
         elif match["string"] is not None:
             if not last:
                 source.refuse(place, "A text must follow a keyword, but has none", "Add msgid.")
-            entry.texts[last] = (entry.texts[last][0], span[1])
-        place = entry.end = match.end()
-    if entry.texts:
-        yield entry
+            texts[last] = (texts[last][0], span[1])
+        place = match.end()
+    if texts:
+        yield start, texts
 
 
 def _text(source: Source, span: Span) -> str:
