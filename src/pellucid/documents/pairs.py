@@ -4,33 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
 
 from pellucid.documents.formats import Format
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import How
 
 
-class Entry(NamedTuple):
-    """A text and its translation, without tags and with placeholders.
+def read_texts(
+    form: Format, chunks: Iterable[str], how: How
+) -> Iterator[tuple[int, str, Sequence[tuple[str, str]]]]:
+    """Read a document's texts with their translations, without tags and with placeholders.
 
-    Attributes:
-        source: the text, one line.
-        target: its translation, one line.
-        line: the number of its line, from 1.
-        reason: why it is not one to learn from, in a word; empty if it is.
-    """
+    Texts of several lines are pairs line by line if both sides have equally many.
 
-    source: str
-    target: str
-    line: int
-    reason: str = ""
-
-
-def read_entries(form: Format, chunks: Iterable[str], how: How) -> Iterator[Entry]:
-    """Read a document's texts with their translations.
-
-    Texts of several lines are entries line by line if both sides have equally many.
+    Yields:
+        The number of a unit's line, from 1, and its pairs; if they are not to learn from, the
+        reason in a word or two, and no pairs.
 
     Raises:
         DataError: it is not of its format, or of other languages.
@@ -42,11 +31,9 @@ def read_entries(form: Format, chunks: Iterable[str], how: How) -> Iterator[Entr
         if len(sources) != len(targets):
             sources, targets = [" ".join(sources)], [" ".join(targets)]
         reason = unit.state or ("" if any(targets) else "untranslated")
-        if reason or all(one.is_blank for one in unit.pieces if isinstance(one, Segment)):
-            yield Entry("", "", unit.line, reason or "without words")
-            continue
-        for source, target in zip(sources, targets, strict=True):
-            yield Entry(source, target, unit.line)
+        if not reason and all(one.is_blank for one in unit.pieces if isinstance(one, Segment)):
+            reason = "without words"
+        yield unit.line, reason, [] if reason else list(zip(sources, targets, strict=True))
 
 
 def _texts(pieces: Sequence[object]) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.formats import PAIRED, Format
-from pellucid.documents.pairs import read_entries
+from pellucid.documents.pairs import read_texts
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
 from pellucid.files import refuse_pipe
@@ -391,13 +391,13 @@ def _read_document(path: Path, form: Format, data: DataConfig) -> Iterator[Pair 
     """Read a document's texts with their translations."""
     number = 0
     how = How(str(path), (data.source_language, data.target_language))
-    for entry in read_entries(form, read_chunks(path), how):
-        where = f"{path}:{entry.line}"
-        if entry.reason:
-            yield BadLine(where, entry.line, Fault(entry.reason, ""))
-        else:
+    for line, reason, pairs in read_texts(form, read_chunks(path), how):
+        where = f"{path}:{line}"
+        if reason:
+            yield BadLine(where, line, Fault(reason, ""))
+        for source, target in pairs:
             number += 1
-            yield Pair(entry.source, entry.target, where, number)
+            yield Pair(source, target, where, number)
 
 
 def _in_one_line(text: str) -> str:
