@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pellucid.check.counting import count_words
 from pellucid.config import DataConfig, Recipe
-from pellucid.text.reading.corpus import DropReason, Pair, read_pairs, reason_to_drop
+from pellucid.text.reading.corpus import Pair, read_pairs
+from pellucid.text.reading.drops import DropReason, reason_to_drop
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.stages import Say, be_silent, follow, in_groups
