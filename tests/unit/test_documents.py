@@ -108,6 +108,13 @@ def test_placeholders_that_are_lost_come_back_and_too_many_go() -> None:
     assert answered('{"a": "Read %s now"}', ["Lire maintenant"])[0].count("%s") == 1
 
 
+@pytest.mark.parametrize(
+    "text", ["git clone git@gitlab.com:procps-ng/procps.git", "RULE:^CN=(.*?)$/$1@example.com/,DEF"]
+)
+def test_what_looks_like_a_placeholder_next_to_one_is_text(text: str) -> None:
+    assert answered(f'{{"a": "{text}"}}', [text]) == (text, "")
+
+
 def test_placeholders_of_other_kinds_keep_their_order_unless_they_have_numbers() -> None:
     assert answered('{"a": "%s has %d"}', ["%d de %s"]) == (
         "%s de %d",
@@ -395,6 +402,11 @@ def test_language_of_arb_becomes_that_of_the_translation() -> None:
     assert (str(locale), locale.segments, str(unit)) == ("fr", [], "A dog")
     (unit,) = units_of("json", '{"@@locale": "de", "a": "A dog"}')
     assert str(unit) == "A dog"
+
+
+def test_column_is_found_by_a_code_without_a_name_and_only_if_no_other_is_called_so() -> None:
+    (unit,) = units_of("csv", "id,xzz\n1,a dog\n", How(languages=("xzz", "fr")))
+    assert unit.segments[0].text == "a dog"
 
 
 def test_quote_in_a_tsv_is_a_character_unless_the_whole_cell_is_quoted() -> None:

@@ -121,7 +121,7 @@ def _target(
 def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool:
     """Tell whether a unit has its translation, so that it is left out.
 
-    A state may say that the text needs one; a copy of the source in a new unit is none.
+    A state may say that a translation is needed; in a new unit a copy of the source is not one.
     """
     if source.how.has_all or target is None or not _has_text(target):
         return False

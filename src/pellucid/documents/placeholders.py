@@ -164,20 +164,32 @@ def without_surplus(segment: Segment, text: str) -> str:
 
 def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int, int]]]:
     """Find the copies that a translation has not, and the places of what it has too much."""
-    missing = Counter(segment.copies)
-    rest = text
-    if missing:
-        longest = sorted(missing, key=len, reverse=True)
-        words = (rf"\b{one}\b" if one.isalnum() else re.escape(one) for one in longest)
-
-        def hide(match: re.Match[str]) -> str:
-            missing[match[0]] -= 1
-            return " " * len(match[0]) if missing[match[0]] >= 0 else match[0]
-
-        rest = re.sub("|".join(words), hide, text)
+    missing, rest = _hide(segment, text)
     if not segment.syntax.has_placeholders:
-        return +missing, []
-    surplus = [one.span() for one, token in find_placeholders(rest) if token is None]
-    if not surplus and segment.text.count("%") == sum(one.count("%") for one in segment.copies):
-        surplus = [one.span() for one in _LONE_PERCENT.finditer(rest)]
-    return +missing, surplus
+        return missing, []
+    found = [one for one, token in find_placeholders(rest) if token is None]
+    if found:  # What the source reads as well once its copies are hidden is its text.
+        own = find_placeholders(_hide(segment, segment.text)[1])
+        text_of_own = Counter(one[0] for one, token in own if token is None)
+        found = [one for one in found if not _take(text_of_own, one[0])]
+    elif segment.text.count("%") == sum(one.count("%") for one in segment.copies):
+        found = [*_LONE_PERCENT.finditer(rest)]
+    return missing, [one.span() for one in found]
+
+
+def _take(counts: Counter[str], text: str) -> bool:
+    counts[text] -= 1
+    return counts[text] >= 0
+
+
+def _hide(segment: Segment, text: str) -> tuple[Counter[str], str]:
+    """Put spaces in the place of copies; return those that are missing, and the text."""
+    missing = Counter(segment.copies)
+    if not missing:
+        return missing, text
+    longest = sorted(missing, key=len, reverse=True)
+    words = (rf"\b{one}\b" if one.isalnum() else re.escape(one) for one in longest)
+    hidden = re.sub(
+        "|".join(words), lambda one: " " * len(one[0]) if _take(missing, one[0]) else one[0], text
+    )
+    return +missing, hidden

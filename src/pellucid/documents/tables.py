@@ -133,7 +133,7 @@ def _find_column(source: Source, names: Sequence[str], wanted: str, option: str)
     lowered = [name.strip().casefold() for name in names]
     usual = [lowered.index(one.casefold()) for one in known if one and one.casefold() in lowered]
     found = [k for k, name in enumerate(names) if name == wanted] if wanted else usual
-    if len(found) != len({*found}) or (found and names.count(names[found[0]]) > 1):
+    if found and names.count(names[found[0]]) > 1:
         what = f"Columns must have different names, but two are called {names[found[0]]!r}"
         source.refuse(0, what, "Rename one of them.")
     if not found:

@@ -266,8 +266,10 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
         answers = [(one, found[one.text.strip(), has_tags]) for one in own]
         strange = [one for one, of in answers if any(map(_has_letter, of.notes.unknown_words))]
         run(strange, "source-word", is_linked=True)
-        lost = [one for one, of in answers if not has_tags and needs_links(one, of.hypotheses)]
-        run([one for one in lost if one not in strange], "token", is_linked=True)
+        done = {one.text for one in strange}
+        plain = [] if has_tags else [pair for pair in answers if pair[0].text not in done]
+        lost = [one for one, of in plain if needs_links(one, of.hypotheses)]
+        run(lost, "token", is_linked=True)
     return found
 
 
