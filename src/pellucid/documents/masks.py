@@ -1,47 +1,100 @@
 """Masks: symbols that a model reads and writes in the place of placeholders such as ``%s``.
 
 A model that never sees a placeholder cannot spell it wrongly. The k-th placeholder of a line is the
-k-th symbol, on both sides of a training pair; what a model writes gets its placeholders back.
+k-th symbol, and what the model writes gets its placeholders back. A symbol that a text has itself
+is a placeholder as well, so that masking twice changes no more than masking once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from bisect import insort
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from zlib import crc32
 
 from pellucid.config.bundle import MASKS
 from pellucid.documents.placeholders import find_placeholders
 
+_SYMBOL = re.compile(f"[{''.join(MASKS)}]")
+_WRITTEN = re.compile(rf" ?({_SYMBOL.pattern})")
 
-def mask(line: str) -> tuple[str, tuple[str, ...]]:
+
+def mask(line: str, *, start: int = 0, words_only: bool = False) -> tuple[str, dict[str, str]]:
     """Write a symbol in the place of each placeholder; of more than 20 the others stay.
 
+    Args:
+        line: the line.
+        start: the symbol to start with if there are enough after it.
+        words_only: True to leave those with white space, so that the line keeps its words.
+
     Returns:
-        The line with symbols, and its placeholders in their order.
+        The line with symbols, and the placeholder of each symbol, in their order.
     """
-    parts, copies, place = list[str](), list[str](), 0
-    for found, token in find_placeholders(line):
-        if token is None and len(copies) < len(MASKS):
-            parts += [line[place : found.start()], MASKS[len(copies)]]
-            copies.append(found[0])
-            place = found.end()
-    return "".join((*parts, line[place:])), tuple(copies)
+    places = _find(line, words_only=words_only)[: len(MASKS)]
+    symbols = MASKS[start if start + len(places) <= len(MASKS) else 0 :]
+    copies = {symbol: line[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
+    return _write(line, zip(places, copies, strict=True)), copies
 
 
-def mask_pair(source: str, target: str) -> tuple[str, str]:
-    """Write symbols for the placeholders of a source, and for equal parts of its translation."""
-    masked, copies = mask(source)
+def mask_with(text: str, copies: Mapping[str, str]) -> str:
+    """Write symbols for the placeholders of a text that have one, each once."""
+    left, chosen = dict(copies), []
+    for place in _find(text) if left else ():
+        symbol = next((one for one, copy in left.items() if copy == text[slice(*place)]), None)
+        if symbol is not None:
+            del left[symbol]
+            chosen.append((place, symbol))
+    return _write(text, chosen)
+
+
+def mask_pair(source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
+    """Write symbols for the placeholders of a source, and for equal ones of its translation."""
+    masked, copies = mask(source, words_only=words_only)
     return masked, mask_with(target, copies)
 
 
-def mask_with(text: str, copies: Sequence[str]) -> str:
-    """Write symbols for given placeholders, each once."""
-    for symbol, copy in zip(MASKS, copies, strict=False):
-        text = text.replace(copy, symbol, 1)
-    return text
+def mask_lesson(source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
+    """Mask a pair to learn from: only what both sides have, so that no symbol gets lost.
+
+    Every second pair starts with any symbol, so that all are learned.
+    """
+    wanted, kept = Counter(mask(target, words_only=words_only)[1].values()), list[str]()
+    for copy in mask(source, words_only=words_only)[1].values():
+        if wanted[copy]:
+            wanted[copy] -= 1
+            kept.append(copy)
+    number = crc32(source.encode("utf-8", "replace"))
+    start = number // 2 % (len(MASKS) + 1 - len(kept)) if number % 2 else 0
+    copies = dict(zip(MASKS[start:], kept, strict=False))
+    return mask_with(source, copies), mask_with(target, copies)
 
 
-def unmask(text: str, copies: Sequence[str]) -> str:
+def unmask(text: str, copies: Mapping[str, str]) -> str:
     """Write placeholders in the place of their symbols; a symbol without one goes."""
-    for number, symbol in enumerate(MASKS):
-        text = text.replace(symbol, copies[number] if number < len(copies) else "")
-    return text
+
+    def show(found: re.Match[str]) -> str:
+        copy = copies.get(found[1])
+        return "" if copy is None else found[0].replace(found[1], copy)
+
+    return _WRITTEN.sub(show, text)
+
+
+def _find(line: str, *, words_only: bool = False) -> list[tuple[int, int]]:
+    """Find the places of placeholders and symbols, in order."""
+    places = [found.span() for found, token in find_placeholders(line) if token is None]
+    if not line.isascii():
+        for found in _SYMBOL.finditer(line):
+            if not any(start <= found.start() < end for start, end in places):
+                insort(places, found.span())
+    if words_only:
+        places = [(start, end) for start, end in places if not re.search(r"\s", line[start:end])]
+    return places
+
+
+def _write(line: str, places: Iterable[tuple[tuple[int, int], str]]) -> str:
+    parts, last = [], 0
+    for (start, end), symbol in places:
+        parts += [line[last:start], symbol]
+        last = end
+    return "".join((*parts, line[last:]))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
-from pellucid.config.bundle import MASKS
 from pellucid.decode.constraints.request import Constraints
-from pellucid.documents.masks import mask, mask_pair, mask_with, unmask
+from pellucid.documents.masks import mask, mask_with, unmask
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -16,13 +15,8 @@ from pellucid.translate.results import TranslatedHypothesis, Translation
 if TYPE_CHECKING:
     from pellucid.translate.preparing import LineConstraints
 
-Copies = Sequence[tuple[str, ...]]
-"""The placeholders of each line of a text."""
-
-
-def has_masks(tokenizer: Tokenizer) -> bool:
-    """Tell whether a model reads symbols in the place of placeholders."""
-    return {*MASKS} <= {*tokenizer.config.symbols}
+Copies = Sequence[Mapping[str, str]]
+"""The placeholder of each symbol, for each line of a text."""
 
 
 class Hidden(NamedTuple):
@@ -42,54 +36,54 @@ class Hidden(NamedTuple):
         """Put the placeholders back into translations of these texts."""
         rows = zip(translations, sources, self.copies, strict=True)
         return [
-            one if copies is None else unmask_translation(one, source, copies)
-            for one, source, copies in rows
+            one if copies is None else _show(one, source, copies) for one, source, copies in rows
         ]
 
     def show_piece(self, piece: str) -> str:
         """Put the placeholders back into a piece of the translation of the only text."""
-        return piece if self.copies[0] is None else unmask_text(piece, self.copies[0])
-
-
-def mask_both(
-    tokenizer: Tokenizer, sources: Sequence[str], targets: Sequence[str]
-) -> tuple[Sequence[str], Sequence[str]]:
-    """Mask lines and given translations of them for a model with masks."""
-    if not has_masks(tokenizer) or len(sources) != len(targets):
-        return sources, targets
-    pairs = [mask_pair(source, target) for source, target in zip(sources, targets, strict=True)]
-    return [source for source, _ in pairs], [target for _, target in pairs]
+        return piece if self.copies[0] is None else unmask(piece, _join(self.copies[0]))
 
 
 def hide(
-    tokenizer: Tokenizer, texts: Sequence[str], constraints: Sequence[LineConstraints]
+    tokenizer: Tokenizer,
+    texts: Sequence[str],
+    constraints: Sequence[LineConstraints],
+    *,
+    words_only: bool = False,
 ) -> Hidden:
-    """Mask texts for a model with masks; those that have symbols already stay, as do cut lines."""
-    if not has_masks(tokenizer):
+    """Mask texts for a model with masks.
+
+    Args:
+        tokenizer: the model's.
+        texts: to translate; lines that were cut stay as they are.
+        constraints: of each text.
+        words_only: True to leave placeholders with white space, so that links count words.
+    """
+    if not tokenizer.has_masks or not texts:
         return Hidden(texts, constraints, [None] * len(texts))
-    found = [
-        (text, one, None)
-        if isinstance(text, CutLine) or any(map(text.__contains__, MASKS))
-        else _hide(text, one)
-        for text, one in zip(texts, constraints, strict=True)
-    ]
-    return Hidden(*map(list, zip(*found, strict=True))) if found else Hidden((), (), ())
+    rows = zip(texts, constraints, strict=True)
+    found = [_hide(text, one, words_only=words_only) for text, one in rows]
+    return Hidden(*map(list, zip(*found, strict=True)))
 
 
-def _hide(text: str, constraints: LineConstraints) -> tuple[str, LineConstraints, Copies]:
-    lines, copies = zip(*map(mask, text.split("\n")), strict=True)
-    return "\n".join(lines), mask_constraints(constraints, copies), copies
+def _hide(
+    text: str, constraints: LineConstraints, *, words_only: bool
+) -> tuple[str, LineConstraints, Copies | None]:
+    if isinstance(text, CutLine):
+        return text, constraints, None
+    lines, copies = list[str](), list[Mapping[str, str]]()
+    for line in text.split("\n"):
+        # Lines of one text have symbols of their own, as long as there are enough.
+        masked, own = mask(line, start=sum(map(len, copies)), words_only=words_only)
+        lines.append(masked)
+        copies.append(own)
+    if isinstance(constraints, Constraints):
+        return "\n".join(lines), _mask_phrases(constraints, _join(copies)), copies
+    each = zip(constraints, copies, strict=False)
+    return "\n".join(lines), [_mask_phrases(one, own) for one, own in each], copies
 
 
-def mask_constraints(constraints: LineConstraints, copies: Copies) -> LineConstraints:
-    """Mask what the translation of a text, or of each of its lines, must hold."""
-    if not isinstance(constraints, Constraints):
-        each = zip(constraints, copies, strict=False)
-        return [_mask_phrases(one, own) for one, own in each]
-    return _mask_phrases(constraints, [one for line in copies for one in line])
-
-
-def _mask_phrases(constraints: Constraints, copies: Sequence[str]) -> Constraints:
+def _mask_phrases(constraints: Constraints, copies: Mapping[str, str]) -> Constraints:
     return replace(
         constraints,
         prefix=mask_with(constraints.prefix, copies),
@@ -98,26 +92,34 @@ def _mask_phrases(constraints: Constraints, copies: Sequence[str]) -> Constraint
     )
 
 
-def unmask_text(text: str, copies: Copies) -> str:
-    """Give each line of a translation the placeholders of the source's line."""
-    lines = text.split("\n")
-    if len(lines) != len(copies):
-        lines, copies = [text], [tuple(one for line in copies for one in line)]
-    return "\n".join(unmask(line, own) for line, own in zip(lines, copies, strict=True))
+def _join(copies: Copies) -> dict[str, str]:
+    return {symbol: copy for line in copies for symbol, copy in line.items()}
 
 
-def unmask_translation(translation: Translation, source: str, copies: Copies) -> Translation:
-    """Give a translation, its words and the words of its source their placeholders."""
-    own = [one for line in copies for one in line]
+def _show(translation: Translation, source: str, copies: Copies) -> Translation:
+    """Put placeholders back; say if a translation has lost one."""
+    everything = _join(copies)
 
     def show(one: TranslatedHypothesis) -> TranslatedHypothesis:
-        words = tuple(unmask(word, own) for word in one.words)
-        parts = tuple(map(show, one.parts))
-        return replace(one, text=unmask_text(one.text, copies), words=words, parts=parts)
+        lines, own = one.text.split("\n"), copies
+        if len(lines) != len(own):
+            lines, own = [one.text], [everything]
+        return replace(
+            one,
+            text="\n".join(map(unmask, lines, own)),
+            words=tuple(unmask(word, everything) for word in one.words),
+            parts=tuple(map(show, one.parts)),
+        )
 
+    notes, found = translation.notes, translation.hypotheses
+    if found and not any(all(map(one.text.__contains__, everything)) for one in found):
+        lost = [copy for symbol, copy in everything.items() if symbol not in found[0].text]
+        flags = tuple(dict.fromkeys((*notes.flags, "partial")))
+        notes = replace(notes, flags=flags, unlinked_words=(*notes.unlinked_words, *lost))
     return replace(
         translation,
         source=source,
-        hypotheses=tuple(map(show, translation.hypotheses)),
-        source_words=tuple(unmask(word, own) for word in translation.source_words),
+        hypotheses=tuple(map(show, found)),
+        notes=notes,
+        source_words=tuple(unmask(word, everything) for word in translation.source_words),
     )

@@ -21,7 +21,7 @@ from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
-from pellucid.translate.masking import hide, mask_both
+from pellucid.translate.masking import hide
 from pellucid.translate.preparing import LineConstraints, Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.workers import (
@@ -203,7 +203,8 @@ class Translator:
         given, texts = texts, with_codes(self.tokenizer, to, texts)
         chosen = self if changes is None else self.changed(changes)
         config = chosen.configure(**options)
-        hidden = hide(self.tokenizer, texts, constraints_of_each(constraints, len(texts)))
+        each = constraints_of_each(constraints, len(texts))
+        hidden = hide(self.tokenizer, texts, each, words_only=bool(align))
         texts, each = hidden.texts, hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
@@ -302,8 +303,7 @@ class Translator:
         """
         from pellucid.translate.scoring import score_pairs
 
-        coded, targets = mask_both(self.tokenizer, with_codes(self.tokenizer, to, sources), targets)
-        builder = self._request_builder
+        coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
         scored = score_pairs(
             decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.formats import PAIRED, Format
-from pellucid.documents.masks import mask_pair
+from pellucid.documents.masks import mask_lesson, mask_pair
 from pellucid.documents.pairs import read_entries
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
@@ -208,18 +208,7 @@ def read_pairs(
             message says which.
         InputFileNotFoundError: a file is missing.
     """
-    pairs = _read_split(data, split, base, BadLines() if bad is None else bad)
-    # Nothing is learned from a test: it stays as a user writes it.
-    return map(_masked, pairs) if data.placeholders == "masks" and split != "test" else pairs
-
-
-def _masked(pair: Pair) -> Pair:
-    source, target = mask_pair(pair.source, pair.target)
-    return replace(pair, source=source, target=target)
-
-
-def _read_split(data: DataConfig, split: Split, base: Path, bad: BadLines) -> Iterator[Pair]:
-    """Read the pairs of a split that are not set aside for another one."""
+    bad = BadLines() if bad is None else bad
     if not data.split:
         return _read_files(data, split, base, bad)
     whole = data.whole
@@ -231,6 +220,23 @@ def _read_split(data: DataConfig, split: Split, base: Path, bad: BadLines) -> It
     files = {str(folder / names[0]) for names in data.names(split)}
     found = (pair for place, pair in aside.values() if place == split)
     return (pair for pair in found if pair.where.rpartition(":")[0] in files)
+
+
+def read_lessons(
+    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+) -> Iterator[Pair]:
+    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does."""
+    pairs = read_pairs(data, split, base, bad=bad)
+    if data.placeholders == "text":
+        return pairs
+    hide = mask_lesson if split == "train" else mask_pair
+    words_only = bool(data.train_alignments)  # They count the words of a line.
+
+    def masked(pair: Pair) -> Pair:
+        source, target = hide(pair.source, pair.target, words_only=words_only)
+        return replace(pair, source=source, target=target)
+
+    return map(masked, pairs)
 
 
 def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
