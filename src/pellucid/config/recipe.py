@@ -175,6 +175,11 @@ class Recipe(Strict):
                 "training.both_directions_steps must be 0 unless tokenizer.sharing is 'joint', "
                 f"but is {self.training.both_directions_steps}"
             )
+        if {*MASKS} <= {*self.tokenizer.symbols} and self.data.placeholders == "text":
+            raise ValueError(
+                "data.placeholders must be 'masks' if tokenizer.symbols has all masks "
+                f"({MASKS[0]} to {MASKS[-1]}), but is 'text'"
+            )
         longest = min(self.model.max_source_length, self.model.max_target_length)
         for name in ("max_length", "pad_to"):
             if (value := getattr(self.data, name)) > longest:

@@ -112,10 +112,12 @@ def _show(translation: Translation, source: str, copies: Copies) -> Translation:
         )
 
     notes, found = translation.notes, translation.hypotheses
+    words = dict.fromkeys(unmask(word, everything) for word in notes.unlinked_words)
     if found and not any(all(map(one.text.__contains__, everything)) for one in found):
         lost = [copy for symbol, copy in everything.items() if symbol not in found[0].text]
-        flags = tuple(dict.fromkeys((*notes.flags, "partial")))
-        notes = replace(notes, flags=flags, unlinked_words=(*notes.unlinked_words, *lost))
+        notes = replace(notes, flags=tuple(dict.fromkeys((*notes.flags, "partial"))))
+        words |= dict.fromkeys(lost)
+    notes = replace(notes, unlinked_words=tuple(words)) if words else notes
     return replace(
         translation,
         source=source,
