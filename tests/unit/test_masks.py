@@ -16,21 +16,12 @@ from pellucid.errors import ConfigurationError
 from pellucid.text.reading.corpus import read_lessons, read_pairs
 from pellucid.train.start.choices import complete
 
-PIECES = [
-    "%s",
-    "%1$d",
-    "{n}",
-    "{{ x }}",
-    "<b>",
-    "</b>",
-    "❷",
-    "⓴",
-    "--all",
-    "https://a.org",
-    " ",
-    "é",
-]
-LINES = st.lists(st.sampled_from([*PIECES, "a", "%", ".", "&File"]), max_size=40).map("".join)
+PIECES = ["%s", "%1$d", "{n}", "{{ x }}", "<b>", "</b>", "--all", "https://a.org", "&File"]
+
+
+def lines(*pieces: str) -> st.SearchStrategy[str]:
+    own = st.sampled_from([*PIECES, *pieces, "a", "%", ".", " ", "é"])
+    return st.lists(own, max_size=40).map("".join)
 
 
 @given(lines("❷", "⓴"))
