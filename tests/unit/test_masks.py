@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from pellucid.config import Recipe, validate
 from pellucid.config.bundle import MASKS
 from pellucid.config.data import DataConfig
-from pellucid.documents.masks import mask, mask_lesson, mask_pair, mask_with, unmask
+from pellucid.documents.masks import has_no_space, mask, mask_lesson, mask_pair, mask_with, unmask
 from pellucid.errors import ConfigurationError
 from pellucid.text.reading.corpus import read_lessons, read_pairs
 from pellucid.train.start.choices import complete
@@ -40,7 +40,7 @@ def test_lessons_have_the_same_symbols_on_both_sides(source: str, target: str) -
 
 @given(lines("❷", "⓴"))
 def test_masked_words_stay_words(line: str) -> None:
-    assert len(mask(line, words_only=True)[0].split()) == len(line.split())
+    assert len(mask(line, wanted=has_no_space)[0].split()) == len(line.split())
 
 
 @pytest.mark.parametrize(

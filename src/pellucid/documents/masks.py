@@ -10,28 +10,38 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
 
 from pellucid.config.bundle import MASKS
+from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import find_placeholders
 
 _SYMBOL = re.compile(f"[{''.join(MASKS)}]")
 _WRITTEN = re.compile(rf" ?({_SYMBOL.pattern})")
 
 
-def mask(line: str, *, start: int = 0, words_only: bool = False) -> tuple[str, dict[str, str]]:
+def has_no_space(copy: str) -> bool:
+    """Tell whether a placeholder is a part of a word, so that a symbol leaves words as they are."""
+    return re.search(r"\s", copy) is None
+
+
+def mask(
+    line: str, *, start: int = 0, wanted: Callable[[str], bool] | None = None
+) -> tuple[str, dict[str, str]]:
     """Write a symbol in the place of each placeholder; of more than 20 the others stay.
 
     Args:
         line: the line.
         start: the symbol to start with if there are enough after it.
-        words_only: True to leave those with white space, so that the line keeps its words.
+        wanted: tells which placeholders; all unless given.
 
     Returns:
         The line with symbols, and the placeholder of each symbol, in their order.
     """
-    places = _find(line, words_only=words_only)[: len(MASKS)]
+    places = [place for place in _find(line) if wanted is None or wanted(line[slice(*place)])][
+        : len(MASKS)
+    ]
     symbols = MASKS[start if start + len(places) <= len(MASKS) else 0 :]
     copies = {symbol: line[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
     return _write(line, zip(places, copies, strict=True)), copies
@@ -48,21 +58,42 @@ def mask_with(text: str, copies: Mapping[str, str]) -> str:
     return _write(text, chosen)
 
 
-def mask_pair(source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
+def mask_copies(segment: Segment) -> tuple[str, dict[str, str]]:
+    """Write a symbol in the place of each copy of a segment, as `mask` does for a line.
+
+    Returns:
+        The text without white space at its edges, and the copy of each symbol.
+    """
+    text, places = segment.text, list[tuple[int, int]]()
+    for one in segment.elements.values():
+        copy = text[one.start : one.end]
+        if one.is_copy and copy.strip():
+            start = one.start + len(copy) - len(copy.lstrip())
+            places.append((start, start + len(copy.strip())))
+    symbols = (symbol for symbol in MASKS if symbol not in text)
+    copies = {symbol: text[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
+    return _write(text, zip(places, copies, strict=False)).strip(), copies
+
+
+def mask_pair(
+    source: str, target: str, *, wanted: Callable[[str], bool] | None = None
+) -> tuple[str, str]:
     """Write symbols for the placeholders of a source, and for equal ones of its translation."""
-    masked, copies = mask(source, words_only=words_only)
+    masked, copies = mask(source, wanted=wanted)
     return masked, mask_with(target, copies)
 
 
-def mask_lesson(source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
+def mask_lesson(
+    source: str, target: str, *, wanted: Callable[[str], bool] | None = None
+) -> tuple[str, str]:
     """Mask a pair to learn from: only what both sides have, so that no symbol gets lost.
 
     Every second pair starts with any symbol, so that all are learned.
     """
-    wanted, kept = Counter(mask(target, words_only=words_only)[1].values()), list[str]()
-    for copy in mask(source, words_only=words_only)[1].values():
-        if wanted[copy]:
-            wanted[copy] -= 1
+    left, kept = Counter(mask(target, wanted=wanted)[1].values()), list[str]()
+    for copy in mask(source, wanted=wanted)[1].values():
+        if left[copy]:
+            left[copy] -= 1
             kept.append(copy)
     number = crc32(source.encode("utf-8", "replace"))
     start = number // 2 % (len(MASKS) + 1 - len(kept)) if number % 2 else 0
@@ -80,15 +111,13 @@ def unmask(text: str, copies: Mapping[str, str]) -> str:
     return _WRITTEN.sub(show, text)
 
 
-def _find(line: str, *, words_only: bool = False) -> list[tuple[int, int]]:
+def _find(line: str) -> list[tuple[int, int]]:
     """Find the places of placeholders and symbols, in order."""
     places = [found.span() for found, token in find_placeholders(line) if token is None]
     if not line.isascii():
         for found in _SYMBOL.finditer(line):
             if not any(start <= found.start() < end for start, end in places):
                 insort(places, found.span())
-    if words_only:
-        places = [(start, end) for start, end in places if not re.search(r"\s", line[start:end])]
     return places
 
 

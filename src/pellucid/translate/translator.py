@@ -204,7 +204,7 @@ class Translator:
         chosen = self if changes is None else self.changed(changes)
         config = chosen.configure(**options)
         each = constraints_of_each(constraints, len(texts))
-        hidden = hide(self.tokenizer, texts, each, words_only=bool(align))
+        hidden = hide(self.tokenizer, texts, each, is_copying=unknown == "source-word")
         texts, each = hidden.texts, hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.formats import PAIRED, Format
-from pellucid.documents.masks import mask_lesson, mask_pair
+from pellucid.documents.masks import has_no_space, mask_lesson, mask_pair
 from pellucid.documents.pairs import read_entries
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
@@ -230,10 +230,10 @@ def read_lessons(
     if data.placeholders == "text":
         return pairs
     hide = mask_lesson if split == "train" else mask_pair
-    words_only = bool(data.train_alignments)  # They count the words of a line.
+    wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
 
     def masked(pair: Pair) -> Pair:
-        source, target = hide(pair.source, pair.target, words_only=words_only)
+        source, target = hide(pair.source, pair.target, wanted=wanted)
         return replace(pair, source=source, target=target)
 
     return map(masked, pairs)

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, Self
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.config.bundle import MASKS
-from pellucid.documents.masks import mask, mask_pair
+from pellucid.documents.masks import has_no_space, mask, mask_pair
 from pellucid.errors import BundleError
 from pellucid.text.normalization import normalize
 
@@ -137,7 +137,7 @@ class Tokenizer(ABC):
         """
         if not self.has_masks:
             return source, target
-        return mask_pair(source, target, words_only=words_only)
+        return mask_pair(source, target, wanted=has_no_space if words_only else None)
 
     def language_code(self, text: str) -> str:
         """Return the code at the start of a source text that names a language, such as ``>>fra<<``.
