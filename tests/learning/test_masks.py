@@ -186,3 +186,17 @@ def test_training_from_a_model_takes_its_masks(run: Path, tmp_path: Path) -> Non
     values["data"]["placeholders"] = "masks"
     with pytest.raises(ConfigurationError, match="'text', but is 'masks'"):
         with_start(values, "demo", tmp_path)
+
+
+def test_parts_of_placeholders_do_not_stay_in_the_text_of_a_model_of_whole_words(
+    run_here: Run, tmp_path: Path
+) -> None:
+    source, output = tmp_path / "a.md", tmp_path / "b.md"
+    texts = {
+        "The pizza of %{user_name} is good.": "La pizza de %{user_name} est bonne.",
+        "The pizza of `user_name` is good.": "La pizza de `user_name` est bonne.",
+        "The cat saw {{ a b }} and <a href=x>.": "Le chat a vu des {{ a b }} et <a href=x>.",
+    }
+    source.write_text("\n\n".join(texts))
+    assert run_here("translate", "demo", "-i", str(source), "-o", str(output)).returncode == 0
+    assert output.read_text().split("\n\n") == [*texts.values()]

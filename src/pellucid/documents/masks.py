@@ -58,18 +58,25 @@ def mask_with(text: str, copies: Mapping[str, str]) -> str:
     return _write(text, chosen)
 
 
-def mask_copies(segment: Segment) -> tuple[str, dict[str, str]]:
+def mask_copies(
+    segment: Segment, wanted: Callable[[str], bool] | None = None
+) -> tuple[str, dict[str, str]]:
     """Write a symbol in the place of each copy of a segment, as `mask` does for a line.
+
+    Args:
+        segment: the segment.
+        wanted: tells which copies; all unless given.
 
     Returns:
         The text without white space at its edges, and the copy of each symbol.
     """
     text, places = segment.text, list[tuple[int, int]]()
     for one in segment.elements.values():
-        copy = text[one.start : one.end]
-        if one.is_copy and copy.strip():
-            start = one.start + len(copy) - len(copy.lstrip())
-            places.append((start, start + len(copy.strip())))
+        written = text[one.start : one.end]
+        copy = written.strip()
+        if one.is_copy and copy and (wanted is None or wanted(copy)):
+            start = one.start + written.index(copy)
+            places.append((start, start + len(copy)))
     symbols = (symbol for symbol in MASKS if symbol not in text)
     copies = {symbol: text[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
     return _write(text, zip(places, copies, strict=False)).strip(), copies

@@ -6,18 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from pellucid.config.bundle import MASKS
-from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.masks import mask, mask_copies, mask_with, unmask
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import TranslatedHypothesis, Translation
-
-if TYPE_CHECKING:
-    from pellucid.translate.preparing import LineConstraints
 
 Copies = Sequence[Mapping[str, str]]
 """The placeholder of each symbol, for each line of a text."""
@@ -73,10 +70,11 @@ def hide(
 
 def hide_copies(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Hidden:
     """Mask what documents copy, for a model that has masks or copies unknown words."""
-    unknown = tokenizer.config.unk_id
-    if not (tokenizer.has_masks or unknown in tokenizer.encode_source(MASKS[0])):
+    is_unknown = partial(_is_unknown, tokenizer)
+    if not (tokenizer.has_masks or is_unknown(MASKS[0])):
         return Hidden([one.text.strip() for one in segments], (), [None] * len(segments))
-    found = [*map(mask_copies, segments)]
+    wanted = None if tokenizer.has_masks else is_unknown
+    found = [mask_copies(one, wanted) for one in segments]
     copies = [[own] if own else None for _, own in found]
     return Hidden([text for text, _ in found], (), copies)
 

@@ -15,7 +15,7 @@ from typing import final
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
-from pellucid.decode.constraints.request import Constraints, Request
+from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
 from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
@@ -28,9 +28,6 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.masking import Hidden, hide
 from pellucid.translate.results import NO_NOTES, Notes
 from pellucid.translate.splitting import Layout, sentences_of, split_line, together
-
-LineConstraints = Constraints | Sequence[Constraints]
-"""The constraints of a text, or of each of its lines."""
 
 _MANY_RARE = 0.25
 """The share of rare tokens from which a line counts as unlike the training text."""

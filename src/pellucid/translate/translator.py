@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
-from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
@@ -22,7 +22,7 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
-from pellucid.translate.preparing import LineConstraints, Preparer, Treatment, constraints_of_each
+from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.workers import (
     check_vocabularies,
