@@ -5,15 +5,16 @@
 Downloads packages of Debian into FOLDER with ``apt-get download`` and takes the French translations
 out of their catalogues (``msgunfmt``). Four programs are kept for the memory. Of the others'
 messages TEST are kept for a test, by the hash of the message, and `pellucid train` learns from the
-rest, twice: as it is, and with symbols in the place of placeholders (masks). Then `pellucid
-translate` translates the test's catalogue. polib reads the result, and ``msgfmt`` checks the
-messages whose own translation it takes. Printed are
+rest, twice: as it is, and with masks (``data.placeholders``). Then `pellucid translate` translates
+the test's catalogue with both models. polib reads the result, and ``msgfmt`` checks the messages
+whose own translation it takes. Printed are, for each model,
 
 - messages whose placeholders are the source's, those to look at, and, where the order of two
   placeholders can be seen, those in the order of the program's translator;
 - how the placeholders of a sentence came: with the model's first translation, with another of its
-  four best, or neither; and of the same sentences with masks how many hold all, BLEU and chrF;
-- for the four programs BLEU with and without the training text as a memory, by match.
+  four best, or neither, with BLEU and chrF of the chosen one;
+- for the four programs, with the first model, BLEU with and without the training text as a memory,
+  by match.
 
 What lies in FOLDER is not made again. --out writes the figures to a file.
 """
@@ -57,7 +58,10 @@ HEADER = {
     "Plural-Forms": "nplurals=2; plural=(n > 1);",
     "Language": "fr",
 }
-MASKS = "①②③④⑤⑥⑦⑧⑨⑩⑪⑫⑬⑭⑮⑯⑰⑱⑲⑳"
+MODELS = ("text", "masks")
+"""How the models read placeholders."""
+
+MOST_COPIES = 20
 FOUR_BEST = {"beam": 4, "n_best": 4}
 
 
@@ -131,47 +135,27 @@ def write(path: Path, entries: Iterable[polib.POEntry]) -> None:
     file.save(str(path))
 
 
-def mask(source: str, copies: Sequence[str]) -> str:
-    """Write a symbol in the place of each copy, in order."""
-    place = 0
-    for symbol, copy in zip(MASKS, copies, strict=False):
-        place = source.find(copy, place)
-        if place < 0:
-            break
-        source = f"{source[:place]}{symbol}{source[place + len(copy) :]}"
-    return source
-
-
-def mask_pair(line: str) -> str:
-    """Write symbols for the placeholders of a pair; both sides have equal ones for equal parts."""
-    source, target = line.rstrip("\n").split("\t")
-    copies = [one[0] for one, token in find_placeholders(source) if token is None]
-    for symbol, copy in zip(MASKS, copies, strict=False):
-        target = target.replace(copy, symbol, 1)
-    return f"{mask(source, copies)}\t{target}\n"
-
-
 def train(folder: Path, minutes: int) -> None:
-    """Train two models on the same pairs, with placeholders and with symbols."""
+    """Train a model with placeholders as text, and one with masks, on the same pairs."""
     table = folder / "train.tsv"
     languages = ("--source-language", "en", "--target-language", "fr")
     if not table.exists():
         pellucid("extract", folder / "train.reference.po", "-o", table, *languages)
-    masked = folder / "masked.tsv"
-    if not masked.exists():
-        masked.write_text("".join(map(mask_pair, table.read_text().splitlines(keepends=True))))
-    for path in (table, masked):  # A training that has ended ends at once.
+    for name in MODELS:  # A training that has ended ends at once.
         limit = ("--minutes", str(minutes), "--threads", "1", *languages)
-        pellucid("train", path, *limit, "--out", folder / f"{path.stem}-run")
+        setting = ("--set", f"data.placeholders={name}")
+        pellucid("train", table, *limit, *setting, "--out", folder / f"{name}-run")
 
 
-def translate(folder: Path, name: str, into: str, *options: str | Path) -> polib.POFile:
+def translate(
+    folder: Path, name: str, into: str, *options: str | Path, model: str = "text"
+) -> polib.POFile:
     """Translate a catalogue with a command, and read it with polib."""
     output = folder / f"{into}.fr.po"
     if not output.exists():
         report = ("--mark", "none", "--report", folder / f"{into}.jsonl")
-        model = folder / "train-run" / "bundle"
-        pellucid("translate", model, "-i", folder / f"{name}.po", "-o", output, *report, *options)
+        bundle = folder / f"{model}-run" / "bundle"
+        pellucid("translate", bundle, "-i", folder / f"{name}.po", "-o", output, *report, *options)
     return polib.pofile(str(output))
 
 
@@ -194,9 +178,9 @@ def quality(hypotheses: Sequence[str], references: Sequence[str]) -> dict[str, f
     }
 
 
-def measure_catalogue(folder: Path) -> dict[str, Any]:
-    """Compare the test's catalogue with its messages and with their own translations."""
-    made = translate(folder, "test", "test")
+def measure_catalogue(folder: Path, model: str) -> dict[str, Any]:
+    """Compare a model's catalogue with its messages and with their own translations."""
+    made = translate(folder, "test", model, model=model)
     known = {one.msgid: one for one in polib.pofile(str(folder / "test.reference.po"))}
     counts: Counter[str] = Counter()
     for entry in made:
@@ -210,12 +194,11 @@ def measure_catalogue(folder: Path) -> dict[str, Any]:
             counts["two or more, each once as in the source"] += 1
             counts["in the translator's order"] += placeholders(entry.msgstr) == order
             counts["translator keeps the source's order"] += placeholders(entry.msgid) == order
-    reports = [json.loads(one) for one in (folder / "test.jsonl").read_text().splitlines()]
+    reports = [json.loads(one) for one in (folder / f"{model}.jsonl").read_text().splitlines()]
     reasons = Counter(re.sub(r": .*", "", one["reason"]) for one in reports)
     single = [one for one in made if not one.msgid_plural]
     found = quality([one.msgstr for one in single], [known[one.msgid].msgstr for one in single])
-    check = {name: refused(folder, name) for name in ("test.reference.po", "test.fr.po")}
-    refused_too = check["test.fr.po"] - check["test.reference.po"]
+    refused_too = refused(folder, f"{model}.fr.po") - refused(folder, "test.reference.po")
     return {
         **counts,
         "to look at": len(reports),
@@ -251,43 +234,20 @@ def measure_steps(folder: Path, most: int) -> dict[str, Any]:
         for one, old in zip(unit.pieces, unit.old, strict=False):
             if not (isinstance(one, Segment) and isinstance(old, Segment)):
                 continue
-            if not one.has_tags and 0 < len(one.copies) <= len(MASKS):
+            if not one.has_tags and 0 < len(one.copies) <= MOST_COPIES:
                 pairs.setdefault(one.text.strip(), (one, old.text.strip()))
     texts = [*pairs][:most]
     segments, references = zip(*(pairs[one] for one in texts), strict=True)
-    plain = load(folder / "train-run" / "bundle").translate(texts, **FOUR_BEST)
-    firsts = [one.hypotheses[0].text for one in plain]
-    chosen, steps = [], Counter()
-    for segment, one in zip(segments, plain, strict=True):
-        fits = [keeps_copies(segment, answer.text) for answer in one.hypotheses]
-        steps["first" if fits[0] else "another of four" if any(fits) else "neither"] += 1
-        chosen.append(one.hypotheses[fits.index(True) if any(fits) else 0].text)
-    hidden = [mask(one.text.strip(), one.copies) for one in segments]
-    masked = load(folder / "masked-run" / "bundle").translate(hidden, **FOUR_BEST)
-    masked_steps, shown, picked = Counter(), [], []
-    for segment, source, one in zip(segments, hidden, masked, strict=True):
-        symbols = [symbol for symbol in MASKS if symbol in source]
-        answers = [answer.text for answer in one.hypotheses]
-        fits = [
-            all(own.count(symbol) == (symbol in symbols) for symbol in MASKS) for own in answers
-        ]
-        masked_steps["first" if fits[0] else "another of four" if any(fits) else "neither"] += 1
-        shown.append(unmask(answers[0], segment))
-        picked.append(unmask(answers[fits.index(True) if any(fits) else 0], segment))
-    return {
-        "sentences": len(texts),
-        "copying": {**steps, **quality(firsts, references)},
-        "copying, chosen": quality(chosen, references),
-        "masks": {**masked_steps, **quality(shown, references)},
-        "masks, chosen": quality(picked, references),
-    }
-
-
-def unmask(text: str, segment: Segment) -> str:
-    """Write placeholders in the place of their symbols."""
-    for symbol, copy in zip(MASKS, segment.copies, strict=False):
-        text = text.replace(symbol, copy)
-    return text
+    found: dict[str, Any] = {"sentences": len(texts)}
+    for name in MODELS:
+        steps, chosen = Counter[str](), []
+        answers = load(folder / f"{name}-run" / "bundle").translate(texts, **FOUR_BEST)
+        for segment, one in zip(segments, answers, strict=True):
+            fits = [keeps_copies(segment, answer.text) for answer in one.hypotheses]
+            steps["first" if fits[0] else "another of four" if any(fits) else "neither"] += 1
+            chosen.append(one.hypotheses[fits.index(True) if any(fits) else 0].text)
+        found[name] = {**steps, **quality(chosen, references)}
+    return found
 
 
 def measure_memory(folder: Path) -> dict[str, Any]:
@@ -334,7 +294,7 @@ def main() -> None:
     results = {
         "minutes": options.minutes,
         "pairs": len((folder / "train.tsv").read_text().splitlines()),
-        "catalogue": measure_catalogue(folder),
+        "catalogue": {name: measure_catalogue(folder, name) for name in MODELS},
         "steps": measure_steps(folder, options.test),
         "memory": measure_memory(folder),
     }

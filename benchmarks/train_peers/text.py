@@ -17,7 +17,7 @@ import tomli_w
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
 from pellucid.data import plan_epoch
-from pellucid.text.reading.corpus import reason_to_drop
+from pellucid.text.reading.drops import reason_to_drop
 from pellucid.text.reading.lines import read_lines
 
 VALIDATION_PAIRS = 8

@@ -32,7 +32,9 @@ class Echo:
     loaded: dict[str, Any] = field(default_factory=dict)
 
     model: None = None
-    tokenizer: None = None
+    tokenizer = SimpleNamespace(
+        has_masks=False, config=SimpleNamespace(unk_id=1), encode_source=lambda text: [3]
+    )
     other_hashes: tuple[str, ...] = ()
     decoder = SimpleNamespace(find_reason=lambda config: "it is an echo")
 

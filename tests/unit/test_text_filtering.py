@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pellucid.text.reading.corpus import reason_to_drop
+from pellucid.text.reading.drops import reason_to_drop
 
 
 @pytest.mark.parametrize(

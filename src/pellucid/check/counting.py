@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from itertools import compress, repeat
+from itertools import compress, islice, repeat
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from pellucid.check.scan import corpora
 from pellucid.config import DataConfig, TokenizerConfig
+from pellucid.documents.masks import mask_lesson
 from pellucid.text.normalization import normalize
-from pellucid.text.reading.corpus import read_pairs
+from pellucid.text.reading.corpus import read_lessons, read_pairs
 
 COMMON_COVERAGE = 0.9995
 """The share of a text that consists of its common characters."""
@@ -68,7 +69,7 @@ def count_text(
     counted = repeat(1) if kept is None else iter(kept)
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
-        for pair in compress(read_pairs(corpus.data, "train", base), counted):
+        for pair in compress(read_lessons(corpus.data, "train", base), counted):
             in_target = sides[1].add(normalize(pair.target, form))
             pairs += 1
             source_words += sides[0].add(normalize(pair.source, form))
@@ -88,6 +89,17 @@ def count_text(
         distinct_words=max(distinct) if joint else min(distinct),
         escapes=sum(side.escapes for side in sides),
     )
+
+
+def count_placeholders(data: DataConfig, base: Path, most: int) -> tuple[int, int]:
+    """Count the first training pairs, and those whose sides have a placeholder in common.
+
+    Raises:
+        InputError: the text cannot be read.
+    """
+    pairs = [*islice(read_pairs(data, "train", base), most)]
+    both = ((pair.source, pair.target) for pair in pairs)
+    return len(pairs), sum(mask_lesson(*pair) != pair for pair in both)
 
 
 def count_words(line: str) -> int:

@@ -17,6 +17,11 @@ _RESERVED = re.compile(
 """Signs and tokens that have a meaning for vocabularies."""
 
 
+MASKS = tuple("❶❷❸❹❺❻❼❽❾❿⓫⓬⓭⓮⓯⓰⓱⓲⓳⓴")
+"""Symbols for placeholders, which no normal form of Unicode changes. A model whose tokenizer has
+them reads and writes them in the place of placeholders."""
+
+
 class LanguagesConfig(Strict):
     """The two languages."""
 

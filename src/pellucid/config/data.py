@@ -138,6 +138,9 @@ class DataConfig(Strict):
     """Text that was cut into subwords before is joined to words as it is read: ``bpe``
     (``nu@@ mber``), ``sentencepiece`` (``▁num ber``), ``wordpiece`` (``num ##ber``), ``joiner``
     (``num ￭ber``). The model then reads and writes words."""
+    placeholders: Literal["text", "masks"] = "text"
+    """Placeholders such as ``%s``, ``{name}`` or an address are read as they are, or as ``masks``:
+    the model gets a symbol for each, and its translations get the placeholders back."""
 
     # Pairs to leave out
     max_length: PositiveInt = 256

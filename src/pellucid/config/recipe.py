@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Strict, validate
-from pellucid.config.bundle import TokenizerConfig
+from pellucid.config.bundle import MASKS, TokenizerConfig
 from pellucid.config.data import DataConfig, join_files, part_files
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size
@@ -109,6 +109,18 @@ class StartConfig(Strict):
         return self
 
 
+def _with_masks(values: dict[str, Any]) -> dict[str, Any]:
+    """Give the tokenizer the symbols of ``data.placeholders = "masks"``."""
+    data, tokenizer = values.get("data"), values.get("tokenizer", {})
+    if not (isinstance(data, dict) and data.get("placeholders") == "masks"):
+        return values
+    if not isinstance(tokenizer, dict):
+        return values
+    own = tokenizer.get("symbols", ())
+    symbols = [own] if isinstance(own, str) else [*own]
+    return {**values, "tokenizer": {**tokenizer, "symbols": [*dict.fromkeys([*symbols, *MASKS])]}}
+
+
 class Recipe(Strict):
     """The whole recipe.
 
@@ -147,7 +159,7 @@ class Recipe(Strict):
                 + suggestion(str(size), NAMED_SIZES).removesuffix(".")
             )
         sizes = named_size(size, model.get("architecture"))
-        return {**values, "model": {**sizes, **model}}
+        return {**_with_masks(values), "model": {**sizes, **model}}
 
     @model_validator(mode="after")
     def _check_together(self) -> Recipe:
@@ -162,6 +174,11 @@ class Recipe(Strict):
             raise ValueError(
                 "training.both_directions_steps must be 0 unless tokenizer.sharing is 'joint', "
                 f"but is {self.training.both_directions_steps}"
+            )
+        if {*MASKS} <= {*self.tokenizer.symbols} and self.data.placeholders == "text":
+            raise ValueError(
+                "data.placeholders must be 'masks' if tokenizer.symbols has all masks "
+                f"({MASKS[0]} to {MASKS[-1]}), but is 'text'"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
         for name in ("max_length", "pad_to"):

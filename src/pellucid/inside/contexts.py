@@ -85,7 +85,7 @@ def compare_contexts(bundle: Bundle, word: str, sentences: Sequence[str]) -> Con
     states = states_of(model, "encoder")
     places = ("encoder.embedding", *states)
     found: list[Occurrence] = []
-    for number, sentence in enumerate(sentences):
+    for number, sentence in enumerate(map(bundle.tokenizer.masked, sentences)):
         ids = bundle.tokenizer.encode_source(sentence)
         problem = problem_of(model, ids, ())
         if problem is not None:

@@ -162,11 +162,12 @@ def make_pair(
     if not source.strip():
         raise InputError("No text was given: the line is empty. Write a sentence in it.")
     if isinstance(target, str):
+        source, target = tokenizer.masked_pair(source, target)
         target = tokenizer.encode_target(mark_unknown(tokenizer, target))
     target_ids = list(target)
     if not target_ids:
         raise InputError("No translation was given: the target has no tokens. Write one in it.")
-    source_ids = tokenizer.encode_source(source)
+    source_ids = tokenizer.encode_source(tokenizer.masked(source))
     problem = problem_of(model, source_ids, target_ids)
     if problem is not None:
         raise InputError(problem)

@@ -62,17 +62,20 @@ def _read(document: str, languages: tuple[str, str], form: str) -> Read:
 
 async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
     from pellucid.decode.constraints.request import Constraints
+    from pellucid.translate.masking import hide_copies
 
     # Menus and tables repeat their texts.
-    texts = list(dict.fromkeys(one.text.strip() for one in segments))
+    by_text = {one.text.strip(): one for one in segments}
+    hidden = hide_copies(task.model.translator.tokenizer, [*by_text.values()])
+    texts = [*by_text]
     translations = await parts.scheduler.compute(
-        task, [Text(text, Constraints()) for text in texts]
+        task, [Text(text, Constraints()) for text in hidden.texts]
     )
     parts.metrics.texts.labels(task.model.name, "translate").inc(len(texts))
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
-    return dict(zip(texts, translations, strict=True))
+    return dict(zip(texts, hidden.show(translations, texts), strict=True))
 
 
 def _write(read: Read, linked: Translations, plain: Translations) -> str:

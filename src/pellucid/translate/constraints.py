@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.translate.preparing import LineConstraints
+    from pellucid.decode.constraints.request import LineConstraints
     from pellucid.translate.translator import Translator
 
 

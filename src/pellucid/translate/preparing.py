@@ -15,21 +15,19 @@ from typing import final
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
-from pellucid.decode.constraints.request import Constraints, Request
+from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
 from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
-from pellucid.text.codes import find_fault
+from pellucid.text.codes import find_fault, with_codes
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
 from pellucid.text.outside import unknown_words
 from pellucid.text.reading.lines import CutLine, not_a_line
 from pellucid.text.sentences import may_be_several
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.masking import Hidden, hide
 from pellucid.translate.results import NO_NOTES, Notes
 from pellucid.translate.splitting import Layout, sentences_of, split_line, together
-
-LineConstraints = Constraints | Sequence[Constraints]
-"""The constraints of a text, or of each of its lines."""
 
 _MANY_RARE = 0.25
 """The share of rare tokens from which a line counts as unlike the training text."""
@@ -127,6 +125,18 @@ class Preparer:
             self._make(text, layout, [next(encoded) for _ in layout.lines], one, config, how)
             for text, layout, one in zip(texts, layouts, constraints, strict=True)
         ]
+
+    def prepare_line(
+        self,
+        text: str,
+        constraints: LineConstraints,
+        config: DecodingConfig,
+        how: Treatment,
+        to: str | None,
+    ) -> tuple[Ready, Hidden]:
+        """Make one line ready, with the code of a language and with masks if the model has any."""
+        hidden = hide(self._tokenizer, with_codes(self._tokenizer, to, [text]), [constraints])
+        return self.prepare(hidden.texts, hidden.constraints, config, how)[0], hidden
 
     def _lay_out(self, text: str, how: Treatment) -> Layout:
         is_plain = text.isascii() and not isinstance(text, CutLine)

@@ -57,9 +57,13 @@ def score_pairs(
     faults = [
         not_a_line(one) or not_a_line(other) for one, other in zip(sources, targets, strict=True)
     ]
+    pairs_read = [
+        ("", "") if fault else tokenizer.masked_pair(source, target)
+        for source, target, fault in zip(sources, targets, faults, strict=True)
+    ]
     encoded = (
-        tokenizer.encode_sources(_without(sources, faults)),
-        tokenizer.encode_targets(_without(targets, faults)),
+        tokenizer.encode_sources([source for source, _ in pairs_read]),
+        tokenizer.encode_targets([target for _, target in pairs_read]),
     )
     for index, (source_ids, target_ids) in enumerate(zip(*encoded, strict=True)):
         problem = faults[index] or builder.too_long(source_ids) or _too_long(target_ids, limit)
@@ -93,10 +97,6 @@ def _score_group(
             token_log_probabilities=logs,
             log_probability=sum(logs),
         )
-
-
-def _without(lines: Sequence[str], faults: Sequence[str | None]) -> list[str]:
-    return ["" if fault else line for line, fault in zip(lines, faults, strict=True)]
 
 
 def _too_long(ids: Sequence[int], limit: int) -> str | None:

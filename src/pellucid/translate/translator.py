@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
-from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
@@ -21,7 +21,8 @@ from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
-from pellucid.translate.preparing import LineConstraints, Preparer, Treatment, constraints_of_each
+from pellucid.translate.masking import hide
+from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.workers import (
     check_vocabularies,
@@ -203,6 +204,8 @@ class Translator:
         chosen = self if changes is None else self.changed(changes)
         config = chosen.configure(**options)
         each = constraints_of_each(constraints, len(texts))
+        hidden = hide(self.tokenizer, texts, each, is_copying=unknown == "source-word")
+        texts, each = hidden.texts, hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
@@ -217,7 +220,7 @@ class Translator:
                 align = Aligner(chosen.model, self.tokenizer, bundle=self.bundle)
             translations = align.align(lines, translations)
         if not retry:
-            return with_sources(translations, given, to)
+            return hidden.show(with_sources(translations, given, to), given)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
             how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
@@ -226,7 +229,8 @@ class Translator:
             search = {**options, **against_repetition(config)}
             return chosen.translate(some[0], constraints=some[1], **how, **search)
 
-        return with_sources(retry_flagged(translations, search_again), given, to)
+        translations = retry_flagged(translations, search_again)
+        return hidden.show(with_sources(translations, given, to), given)
 
     def stream(
         self,
@@ -256,10 +260,9 @@ class Translator:
             InputError: the line cannot be translated.
         """
         config, how = self.configure(**options), Treatment(clean, split, split_long)
-        texts = with_codes(self.tokenizer, to, [text])
-        (line,) = self._preparer.prepare(texts, [constraints], config, how)
+        line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
         writer = Writer(lambda: self.model, self.tokenizer, None)
-        yield from stream_line(self.decoder, line, config, writer)
+        yield from map(hidden.show_piece, stream_line(self.decoder, line, config, writer))
 
     def examine(
         self,
@@ -274,10 +277,8 @@ class Translator:
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
         how = Treatment(clean, split, split_long)
-        (line,) = self._preparer.prepare(
-            with_codes(self.tokenizer, to, [text]), [constraints], self.configure(**options), how
-        )
-        return line.notes
+        config = self.configure(**options)
+        return self._preparer.prepare_line(text, constraints, config, how, to)[0].notes
 
     def score(
         self,

@@ -11,6 +11,7 @@ from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
 from pellucid.cli.lines.translate import translate_all
 from pellucid.cli.options import Model, Threads, described
+from pellucid.config.bundle import MASKS
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -73,6 +74,11 @@ def export(
         export_marian(bundle, out, precision)
     else:
         export_ctranslate2(bundle, out, precision)
+    if target != "pellucid" and bundle.tokenizer.has_masks:
+        warn(
+            f"The model reads {MASKS[0]} to {MASKS[-1]} in the place of placeholders such as %s: "
+            "put them in and take them out around the other program."
+        )
     note(str(out))
     return 2 if errors else 0
 

@@ -16,8 +16,8 @@ from pellucid.translate.constraints import constraints_of, fit_glossary
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.request import LineConstraints
     from pellucid.text.forms import Match
-    from pellucid.translate.preparing import LineConstraints
     from pellucid.translate.translator import Translator
 
 INPUT = "--input"

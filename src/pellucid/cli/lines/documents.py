@@ -240,41 +240,37 @@ class DocumentForm:
 def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:
     """Translate texts, each once: with word links for tags, among several for placeholders.
 
-    Words that the model does not know stay the source's, but not the parts of placeholders.
+    Words that the model does not know stay the source's.
     """
+    from pellucid.translate.masking import hide_copies
+
     decoding = job.decoding
     most = max(decoding.beam, _FEWEST)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
     found: dict[tuple[str, bool], Translation] = {}
 
-    def run(own: Sequence[Segment], unknown: str, *, is_linked: bool, **given: Any) -> None:
-        texts = list(dict.fromkeys(one.text.strip() for one in own))
-        given |= {"unknown": unknown}
-        translations = job.translate({INPUT: texts}, align=is_linked, **given) if texts else []
+    def run(own: Sequence[Segment], *, is_linked: bool, **given: Any) -> None:
         by_text = {one.text.strip(): one for one in own}
-        for text, one in zip(texts, translations, strict=True):
-            found[text, by_text[text].has_tags] = _without_copies(one, by_text[text])
+        hidden = hide_copies(job.translator.tokenizer, [*by_text.values()])
+        given |= {"unknown": "source-word"}
+        columns = {INPUT: [*hidden.texts]}
+        translations = job.translate(columns, align=is_linked, **given) if by_text else []
+        shown = hidden.show([*translations], [*by_text])
+        for (text, segment), one in zip(by_text.items(), shown, strict=True):
+            found[text, segment.has_tags] = _without_copies(one, segment)
 
     kinds: dict[tuple[bool, bool], list[Segment]] = {}
     for one in segments:
         kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
     for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
         if not has_copies:
-            run(own, "source-word", is_linked=has_tags)
+            run(own, is_linked=has_tags)
             continue
-        run(own, "token", is_linked=has_tags, **choices)
-        answers = [(one, found[one.text.strip(), has_tags]) for one in own]
-        strange = [one for one, of in answers if any(map(_has_letter, of.notes.unknown_words))]
-        run(strange, "source-word", is_linked=True)
-        done = {one.text for one in strange}
-        plain = [] if has_tags else [pair for pair in answers if pair[0].text not in done]
-        lost = [one for one, of in plain if needs_links(one, of.hypotheses)]
-        run(lost, "token", is_linked=True)
+        run(own, is_linked=has_tags, **choices)
+        answers = [] if has_tags else [(one, found[one.text.strip(), False]) for one in own]
+        lost = [one for one, of in answers if needs_links(one, of.hypotheses)]
+        run(lost, is_linked=True)
     return found
-
-
-def _has_letter(word: str) -> bool:
-    return any(map(str.isalpha, word))
 
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:

@@ -75,6 +75,7 @@ def look_at_line(
     remarks = tuple(remarks_on(translator, line.text))
     for sentence in remarks:
         warn(sentence)
+    line = line.as_read(translator.tokenizer)
     how = Replaying(
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,

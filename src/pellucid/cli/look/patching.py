@@ -44,6 +44,7 @@ def look_patched(
     other = Line(options["patch_from"], target, None)
     for sentence in remarks_on(translator, other.text):
         warn(f"The other sentence: {sentence}")
+    other = other.as_read(translator.tokenizer)
     trace, *_ = replay_line(translator, other, Replaying(), options)
     tokenizer, model = translator.tokenizer, translator.own_bundle.exact_model
     a = Pair(model, tokenizer, trace.source_ids, trace.predicted_ids)

@@ -13,11 +13,13 @@ from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
+from pellucid.documents.masks import mask
 from pellucid.inside.align.maps import guided_view
 from pellucid.inside.look import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.text.codes import CodeFaults, find_fault
 from pellucid.text.outside import say_unknown_words, unknown_words
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attention import unlinked_words
 from pellucid.translate.translator import Translator
 
@@ -36,6 +38,12 @@ class Line:
     target: str | None
     prefix: str | None
 
+    def as_read(self, tokenizer: Tokenizer) -> Line:
+        """Write the line as a model reads it, maybe with symbols for placeholders."""
+        text, target = tokenizer.masked_pair(self.text, self.target or "")
+        prefix = tokenizer.masked_pair(self.text, self.prefix or "")[1]
+        return Line(text, self.target and target, self.prefix and prefix)
+
 
 def remarks_on(translator: Translator, text: str) -> Iterator[str]:
     """Say what a reader should know about a line before a model's answer to it."""
@@ -43,6 +51,11 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
     codes.add(0, find_fault(translator.tokenizer, text))
     if sentence := codes.sentence(translator.tokenizer):
         yield sentence
+    read, copies = mask(text)
+    if copies and translator.tokenizer.has_masks:
+        text = read
+        shown = ", ".join(map("{0[0]} for {0[1]}".format, copies.items()))
+        yield f"The model reads symbols in the place of placeholders: {shown}."
     if words := unknown_words(translator.tokenizer, text):
         said = say_unknown_words(words, translator.tokenizer)
         yield f"The model does not know these words and reads them as <unk>: {said}."
@@ -57,6 +70,7 @@ def replay_line(
     translator: Translator, line: Line, how: Replaying, options: Mapping[str, Any]
 ) -> list[Trace]:
     """Decode a line, unless its target is given, and replay each hypothesis."""
+    line = line.as_read(translator.tokenizer)
     if line.target is not None:
         trace = look_at_given(translator.own_bundle, line.text, line.target, how)
         if unknown := trace.decoding.get("unknown"):

@@ -77,6 +77,10 @@ class Constraints:
                 )
 
 
+LineConstraints = Constraints | Sequence[Constraints]
+"""The constraints of a text, or of each of its lines."""
+
+
 def check_ids(what: str, ids: tuple[int, ...], vocabulary_size: int) -> None:
     """Check a sequence of target tokens.
 

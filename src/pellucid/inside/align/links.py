@@ -228,6 +228,8 @@ class _Aligner:
     ) -> tuple[Aligned, _Prepared | None]:
         """Cut a pair into tokens and words; None in place of one that cannot be aligned."""
         tokenizer = self.tokenizer
+        if all(given.words(side, number) is None for side in SIDES):
+            lines = tokenizer.masked_pair(*lines, words_only=True)
         source, target = lines
         text = split_code(tokenizer, source)[1]
         nothing = (frozenset[Link](),) * len(self.views)

@@ -110,31 +110,34 @@ def prepare_lines(
             )
     tokenizer, problems = bundle.tokenizer, dict[int, str | None]()
     pairs: list[tuple[list[int], list[int]]] = []
+    texts: list[tuple[str, str]] = []
     for number, source in enumerate(sources):
         target = "" if targets is None else targets[number]
         fault = not_a_line(source) or not_a_line(target)
         is_blank = not source.strip() or (targets is not None and not target.strip())
         if fault is None and is_blank:
             fault = "The line is empty. Write a sentence in it."
+        source, target = tokenizer.masked_pair(source, target, words_only=golds is not None)
         ids = ([], []) if fault else (
             tokenizer.encode_source(source),
             tokenizer.encode_target(mark_unknown(tokenizer, target)),
         )  # fmt: skip
         problems[number] = fault or problem_of(bundle.model, *ids)
         pairs.append(ids)
+        texts.append((source, target))
     usable = [number for number, problem in problems.items() if problem is None]
     _check_memory(bundle, [pairs[number] for number in usable])
-    own = searcher.translate(decoder, [(sources[one], pairs[one][0]) for one in usable])
+    own = searcher.translate(decoder, [(texts[one][0], pairs[one][0]) for one in usable])
     lines = []
     for number, (text, own_ids) in zip(usable, own, strict=True):
         target_ids = own_ids if targets is None else pairs[number][1]
         if not target_ids:
             problems[number] = "The model writes nothing for it."
             continue
-        target = text if targets is None else targets[number]
+        target = text if targets is None else texts[number][1]
         gold = None if golds is None else golds[number]
         both = (pairs[number][0], target_ids)
-        lines.append(Line(number, sources[number], target, both, text, gold))
+        lines.append(Line(number, texts[number][0], target, both, text, gold))
     left_out = [f"line {number + 1}: {why}" for number, why in problems.items() if why]
     if not lines:
         raise InputError(

@@ -171,7 +171,8 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     if given:
         ids = body.target_ids
         if ids is None:
-            ids = translator.tokenizer.encode_target(body.target_text)
+            text, target = translator.tokenizer.masked_pair(text, body.target_text)
+            ids = translator.tokenizer.encode_target(target)
         _check_ids(model, "target_ids", ids)
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
@@ -269,8 +270,9 @@ def _one_line(body: Any, model: ServedModel) -> str:
     text = body.text.strip()
     if not text or "\n" in text:
         raise Problem(422, "A text to look at must be one line that holds text.")
-    (text,) = with_codes(model.translator.tokenizer, body.to, [text])
-    return str(text)
+    tokenizer = model.translator.tokenizer
+    (text,) = with_codes(tokenizer, body.to, [text])
+    return tokenizer.masked(text)
 
 
 def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -> Iterator[bytes]:
@@ -318,7 +320,8 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
     text = _one_line(body, model)
     source_ids = tuple(translator.tokenizer.encode_source(text))
     if body.target_text is not None:
-        target_ids = tuple(translator.tokenizer.encode_target(body.target_text))
+        text, target = translator.tokenizer.masked_pair(text, body.target_text)
+        target_ids = tuple(translator.tokenizer.encode_target(target))
         _check_ids(model, "target_text", target_ids)
     else:
         (best,) = translator.translate([text], clean=False, split=False, precision="float32")

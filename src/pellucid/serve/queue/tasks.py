@@ -13,7 +13,7 @@ from pellucid.serve.models import Options, ServedModel
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.translate.preparing import LineConstraints
+    from pellucid.decode.constraints.request import LineConstraints
     from pellucid.translate.results import Scored, Translation
 
 CHARACTERS_A_TOKEN = 4

@@ -23,8 +23,7 @@ from pellucid.translate.records import score_record, translation_record
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.decode.constraints.request import Constraints
-    from pellucid.translate.preparing import LineConstraints
+    from pellucid.decode.constraints.request import Constraints, LineConstraints
 
 PHRASES = ("forbid", "require", "require_each", "glossary")
 """The fields that say what a translation may and must contain, other than how it begins."""

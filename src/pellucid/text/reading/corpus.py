@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, zip_longest
 from pathlib import Path
-from typing import Literal
 
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.formats import PAIRED, Format
+from pellucid.documents.masks import has_no_space, mask_lesson, mask_pair
 from pellucid.documents.pairs import read_texts
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
@@ -222,6 +222,23 @@ def read_pairs(
     return (pair for pair in found if pair.where.rpartition(":")[0] in files)
 
 
+def read_lessons(
+    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+) -> Iterator[Pair]:
+    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does."""
+    pairs = read_pairs(data, split, base, bad=bad)
+    if data.placeholders == "text":
+        return pairs
+    hide = mask_lesson if split == "train" else mask_pair
+    wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
+
+    def masked(pair: Pair) -> Pair:
+        source, target = hide(pair.source, pair.target, wanted=wanted)
+        return replace(pair, source=source, target=target)
+
+    return map(masked, pairs)
+
+
 def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
     """Yield the size and the time of each file of training text."""
     folder = resolve_folder(data.folder, base)
@@ -405,45 +422,3 @@ def _in_one_line(text: str) -> str:
     if "\n" not in text:
         return text
     return " ".join(filter(None, map(str.strip, text.split("\n"))))
-
-
-DropReason = Literal[
-    "empty source", "empty target", "source too long", "target too long", "length ratio"
-]
-
-
-def reason_to_drop(
-    source: str,
-    target: str,
-    source_ids: Sequence[int],
-    target_ids: Sequence[int],
-    *,
-    max_length: int,
-    max_length_ratio: float,
-) -> DropReason | None:
-    """Tell why a training pair cannot be used, if so.
-
-    Args:
-        source: the source text.
-        target: the target text.
-        source_ids: its tokens, ending in ``</s>``.
-        target_ids: the target's tokens, ending in ``</s>``.
-        max_length: the most tokens on either side, with ``</s>``, which the model sees too.
-        max_length_ratio: the most times that the longer side may have the tokens of the shorter,
-            without ``</s>``.
-
-    Returns:
-        The first reason that holds, or None for a good pair.
-    """
-    if not source.strip() or len(source_ids) <= 1:
-        return "empty source"
-    if not target.strip() or len(target_ids) <= 1:
-        return "empty target"
-    if len(source_ids) > max_length:
-        return "source too long"
-    if len(target_ids) > max_length:
-        return "target too long"
-    shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
-    if longer > max_length_ratio * shorter:
-        return "length ratio"
-    return None

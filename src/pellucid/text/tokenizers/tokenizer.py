@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import ClassVar, Literal, Protocol, Self
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
+from pellucid.config.bundle import MASKS
+from pellucid.documents.masks import has_no_space, mask, mask_pair
 from pellucid.errors import BundleError
 from pellucid.text.normalization import normalize
 
@@ -114,6 +117,27 @@ class Tokenizer(ABC):
         if text.isascii() and not self.config.lowercase:
             return text  # most are
         return _prepare(text, self.config)
+
+    @cached_property
+    def has_masks(self) -> bool:
+        """True if the model reads symbols in the place of placeholders such as ``%s``."""
+        return {*MASKS} <= {*self.config.symbols}
+
+    def masked(self, source: str) -> str:
+        """Write a source line as the model reads it, maybe with symbols for placeholders."""
+        return mask(source)[0] if self.has_masks else source
+
+    def masked_pair(self, source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
+        """Write a line and its translation as the model reads and writes them.
+
+        Args:
+            source: the line.
+            target: its translation.
+            words_only: True to leave placeholders with white space, so that words can be counted.
+        """
+        if not self.has_masks:
+            return source, target
+        return mask_pair(source, target, wanted=has_no_space if words_only else None)
 
     def language_code(self, text: str) -> str:
         """Return the code at the start of a source text that names a language, such as ``>>fra<<``.

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
-from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_text
+from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_placeholders, count_text
+from pellucid.check.findings import percent
 from pellucid.config import Recipe, modernize
 from pellucid.errors import PellucidError
 from pellucid.terminal.text import count_of
@@ -107,6 +109,9 @@ SPECIAL_AND_SPACE, BYTES = 5, 256
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """A recipe that sets all of these in ``[training]`` plans its own course: the rest stays."""
 
+SAMPLE, FEWEST_MASKED, SHARE_MASKED = 10_000, 200, 0.05
+"""How many pairs are looked at, and how many of them must have placeholders for masks."""
+
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
@@ -162,6 +167,10 @@ def complete(
     if not _is_open(values, recipe):
         return same, _describe_course(recipe)
     counts: list[TextCounts] = []
+    masks = _choose_masks(values, recipe, recipe_folder)
+    if masks:
+        values = _with(values, masks)
+        recipe = Recipe.model_validate(values)
 
     def complete_for(kept: bytes) -> Recipe:
         counts[:] = [count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)]
@@ -178,9 +187,25 @@ def complete(
         text.learn(recipe, None if start is None else start.tokenizer, complete_for)
     except PellucidError:
         return same, []
-    choices = choose(values, recipe, *counts)
+    choices = [*masks, *choose(values, recipe, *counts)]
     sentences = [*map(str, choices), *_describe_course(recipe)]
     return _with(values, choices), [*describe_few(counts[0].pairs), *sentences]
+
+
+def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> list[ChosenSetting]:
+    """Choose masks for text with many placeholders, such as that of programs."""
+    if "placeholders" in values.get("data", {}) or recipe.start.model:
+        return []
+    pairs = masked = 0
+    with suppress(PellucidError):  # Who reads all of the text says what is wrong.
+        pairs, masked = count_placeholders(recipe.data, folder, SAMPLE)
+    if masked < max(FEWEST_MASKED, SHARE_MASKED * pairs):
+        return []
+    reason = (
+        f"{percent(masked / pairs)} of the pairs have placeholders such as %s, which come back "
+        "whole if the model reads symbols in their place"
+    )
+    return [ChosenSetting("data.placeholders", "masks", reason)]
 
 
 def describe_few(num_pairs: int) -> list[str]:

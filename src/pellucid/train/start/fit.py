@@ -13,7 +13,7 @@ from pellucid.config import Recipe
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
+from pellucid.text.reading.corpus import BadLines, Pair, read_lessons
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 from pellucid.train.start.kept import KeptText, longest_kept
 from pellucid.train.start.pairs import CorpusCount, KeptPairs
@@ -51,7 +51,7 @@ def check_fit(
             ]
         if given is not None:
             for split in splits:
-                pairs = read_pairs(recipe.data, split, base, bad=BadLines())
+                pairs = read_lessons(recipe.data, split, base, bad=BadLines())
                 outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
                 findings.append(_describe_outside(outside, split))
     return findings
@@ -114,7 +114,7 @@ def _cut_tags(
 def _too_long(recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> Iterator[Finding]:
     total = count = 0
     model = recipe.model
-    for pair in read_pairs(recipe.data, "validation", base, bad=BadLines()):
+    for pair in read_lessons(recipe.data, "validation", base, bad=BadLines()):
         if pair.source.strip() and pair.target.strip():
             source, target = _lengths(pair, tokenizer)
             total += 1

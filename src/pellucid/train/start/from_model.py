@@ -131,12 +131,20 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     # The vocabulary comes with the tokenizer; this section only has to fit the model's tying.
     sharing = bundle.config.tokenizer.sharing
     languages = bundle.config.languages
+    placeholders = "masks" if bundle.tokenizer.has_masks else "text"
+    if text.get("placeholders", placeholders) != placeholders:
+        raise ConfigurationError(
+            "data.placeholders must be that of the model to start from, "
+            f"{placeholders!r}, but is {text['placeholders']!r}. Leave it out."
+        )
     data = {
         "source_language": languages.source,
         "target_language": languages.target,
         "max_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
         **text,
     }
+    if bundle.tokenizer.has_masks:
+        data["placeholders"] = placeholders
     given = values.get("start", {})
     if not isinstance(given, Mapping):
         return dict(values)

@@ -13,7 +13,8 @@ from pathlib import Path
 
 from pellucid.check.counting import count_words
 from pellucid.config import DataConfig, Recipe
-from pellucid.text.reading.corpus import DropReason, Pair, read_pairs, reason_to_drop
+from pellucid.text.reading.corpus import Pair, read_lessons
+from pellucid.text.reading.drops import DropReason, reason_to_drop
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.stages import Say, be_silent, follow, in_groups
@@ -97,7 +98,7 @@ class KeptText:
 
     def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:
         def pairs() -> Iterator[Pair]:
-            pairs = read_pairs(recipe.data, "train", self._base)
+            pairs = read_lessons(recipe.data, "train", self._base)
             return compress(follow(pairs, "Learning a vocabulary", self._say), kept)
 
         sides = lambda: (p.source for p in pairs()), lambda: (p.target for p in pairs())
@@ -107,7 +108,7 @@ class KeptText:
 
     def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
         kept = bytearray()
-        pairs = follow(read_pairs(data, "train", self._base), doing, self._say)
+        pairs = follow(read_lessons(data, "train", self._base), doing, self._say)
         for group in in_groups(pairs):
             sources = cut_source([pair.source for pair in group])
             targets = cut_target([pair.target for pair in group])

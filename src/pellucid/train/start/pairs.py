@@ -13,7 +13,7 @@ from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
+from pellucid.text.reading.corpus import BadLines, Pair, read_lessons, resolve_folder
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.kept import longest_kept, reason_to_leave_out
@@ -85,7 +85,7 @@ class KeptPairs:
         for number, corpus in enumerate(parts):
             num_pairs = num_kept = 0
             bad = BadLines()
-            pairs = read_pairs(corpus.data, "train", self._base, bad=bad)
+            pairs = read_lessons(corpus.data, "train", self._base, bad=bad)
             for group in in_groups(read_links(pairs, self._alignment(number), bad)):
                 num_pairs += len(group)
                 cut = self._cut([pair for pair, *_ in group])

@@ -23,7 +23,7 @@ from pellucid.text.learned import (
     read_text_counts,
 )
 from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs, resolve_folder
+from pellucid.text.reading.corpus import BadLines, Pair, read_lessons, read_pairs, resolve_folder
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.folder import RECIPE_FILE, RunFolder
@@ -121,7 +121,7 @@ def prepare_data(
         advice = f"train on with the new text in another --out, with --from {run.path}"
         _check_same_text(run.data, recipe, base, advice)
     bad = BadLines()
-    pairs = read_pairs(recipe.data, "validation", base, bad=bad)
+    pairs = read_lessons(recipe.data, "validation", base, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
