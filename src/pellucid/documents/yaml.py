@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -14,6 +14,9 @@ from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import Source, Unit
+
+MOST_BRACKETS = 100
+"""Lists and mappings in brackets inside each other."""
 
 _TEXT_TAG = "tag:yaml.org,2002:str"
 _STRINGS = {
@@ -41,6 +44,12 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types.
             self._source.refuse(place, what, "Remove it.")
         return super().compose_node(parent, index)
 
+    def fetch_flow_collection_start(self, kind: Any) -> None:
+        # The time that PyYAML takes grows with the square of the depth, and more.
+        if self.flow_level == MOST_BRACKETS:
+            _refuse_depth(self._source, self.index)
+        super().fetch_flow_collection_start(kind)
+
 
 def read_yaml(source: Source) -> Iterator[Unit]:
     """Find the texts that are values; keys, numbers and the like are copied.
@@ -58,7 +67,11 @@ def read_yaml(source: Source) -> Iterator[Unit]:
         what = f"YAML must be well-formed, but is not: {problem}"
         source.refuse(mark.index if mark else 0, what, "Correct it.")
     except RecursionError:
-        source.refuse(0, "YAML must not be nested so deeply, but is", "Make it flatter.")
+        _refuse_depth(source, 0)
+
+
+def _refuse_depth(source: Source, place: int) -> NoReturn:
+    source.refuse(place, "YAML must not be nested so deeply, but is", "Make it flatter.")
 
 
 def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -> Iterator[Unit]:
