@@ -263,3 +263,14 @@ def test_part_without_text_keeps_the_space_before_it(
     words = line_words(segment.text.strip())
     write_segment(segment, [Answer(answer, line_words(answer), links)], words)
     assert "".join(map(str, parts)) == f"{expected}\n"
+
+
+def test_new_texts_of_a_tmx_have_the_language_as_the_file_writes_it() -> None:
+    unit = '<tu><tuv xml:lang="en-US"><seg>{}</seg></tuv>{}</tu>'
+    done = unit.format("a", '<tuv xml:lang="fr-CA"><seg>b</seg></tuv>')
+    for before, code in (("", "fr"), (done, "fr-CA")):
+        document = f"<tmx>{before}{unit.format('cat', '')}</tmx>"
+        parts, units = read("tmx", document, How(languages=("en", "fr")))
+        (segment,) = units[0].segments
+        write_segment(segment, [Answer("chat", ("chat",), ((0, 0),))], ("cat",))
+        assert f'<tuv xml:lang="{code}"><seg>chat</seg></tuv></tu>' in "".join(map(str, parts))

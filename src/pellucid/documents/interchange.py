@@ -186,7 +186,7 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
         DataError: it is not XML, or has no text in the source's language, or for pairs in the
             target's.
     """
-    found: dict[str, None] = {}
+    found: dict[str, str] = {}
     for source, root in read_parts(chunks, how, "tu"):
         yield from source.cut(_read_part(source, root, found))
     asked = how.languages[: 1 + how.has_pairs]
@@ -198,12 +198,13 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
         how.refuse(1, what, _OTHERS if all(asked) else "Name those of source and target.")
 
 
-def _read_part(source: Source, root: Node, found: dict[str, None]) -> Iterator[Unit]:
-    """Find the units of a part of a TMX, and note its languages."""
+def _read_part(source: Source, root: Node, found: dict[str, str]) -> Iterator[Unit]:
+    """Find the units of a part of a TMX, and note its languages as it writes them."""
     how = source.how
     for unit in root.walk("tu"):
-        variants = {_language(one): one for one in unit.children("tuv")}
-        found.update(dict.fromkeys(variants))
+        codes = {_language(one): one for one in unit.children("tuv")}
+        variants = {short_code(code): one for code, one in codes.items()}
+        found |= {short_code(code): code for code in codes}
         own, target = (variants.get(short_code(one)) for one in how.languages)
         text = own.child("seg") if own else None
         if own is None or text is None:
@@ -215,7 +216,8 @@ def _read_part(source: Source, root: Node, found: dict[str, None]) -> Iterator[U
         elif old is not None and (how.has_all or not _has_text(old)):
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
-            tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{how.languages[1]}"><seg>'
+            code = found.get(short_code(how.languages[1]), how.languages[1])
+            tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{code}"><seg>'
             segment = _read_content(source.text, text)
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
 
@@ -230,4 +232,4 @@ def _pair(source: Source, own: Node, old: Node | None, state: str) -> Unit:
 
 def _language(node: Node) -> str:
     own = node.attributes
-    return short_code(own.get("xml:lang") or own.get("lang", ""))
+    return own.get("xml:lang") or own.get("lang", "")
