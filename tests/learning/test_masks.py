@@ -138,6 +138,23 @@ def test_lost_placeholder_is_flagged(translator: Translator) -> None:
     assert not shown.notes.flags
 
 
+def test_symbols_of_other_lines_go_from_text_words_and_streams(translator: Translator) -> None:
+    source = "open {{ a }}\nclose {b}"
+    hidden = hide(translator.tokenizer, [source], [Constraints()])
+    words = ("❶", "ouvrir", "❶", "❷", "fermer")
+    answer = TranslatedHypothesis("❶ ouvrir\n❶ ❷ fermer", alignment=((1, 0), (3, 3)), words=words)
+    found = Translation(hidden.texts[0], (answer,), source_words=("open", "❶", "close", "❷"))
+    (shown,) = hidden.show([found], [source])
+    assert shown.text == "{{ a }} ouvrir\n{b} fermer"
+    assert shown.best.words == ("{{", "a", "}}", "ouvrir", "{b}", "fermer")
+    assert shown.best.alignment == (*product(range(1, 4), range(3)), (5, 4))
+    assert not shown.notes.flags
+    assert "".join(hidden.show_pieces(["❶", " ouvrir\n", "❶", " ❷", " fermer"])) == shown.text
+    swapped = TranslatedHypothesis("❷ ouvrir\n❶ fermer")
+    (shown,) = hidden.show([Translation(hidden.texts[0], (swapped,))], [source])
+    assert shown.notes.unlinked_words == ("{{ a }}", "{b}")
+
+
 def test_constraints_name_placeholders(translator: Translator) -> None:
     constraints = Constraints(prefix="{b} fermer", required=("{a}",))
     (found,) = translator.translate(["open {a} and close {b}"], constraints=constraints)
@@ -196,6 +213,9 @@ def test_parts_of_placeholders_do_not_stay_in_the_text_of_a_model_of_whole_words
         "The pizza of %{user_name} is good.": "La pizza de %{user_name} est bonne.",
         "The pizza of `user_name` is good.": "La pizza de `user_name` est bonne.",
         "The cat saw {{ a b }} and <a href=x>.": "Le chat a vu des {{ a b }} et <a href=x>.",
+        "The pizza of ❷ and {x} is good.": "La pizza de ❷ et {x} est bonne.",
+        "The good pizza.": "La bonne pizza.",
+        "The `good` pizza.": "La `good` pizza.",
     }
     source.write_text("\n\n".join(texts))
     assert run_here("translate", "demo", "-i", str(source), "-o", str(output)).returncode == 0

@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 from pellucid.config import Recipe, validate
 from pellucid.config.bundle import MASKS
 from pellucid.config.data import DataConfig
-from pellucid.documents.masks import has_no_space, mask, mask_lesson, mask_pair, mask_with, unmask
+from pellucid.documents.markup.segments import Maker
+from pellucid.documents.masks import (
+    has_no_space,
+    mask,
+    mask_copies,
+    mask_lesson,
+    mask_pair,
+    mask_with,
+    unmask,
+)
 from pellucid.errors import ConfigurationError
 from pellucid.text.reading.corpus import read_lessons, read_pairs
 from pellucid.train.start.choices import complete
@@ -73,6 +82,28 @@ def test_lessons_hide_only_what_both_sides_have_and_use_all_symbols() -> None:
 def test_symbols_without_a_placeholder_go_with_their_space() -> None:
     assert unmask("Open ❸ the ❶.", {"❶": "❷"}) == "Open the ❷."
     assert mask_with("a {x} {x}", {"❺": "{x}"}) == "a ❺ {x}"
+
+
+def test_unmasking_a_word_that_goes_leaves_the_other_words() -> None:
+    assert unmask("❸ ❹ Open ❸, the❺ ❸", {}) == "Open , the"
+    assert unmask("a ❸b ❶", {"❶": "{x}"}) == "a b {x}"
+
+
+def test_symbol_of_a_text_with_more_than_20_placeholders_is_masked_first() -> None:
+    many = " ".join(f"%{number}$s" for number in range(1, 22))
+    masked, copies = mask(f"{many} ❶")
+    assert masked.endswith("❿ ⓫ ⓬ ⓭ ⓮ ⓯ ⓰ ⓱ ⓲ ⓳ %20$s %21$s ⓴")
+    assert copies["⓴"] == "❶"
+    assert unmask(masked, copies) == f"{many} ❶"
+
+
+def test_symbols_of_a_document_are_their_own_copies() -> None:
+    maker = Maker()
+    maker.write("❶ opens ")
+    maker.add_copy(["<code>❷</code>"], "❷", "")
+    masked, copies = mask_copies(maker.take())
+    assert masked == "❶ opens ❸"
+    assert copies == {"❶": "❶", "❸": "❷"}
 
 
 def recipe(**data: object) -> dict[str, object]:

@@ -17,8 +17,7 @@ from pellucid.config.bundle import MASKS
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import find_placeholders
 
-_SYMBOL = re.compile(f"[{''.join(MASKS)}]")
-_WRITTEN = re.compile(rf" ?({_SYMBOL.pattern})")
+SYMBOL = re.compile(f"[{''.join(MASKS)}]")
 
 
 def has_no_space(copy: str) -> bool:
@@ -39,9 +38,10 @@ def mask(
     Returns:
         The line with symbols, and the placeholder of each symbol, in their order.
     """
-    places = [place for place in _find(line) if wanted is None or wanted(line[slice(*place)])][
-        : len(MASKS)
-    ]
+    places = [place for place in _find(line) if wanted is None or wanted(line[slice(*place)])]
+    if len(places) > len(MASKS):  # Symbols of the text first: else they look like masks.
+        first = sorted(places, key=lambda place: line[slice(*place)] not in MASKS)
+        places = sorted(first[: len(MASKS)])
     symbols = MASKS[start if start + len(places) <= len(MASKS) else 0 :]
     copies = {symbol: line[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
     return _write(line, zip(places, copies, strict=True)), copies
@@ -68,7 +68,8 @@ def mask_copies(
         wanted: tells which copies; all unless given.
 
     Returns:
-        The text without white space at its edges, and the copy of each symbol.
+        The text without white space at its edges, and the copy of each symbol; a symbol of the text
+        is its own copy.
     """
     text, places = segment.text, list[tuple[int, int]]()
     for one in segment.elements.values():
@@ -79,7 +80,8 @@ def mask_copies(
             places.append((start, start + len(copy)))
     symbols = (symbol for symbol in MASKS if symbol not in text)
     copies = {symbol: text[slice(*place)] for symbol, place in zip(symbols, places, strict=False)}
-    return _write(text, zip(places, copies, strict=False)).strip(), copies
+    text = _write(text, zip(places, copies, strict=False)).strip()
+    return text, {symbol: symbol for symbol in MASKS if symbol in text} | copies
 
 
 def mask_pair(
@@ -109,20 +111,22 @@ def mask_lesson(
 
 
 def unmask(text: str, copies: Mapping[str, str]) -> str:
-    """Write placeholders in the place of their symbols; a symbol without one goes."""
+    """Write placeholders in the place of their symbols; a symbol without one goes.
 
-    def show(found: re.Match[str]) -> str:
-        copy = copies.get(found[1])
-        return "" if copy is None else found[0].replace(found[1], copy)
-
-    return _WRITTEN.sub(show, text)
+    A word of such symbols goes with a space, so that all other words stay words.
+    """
+    if text.isascii():
+        return text
+    if gone := "".join(one for one in MASKS if one in text and one not in copies):
+        text = re.sub(rf"^(?:[{gone}]+ )+|(?: |^)[{gone}]+(?= |$)|[{gone}]", "", text)
+    return SYMBOL.sub(lambda found: copies[found[0]], text)
 
 
 def _find(line: str) -> list[tuple[int, int]]:
     """Find the places of placeholders and symbols, in order."""
     places = [found.span() for found, token in find_placeholders(line) if token is None]
     if not line.isascii():
-        for found in _SYMBOL.finditer(line):
+        for found in SYMBOL.finditer(line):
             if not any(start <= found.start() < end for start, end in places):
                 insort(places, found.span())
     return places

@@ -19,8 +19,8 @@ from pellucid.serve.queue.tasks import Text, Translate
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
-Translations = Mapping[str, "Translation"]
-"""Translations by text; those with links and those without."""
+Translations = Mapping[object, "Translation"]
+"""Translations by the key of a segment; those with links and those without."""
 
 Read = tuple[list[str | Unit], list[Segment], list[Segment]]
 """A document as parts, its segments that need links, and the others."""
@@ -65,9 +65,9 @@ async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment])
     from pellucid.translate.masking import hide_copies
 
     # Menus and tables repeat their texts.
-    by_text = {one.text.strip(): one for one in segments}
-    hidden = hide_copies(task.model.translator.tokenizer, [*by_text.values()])
-    texts = [*by_text]
+    by_key = {one.key: one for one in segments}
+    hidden = hide_copies(task.model.translator.tokenizer, [*by_key.values()])
+    texts = [one.text.strip() for one in by_key.values()]
     translations = await parts.scheduler.compute(
         task, [Text(text, Constraints()) for text in hidden.texts]
     )
@@ -75,7 +75,7 @@ async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment])
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
-    return dict(zip(texts, hidden.show(translations, texts), strict=True))
+    return dict(zip(by_key, hidden.show(translations, texts), strict=True))
 
 
 def _write(read: Read, linked: Translations, plain: Translations) -> str:
@@ -85,6 +85,6 @@ def _write(read: Read, linked: Translations, plain: Translations) -> str:
             unit.is_marked = True
             for segment in unit.segments:
                 found = linked if segment.needs_links else plain
-                one = found[segment.text.strip()]
+                one = found[segment.key]
                 write_segment(segment, one.hypotheses[:1], one.source_words)
     return "".join(map(str, read[0]))

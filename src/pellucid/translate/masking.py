@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pellucid.config.bundle import MASKS
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.masks import mask, mask_copies, mask_with, unmask
+from pellucid.documents.masks import SYMBOL, mask, mask_copies, mask_with, unmask
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -35,14 +35,28 @@ class Hidden(NamedTuple):
 
     def show(self, translations: list[Translation], sources: Sequence[str]) -> list[Translation]:
         """Put the placeholders back into translations of these texts."""
-        rows = zip(translations, sources, self.copies, strict=True)
+        rows = zip(translations, sources, self.texts, self.copies, strict=True)
         return [
-            one if copies is None else _show(one, source, copies) for one, source, copies in rows
+            one if copies is None else _show(one, source, text, copies)
+            for one, source, text, copies in rows
         ]
 
-    def show_piece(self, piece: str) -> str:
-        """Put the placeholders back into a piece of the translation of the only text."""
-        return piece if self.copies[0] is None else unmask(piece, _join(self.copies[0]))
+    def show_pieces(self, pieces: Iterable[str]) -> Iterator[str]:
+        """Put the placeholders back into the pieces of the translation of the only text."""
+        (copies,) = self.copies
+        if copies is None:
+            yield from pieces
+            return
+        # The end may still change: a symbol without a placeholder may go with its space.
+        unsure = " " + "".join({*MASKS} - {*_join(copies)})
+        whole = said = ""
+        for piece in chain(pieces, [None]):
+            whole += piece or ""
+            decided = whole if piece is None else whole.rstrip(unsure)
+            shown = "\n".join(map(unmask, decided.split("\n"), copies))
+            if shown != said:
+                yield shown[len(said) :]
+            said = shown
 
 
 def hide(
@@ -115,21 +129,31 @@ def _join(copies: Copies) -> dict[str, str]:
     return {symbol: copy for line in copies for symbol, copy in line.items()}
 
 
-def _show(translation: Translation, source: str, copies: Copies) -> Translation:
+def _lines(text: str, copies: Copies) -> Sequence[tuple[str, Mapping[str, str]]]:
+    """Pair the lines of a translation with their placeholders; a part of it has all."""
+    lines = text.split("\n")
+    if len(lines) != len(copies):
+        return [(text, _join(copies))]
+    return [*zip(lines, copies, strict=True)]
+
+
+def _lost(one: TranslatedHypothesis, copies: Copies) -> list[str]:
+    """List the placeholders that a translation lacks."""
+    lines = _lines(one.text, copies)
+    return [copy for line, own in lines for symbol, copy in own.items() if symbol not in line]
+
+
+def _show(translation: Translation, source: str, masked: str, copies: Copies) -> Translation:
     """Put placeholders back; say if a translation has lost one."""
     everything = _join(copies)
-
-    source_words, of_source = _split(translation.source_words, everything)
+    source_words, of_source = _split(translation.source_words, masked, copies)
 
     def show(one: TranslatedHypothesis) -> TranslatedHypothesis:
-        lines, own = one.text.split("\n"), copies
-        if len(lines) != len(own):
-            lines, own = [one.text], [everything]
-        text = "\n".join(map(unmask, lines, own))
+        text = "\n".join(unmask(*line) for line in _lines(one.text, copies))
         parts = tuple(map(show, one.parts))
         if one.alignment is None:
             return replace(one, text=text, parts=parts)
-        words, places = _split(one.words, everything)
+        words, places = _split(one.words, one.text, copies)
         links = (product(of_source[i], places[j]) for i, j in one.alignment)
         alignment = tuple(chain.from_iterable(links))
         return replace(one, text=text, parts=parts, words=words, alignment=alignment)
@@ -140,10 +164,9 @@ def _show(translation: Translation, source: str, copies: Copies) -> Translation:
         unknown = {one: count for one, count in notes.unknown.items() if one not in everything}
         strange = tuple(unmask(word, everything) for word in notes.unknown_words)
         notes = replace(notes, unknown=unknown, unknown_words=strange)
-    if found and not any(all(map(one.text.__contains__, everything)) for one in found):
-        lost = [copy for symbol, copy in everything.items() if symbol not in found[0].text]
+    if found and all(_lost(one, copies) for one in found):
         notes = replace(notes, flags=tuple(dict.fromkeys((*notes.flags, "partial"))))
-        words |= dict.fromkeys(lost)
+        words |= dict.fromkeys(_lost(found[0], copies))
     notes = replace(notes, unlinked_words=tuple(words)) if words else notes
     return replace(
         translation,
@@ -155,12 +178,20 @@ def _show(translation: Translation, source: str, copies: Copies) -> Translation:
 
 
 def _split(
-    words: Sequence[str], copies: Mapping[str, str]
+    words: Sequence[str], text: str, copies: Copies
 ) -> tuple[tuple[str, ...], Sequence[range]]:
-    """Put placeholders back into words; find the places of each, as one may have white space."""
-    shown, places = list[str](), list[range]()
+    """Put placeholders back into the words of a text, each those of its line.
+
+    Returns:
+        The words, and the places of each word before, as a placeholder may have white space.
+    """
+    own = [own.get(one, "") for line, own in _lines(text, copies) for one in SYMBOL.findall(line)]
+    symbols = SYMBOL.findall("".join(words))
+    if len(symbols) != len(own):  # Subwords are not the text.
+        own = [_join(copies).get(one, "") for one in symbols]
+    left, shown, places = iter(own), list[str](), list[range]()
     for word in words:
-        own = unmask(word, copies).split()
-        places.append(range(len(shown), len(shown) + len(own)))
-        shown += own
+        new = SYMBOL.sub(lambda _: next(left), word).split()
+        places.append(range(len(shown), len(shown) + len(new)))
+        shown += new
     return tuple(shown), places

@@ -262,7 +262,7 @@ class Translator:
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
         writer = Writer(lambda: self.model, self.tokenizer, None)
-        yield from map(hidden.show_piece, stream_line(self.decoder, line, config, writer))
+        yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
 
     def examine(
         self,

@@ -188,7 +188,7 @@ class DocumentForm:
                 yield Answer(row.copied)
                 continue
             own = [one for one in unit.segments if not one.match]
-            translations = [found[one.text.strip(), one.has_tags] for one in own]
+            translations = [found[one.key, one.has_tags] for one in own]
             for segment, one in zip(own, translations, strict=True):
                 _write(segment, one)
             is_unsure = bool(unit.reason or unit.match)
@@ -237,7 +237,7 @@ class DocumentForm:
             self.report.finish()
 
 
-def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], Translation]:
+def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[object, bool], Translation]:
     """Translate texts, each once: with word links for tags, among several for placeholders.
 
     Words that the model does not know stay the source's.
@@ -247,17 +247,17 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
     decoding = job.decoding
     most = max(decoding.beam, _FEWEST)
     choices = {} if decoding.sample else {"beam": most, "n_best": most}
-    found: dict[tuple[str, bool], Translation] = {}
+    found: dict[tuple[object, bool], Translation] = {}
 
     def run(own: Sequence[Segment], *, is_linked: bool, **given: Any) -> None:
-        by_text = {one.text.strip(): one for one in own}
-        hidden = hide_copies(job.translator.tokenizer, [*by_text.values()])
+        own = [*{one.key: one for one in own}.values()]
+        hidden = hide_copies(job.translator.tokenizer, own)
         given |= {"unknown": "source-word"}
         columns = {INPUT: [*hidden.texts]}
-        translations = job.translate(columns, align=is_linked, **given) if by_text else []
-        shown = hidden.show([*translations], [*by_text])
-        for (text, segment), one in zip(by_text.items(), shown, strict=True):
-            found[text, segment.has_tags] = _without_copies(one, segment)
+        translations = job.translate(columns, align=is_linked, **given) if own else []
+        shown = hidden.show([*translations], [one.text.strip() for one in own])
+        for segment, one in zip(own, shown, strict=True):
+            found[segment.key, segment.has_tags] = _without_copies(one, segment)
 
     kinds: dict[tuple[bool, bool], list[Segment]] = {}
     for one in segments:
@@ -267,7 +267,7 @@ def _translate(job: Job, segments: Sequence[Segment]) -> dict[tuple[str, bool], 
             run(own, is_linked=has_tags)
             continue
         run(own, is_linked=has_tags, **choices)
-        answers = [] if has_tags else [(one, found[one.text.strip(), False]) for one in own]
+        answers = [] if has_tags else [(one, found[one.key, False]) for one in own]
         lost = [one for one, of in answers if needs_links(one, of.hypotheses)]
         run(lost, is_linked=True)
     return found

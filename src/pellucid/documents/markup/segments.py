@@ -174,6 +174,12 @@ class Segment:
         own = (one for one in self.elements.values() if one.is_copy)
         return [self.text[one.start : one.end].strip() for one in own]
 
+    @property
+    def key(self) -> tuple[object, ...]:
+        """The text to translate and the places of its copies: what a translation depends on."""
+        own = (one for one in self.elements.values() if one.is_copy)
+        return self.text.strip(), *((one.start, one.end) for one in own)
+
 
 def spell(pieces: Iterable[Piece]) -> str:
     """Join parts of a document, with translations for those that have one."""
