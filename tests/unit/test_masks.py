@@ -79,6 +79,13 @@ def test_lessons_hide_only_what_both_sides_have_and_use_all_symbols() -> None:
     assert seen == {*MASKS}
 
 
+def test_lessons_leave_symbols_that_a_pair_has_itself() -> None:
+    for number in range(40):
+        source, target = mask_lesson(f"{number} ❶ %s", "%s")
+        assert source.count("❶") == 1
+        assert source[-1] == target != "❶"
+
+
 def test_symbols_without_a_placeholder_go_with_their_space() -> None:
     assert unmask("Open ❸ the ❶.", {"❶": "❷"}) == "Open the ❷."
     assert mask_with("a {x} {x}", {"❺": "{x}"}) == "a ❺ {x}"

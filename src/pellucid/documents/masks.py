@@ -2,7 +2,7 @@
 
 A model that never sees a placeholder cannot spell it wrongly. The k-th placeholder of a line is the
 k-th symbol, and what the model writes gets its placeholders back. A symbol that a text has itself
-is a placeholder as well, so that masking twice changes no more than masking once.
+is a placeholder as well, so that no text gets lost.
 """
 
 from __future__ import annotations
@@ -104,9 +104,10 @@ def mask_lesson(
         if left[copy]:
             left[copy] -= 1
             kept.append(copy)
+    free = [one for one in MASKS if one in kept or one not in f"{source}{target}"]
     number = crc32(source.encode("utf-8", "replace"))
-    start = number // 2 % (len(MASKS) + 1 - len(kept)) if number % 2 else 0
-    copies = dict(zip(MASKS[start:], kept, strict=False))
+    start = number // 2 % max(1, len(free) + 1 - len(kept)) if number % 2 else 0
+    copies = dict(zip(free[start:], kept, strict=False))
     return mask_with(source, copies), mask_with(target, copies)
 
 
