@@ -10,11 +10,13 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from served import Live
 
 import pellucid
 from pellucid.config import Recipe, validate
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import ConfigurationError
+from pellucid.serve.models import load_models
 from pellucid.train.loop import train
 from pellucid.train.start.from_model import with_start
 from pellucid.translate.masking import hide
@@ -220,3 +222,14 @@ def test_parts_of_placeholders_do_not_stay_in_the_text_of_a_model_of_whole_words
     source.write_text("\n\n".join(texts))
     assert run_here("translate", "demo", "-i", str(source), "-o", str(output)).returncode == 0
     assert output.read_text().split("\n\n") == [*texts.values()]
+
+
+def test_service_reads_given_targets_with_symbols(run: Path) -> None:
+    given = {"text": "open file {user}", "target_text": "fichier {user} ouvrir"}
+    with Live(load_models({"masks": str(run)})) as live:
+        changed = live.post("/v1/change", {**given, "changes": ["cut decoder.1.cross.0"]}).json()
+        looked = live.post("/v1/look", given).content
+    assert changed["original"]["tokens"] == ["fichier", "❶", "ouvrir", "</s>"]
+    header = json.loads(looked[8 : 8 + int.from_bytes(looked[:8], "little")])
+    trace = json.loads(header["__metadata__"]["trace"])
+    assert trace["predicted_tokens"] == changed["original"]["tokens"]

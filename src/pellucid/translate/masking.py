@@ -104,7 +104,7 @@ def _hide(
         return text, constraints, None
     lines, copies = list[str](), list[Mapping[str, str]]()
     for line in text.split("\n"):
-        # Lines of one text have symbols of their own, as long as there are enough.
+        # Each line of a text has other symbols, as long as there are enough.
         masked, own = mask(line, start=sum(map(len, copies)), wanted=wanted)
         lines.append(masked)
         copies.append(own)

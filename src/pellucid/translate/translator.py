@@ -219,8 +219,6 @@ class Translator:
             if isinstance(align, bool):
                 align = Aligner(chosen.model, self.tokenizer, bundle=self.bundle)
             translations = align.align(lines, translations)
-        if not retry:
-            return hidden.show(with_sources(translations, given, to), given)
 
         def search_again(rows: Sequence[int]) -> list[Translation]:
             how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
@@ -229,7 +227,8 @@ class Translator:
             search = {**options, **against_repetition(config)}
             return chosen.translate(some[0], constraints=some[1], **how, **search)
 
-        translations = retry_flagged(translations, search_again)
+        if retry:
+            translations = retry_flagged(translations, search_again)
         return hidden.show(with_sources(translations, given, to), given)
 
     def stream(

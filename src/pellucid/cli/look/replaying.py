@@ -51,11 +51,10 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
     codes.add(0, find_fault(translator.tokenizer, text))
     if sentence := codes.sentence(translator.tokenizer):
         yield sentence
-    read, copies = mask(text)
-    if copies and translator.tokenizer.has_masks:
-        text = read
-        shown = ", ".join(map("{0[0]} for {0[1]}".format, copies.items()))
-        yield f"The model reads symbols in the place of placeholders: {shown}."
+    if translator.tokenizer.has_masks:
+        text, copies = mask(text)
+        if shown := ", ".join(f"{symbol} for {copy}" for symbol, copy in copies.items()):
+            yield f"The model reads symbols in the place of placeholders: {shown}."
     if words := unknown_words(translator.tokenizer, text):
         said = say_unknown_words(words, translator.tokenizer)
         yield f"The model does not know these words and reads them as <unk>: {said}."

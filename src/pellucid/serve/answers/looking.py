@@ -171,8 +171,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     if given:
         ids = body.target_ids
         if ids is None:
-            text, target = translator.tokenizer.masked_pair(text, body.target_text)
-            ids = translator.tokenizer.encode_target(target)
+            ids = _target_ids(translator.tokenizer, body)
         _check_ids(model, "target_ids", ids)
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
@@ -275,6 +274,11 @@ def _one_line(body: Any, model: ServedModel) -> str:
     return tokenizer.masked(text)
 
 
+def _target_ids(tokenizer: Tokenizer, body: Any) -> list[int]:
+    """Cut the given target, maybe with symbols for the placeholders of the text."""
+    return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.target_text)[1])
+
+
 def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -> Iterator[bytes]:
     """Write a trace as a file of safetensors: a header in JSON, then the numbers.
 
@@ -320,8 +324,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
     text = _one_line(body, model)
     source_ids = tuple(translator.tokenizer.encode_source(text))
     if body.target_text is not None:
-        text, target = translator.tokenizer.masked_pair(text, body.target_text)
-        target_ids = tuple(translator.tokenizer.encode_target(target))
+        target_ids = tuple(_target_ids(translator.tokenizer, body))
         _check_ids(model, "target_text", target_ids)
     else:
         (best,) = translator.translate([text], clean=False, split=False, precision="float32")
