@@ -1,7 +1,7 @@
 """Generated documents of every format under simple translators.
 
-    python benchmarks/documents.py [--count 2000] [--segments 10000] [--seed 1] [--format NAME]…
-        [--out FILE]
+    python benchmarks/documents.py [--count 2000] [--segments 10000] [--hostile 200] [--seed 1]
+        [--format NAME]… [--out FILE]
 
 Documents hold dense markup: tags and placeholders that are glued to words, nested, at line ends and
 next to no-break spaces. Each is read and written with five translators: one copies, one changes
@@ -9,8 +9,9 @@ capitals, one reverses the words, one loses, doubles and shuffles words and link
 of markup only. Checks: a copy is the expected document byte by byte; read again, a document has the
 same copied parts and the same units, and every segment that was translated has the codes of its
 source. The copying translator gets so many documents of each format, the others documents until
-they have so many segments. The share of segments that stay as source is printed; --out adds the
-counts to a file. The tests take a few of each.
+they have so many segments. The share of segments that stay as source is printed. Then documents
+with parts lost, doubled and replaced by signs of markup are copied: each is refused in a sentence,
+or equal. --out adds the counts to a file. The tests take a few of each.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment, find_segments, spell
 from pellucid.documents.units import How, Unit
 from pellucid.documents.writing import write_segment
+from pellucid.errors import DataError
 from pellucid.text.line_words import line_words
 
 WORDS = (
@@ -327,11 +329,45 @@ def check(name: str, translator: Translator, seeds: Iterable[int], most: int) ->
     return counts
 
 
+SIGNS_OF_MARKUP = "<>&\"'{}[]()#-*_|`\\:;=%$!?@,.\t\n\r \x00\u2028é🐈"
+ESCAPED = ("po", "xliff", "tmx", "html", "vtt", "markdown")
+"""Formats in which a ``<`` that is no markup may become ``&lt;``."""
+
+
+def damage(document: str, rng: random.Random) -> str:
+    """Lose, double and replace parts of a document."""
+    for _ in range(rng.choice((1, 3, 10, 40))):
+        start = rng.randrange(len(document) + 1)
+        end = start + rng.randint(0, 30)
+        signs = rng.choice(SIGNS_OF_MARKUP) * rng.choice((0, 1, 1, 50))
+        again = document[rng.randrange(len(document) + 1) :][: rng.choice((0, 200))]
+        document = f"{document[:start]}{signs}{again}{document[end:]}"
+    return document
+
+
+def check_hostile(name: str, seeds: Iterable[int]) -> dict[str, int]:
+    """Copy damaged documents: how many are refused, and how many are neither refused nor equal."""
+    found = Counter(documents=0, refused=0, faulty=0)
+    for seed in seeds:
+        document = damage(Maker(seed).make(name)[0], random.Random(seed))
+        found["documents"] += 1
+        try:
+            answer, _ = translate(name, document, copy)
+        except DataError as error:
+            found["refused"] += 1
+            found["faulty"] += "\n" in str(error)
+        else:
+            is_equal = answer == document or name in ESCAPED
+            found["faulty"] += not is_equal
+    return dict(found)
+
+
 def main() -> int:
     """Make and check documents; print a line for each format and translator."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--count", type=int, default=2000)
     parser.add_argument("--segments", type=int, default=10_000)
+    parser.add_argument("--hostile", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--format", action="append", choices=FORMATS, default=[])
     parser.add_argument("--out", type=Path)
@@ -350,6 +386,9 @@ def main() -> int:
                 "faults",
                 flush=True,
             )
+        hostile = check_hostile(name, range(options.seed, options.seed + options.hostile))
+        results[name]["damaged"] = hostile
+        print(f"{name:12} damaged: {hostile}", flush=True)
         if options.out is not None:
             known = json.loads(options.out.read_text()) if options.out.exists() else {}
             options.out.write_text(json.dumps(known | results, indent=1) + "\n")
