@@ -40,7 +40,7 @@ test: setup ## run every test, one process a core, and name the ten slowest
 sanitize: setup ## run the tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/python benchmarks/sanitize.py
 
-size: setup ## count the lines of every room, and write them into CONTRIBUTING.md
+size: setup ## count the statements and tokens of every room, and write them into CONTRIBUTING.md
 	$(BIN)/python tests/house/sizes.py --write
 
 WEB_STAMP := web/node_modules/.installed

@@ -29,7 +29,7 @@ from pellucid.inside.ask import Ask
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import all_heads
 from pellucid.inside.changes.what_if import UNCHANGED, decode_under
-from pellucid.inside.look import Replaying
+from pellucid.inside.line_traces import Replaying
 from pellucid.inside.pair import make_pair
 from pellucid.machine.hardware import use_threads
 from pellucid.translate.translator import Translator

@@ -57,7 +57,7 @@ cluster.shutdown()
 
 CANNOT_REFUSE = """
 import sys
-from pellucid.bulk.store import Store
+from pellucid.bulk.shared_folder import Store
 names = Store.names
 Store.create = lambda self, name, data: self.write(name, data) or True
 Store.names = lambda self, folder: set() if folder == "claims" else names(self, folder)

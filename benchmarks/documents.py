@@ -28,8 +28,8 @@ from pathlib import Path
 
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment, find_segments, spell
+from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
-from pellucid.documents.writing import write_segment
 from pellucid.errors import DataError
 from pellucid.text.line_words import line_words
 

@@ -111,7 +111,7 @@ def measure(folder: Path, name: str, write: Callable[[Path, int], None], size: i
 
 def search(folder: Path, size: int) -> Any:
     """Search a memory of so many units."""
-    from pellucid.cli.lines.memory import Memory
+    from pellucid.cli.lines.translation_memory import Memory
 
     rng = random.Random(1)
     texts = {" ".join(rng.choices(WORDS, k=rng.randint(3, 30))) + f" {k}" for k in range(size)}

@@ -29,8 +29,8 @@ import polib
 from documents import copy
 
 from pellucid.documents.formats import FORMATS, format_of
+from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
-from pellucid.documents.writing import write_segment
 from pellucid.errors import DataError
 from pellucid.text.line_words import line_words
 

@@ -80,10 +80,10 @@ def load_libraries() -> None:
         import_module(name)
     import torch
 
-    from pellucid.check.languages import identify
+    from pellucid.check.line_languages import identify_language
 
     torch.set_num_threads(1)
-    identify("The identifier of languages takes a second to load.")
+    identify_language("The identifier of languages takes a second to load.")
 
 
 def run_whole(arguments: list[str], folder: Path) -> None:

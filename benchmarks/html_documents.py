@@ -21,7 +21,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from pellucid.documents.markup.lexing import read_tokens
+from pellucid.documents.markup.lexing import cut_html
 from pellucid.documents.markup.placing import place_tags
 from pellucid.documents.markup.reading import read_segments, visible_text
 from pellucid.documents.markup.segments import HTML, Segment, find_segments, spell
@@ -295,13 +295,13 @@ def tags_of(document: str) -> Counter[str]:
     labels = re.compile(
         r"""((?:title|alt|placeholder|value|content)=)("[^"]*"|'[^']*'|[^\s>]+)""", re.I
     )
-    return Counter(labels.sub(r"\1", one.raw) for one in read_tokens(document) if one.name)
+    return Counter(labels.sub(r"\1", one.raw) for one in cut_html(document) if one.name)
 
 
 def is_nested(document: str) -> bool:
     """Tell whether every end tag ends the last element that is open, and no link is in a link."""
     opened: list[str] = []
-    for token in read_tokens(document):
+    for token in cut_html(document):
         if token.name in ("option", "rt"):  # They may leave out their end tags.
             continue
         if token.kind == "start":

@@ -13,7 +13,7 @@ import numpy as np
 
 from pellucid.config import DataConfig, TokenizerRecipe
 from pellucid.data import EpochPlan, padding_share, plan_epoch
-from pellucid.text.reading.corpus import read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 
 

@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 import pellucid
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "shared"))

@@ -21,7 +21,7 @@ from pellucid.native.libraries import build, libraries
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("test_native", "test_native_samples", "test_native_steps")
-TESTS = [ROOT / "tests" / "unit" / f"{name}.py" for name in NAMES]
+TESTS = [ROOT / "tests" / "unit" / "native" / f"{name}.py" for name in NAMES]
 OPTIONS = (
     "-O1 -g -DCHECKED -fno-omit-frame-pointer -fsanitize=address,undefined "
     "-fno-sanitize-recover=undefined"

@@ -23,7 +23,7 @@ from pellucid.inside import make_pair, study
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import all_heads, parse_place
 from pellucid.inside.changes.what_if import decode_under
-from pellucid.inside.heads.rows import cut_effects
+from pellucid.inside.heads.head_rows import cut_effects
 from pellucid.machine.hardware import set_threads
 from pellucid.text.reading.lines import read_lines
 

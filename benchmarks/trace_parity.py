@@ -32,7 +32,7 @@ from side_by_side.results import write_result
 from pellucid import load
 from pellucid.bundle import resolve_model
 from pellucid.inside import Ask, Trace
-from pellucid.inside.look import Replaying
+from pellucid.inside.line_traces import Replaying
 from pellucid.text.reading.lines import read_lines
 from pellucid.translate.translator import Translator
 

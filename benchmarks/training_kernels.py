@@ -27,8 +27,8 @@ from pellucid.machine.hardware import keep_freed_memory
 from pellucid.model import Transformer, initialize
 from pellucid.native.kernels.kernels import Kernels, find_kernels
 from pellucid.train.fast.loss import smoothed_cross_entropy
+from pellucid.train.update.batch_parts import BatchPart
 from pellucid.train.update.passes import Passes
-from pellucid.train.update.pieces import Piece
 from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -189,7 +189,7 @@ def update_of(
     def update(step: int, batch: Batch) -> float:
         begin = time.perf_counter()
         passes.refresh_weights()
-        passes.sum_gradients(step, [Piece(0, 1.0, batch)])
+        passes.sum_gradients(step, [BatchPart(0, 1.0, batch)])
         optimizer.gradient_norm().item()
         optimizer.step(1e-4, 0.0)
         return time.perf_counter() - begin

@@ -21,7 +21,7 @@ from urllib.parse import quote
 from PIL import Image
 
 import pellucid
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
 HERE = Path(__file__).parent

@@ -18,7 +18,6 @@ from pellucid.bundle import Bundle
 from pellucid.files import write_text
 from pellucid.inside import Ask, Trace
 from pellucid.inside.ask import MAP_STAGES
-from pellucid.inside.beside import Answer, make_answer
 from pellucid.inside.drawings.architecture import Drawing, draw_architecture
 from pellucid.inside.show.figures.beside import draw_answers_figure
 from pellucid.inside.show.figures.draw import (
@@ -27,8 +26,9 @@ from pellucid.inside.show.figures.draw import (
     draw_stages_figure,
     draw_trace_figure,
 )
-from pellucid.inside.show.figures.positions import draw_positions_figure
+from pellucid.inside.show.figures.encodings import draw_positions_figure
 from pellucid.inside.show.view import HeadView
+from pellucid.inside.two_models import AnswerOfModel, make_answer
 from pellucid.translate.translator import Translator
 
 FOLDER = Path(__file__).parent / "pictures"
@@ -65,7 +65,7 @@ def drawings(bundle: Bundle) -> dict[str, str]:
     }
 
 
-def _answer(model: str) -> Answer:
+def _answer(model: str) -> AnswerOfModel:
     """Let a packaged model answer the sentence."""
     translator = pellucid.load(model)
     trace = translator.look(SENTENCE)

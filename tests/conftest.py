@@ -59,7 +59,7 @@ Start = Callable[..., subprocess.Popen[bytes]]
 def _one_identifier() -> Iterator[None]:
     """Keep the identifier of languages in memory; each check would load it for a second."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.check.data.release_identifier", lambda: None)
+        patch.setattr("pellucid.check.data_check.release_identifier", lambda: None)
         yield
 
 
@@ -177,7 +177,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the report of a training run, which takes longer than a small training."""
-    monkeypatch.setattr("pellucid.train.report.page.write_report", lambda run: None)
+    monkeypatch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
 
 
 @pytest.fixture
@@ -193,7 +193,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.page.write_report", lambda run: None)
+        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
         write_text(folder)
         train(make_recipe(), folder / "run", recipe_folder=folder, progress=False)
     return folder

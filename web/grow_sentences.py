@@ -14,7 +14,7 @@ import re
 from pathlib import Path
 
 from pellucid.corpora.example import Style, make_example
-from pellucid.corpora.french import join_words
+from pellucid.corpora.french import join_french_words
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.corpora.sentence import Pick
 from pellucid.machine.randomness import derive_key
@@ -41,7 +41,7 @@ def choose(seed: int = 1) -> dict[str, list[str]]:
         frame = FRAMES[pick.one(("subject pronoun, origin", "subject pronoun, place"))](pick)
         which = int(pick.chance(0.5))
         sentence = frame.complete(which, pick.one(frame.predicates[which]))
-        pair = make_example(sentence, join_words(sentence.french), Style(False, ""))
+        pair = make_example(sentence, join_french_words(sentence.french), Style(False, ""))
         written = f"{pair.source}|{pair.target}"
         if _WATCHED.fullmatch(pair.source):
             watched.add(written)

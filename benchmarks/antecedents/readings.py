@@ -13,7 +13,7 @@ from pellucid.inside.ask import Ask, AttentionKind, Part
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Place
 from pellucid.inside.pair import Pair, attention_at, output_by_head
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.replay import replay
 
 Rows = Literal["pronoun", "predicate", "predicts", "reads"]

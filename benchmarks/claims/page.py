@@ -15,10 +15,10 @@ from typing import Any
 from pellucid.cli.commands.why import write_cell
 from pellucid.lessons.why.claim import CLAIMS, measure_claim
 from pellucid.lessons.why.figure import draw_measurement
-from pellucid.lessons.why.kept import KeptCells
+from pellucid.lessons.why.kept_results import KeptCells
 from pellucid.lessons.why.record import to_record
-from pellucid.lessons.why.result import Measurement, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Measurement, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "claims"
@@ -46,7 +46,7 @@ def main() -> None:
         path = RESULTS / f"{name}.json"
         if path.exists():
             kept = KeptCells(path, name, is_judged_again=True)
-            measurement = measure_claim(name, Setting(size="full", kept=kept))
+            measurement = measure_claim(name, MeasurementSetting(size="full", kept=kept))
             kept.finish(to_record(measurement))
             draw_measurement(measurement, PICTURES / f"{name}.svg")
             found.append((measurement, json.loads(path.read_text(encoding="utf-8"))["cells"]))
@@ -97,7 +97,7 @@ def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:
     return "\n".join([*lines, ""])
 
 
-def write_table(table: Table) -> list[str]:
+def write_table(table: ResultTable) -> list[str]:
     """Write a table: words to the left, numbers to the right."""
     title = table.title + (", on this machine" if table.is_of_this_machine else "")
     heads = [_cell(column) or " " for column in table.columns]

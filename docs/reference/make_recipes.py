@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config import NAMED_SIZES, Recipe, Strict
-from pellucid.config.options import read_meanings
+from pellucid.config.sections import read_meanings
 
 HEAD = """\
 # Recipes

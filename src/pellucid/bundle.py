@@ -27,7 +27,7 @@ from pellucid.files import (
     write_bytes,
     write_text,
 )
-from pellucid.foreign import identify, read_kind
+from pellucid.foreign import identify_foreign, read_kind
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -50,8 +50,9 @@ class Bundle:
     """One model, ready to use: weights, configuration, tokenizer, and their origin.
 
     ``model`` is float32 in any precision and holds exactly the stored numbers, so that
-    `pellucid.model.quantization.quantize_rows` returns the stored integers of an int8 bundle. The
-    one exception is the bias of logits that an imported model never had, see `load_bundle`.
+    `pellucid.model.stored_precision.quantize_tensor_rows` returns the stored integers of an int8
+    bundle. The one exception is the bias of logits that an imported model never had, see
+    `load_bundle`.
 
     Attributes:
         given: the model; if None, it is loaded from the folder when it is first used.
@@ -72,7 +73,7 @@ class Bundle:
         """
         if self.given is not None:
             return self.given
-        from pellucid.model.stored import load_model
+        from pellucid.model.stored_tensors import load_model
 
         return load_model(self.weights_path, self.config, self.tokenizer)
 
@@ -152,7 +153,7 @@ def resolve_model(name: str | Path) -> Path:
                 return candidate
         is_there = folder.exists()
     if is_there:
-        what, advice = identify(folder)
+        what, advice = identify_foreign(folder)
         raise BundleError(
             f"MODEL must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
         )
@@ -197,7 +198,7 @@ def open_bundle(folder: Path) -> Bundle:
         if required not in manifest["files"]:
             raise BundleError(f"The manifest must list {required}, but does not ({folder}).")
     where = str(folder / CONFIG)
-    config = validate(BundleConfig, read_json(folder / CONFIG), where)
+    config = validate(BundleConfig, read_json_object(folder / CONFIG), where)
     names = [name for name in manifest["files"] if name not in (WEIGHTS, CONFIG, RECIPE)]
     tokenizer = load_tokenizer(
         config.tokenizer, {name: read_bytes(folder / name) for name in names}, str(folder)
@@ -258,12 +259,12 @@ def write_bundle(
 
     Arguments and errors are those of `save_bundle`.
     """
-    from pellucid.model.quantization import pack_weights
-    from pellucid.model.stored import serialize_tensors
+    from pellucid.model.stored_precision import pack_weights
+    from pellucid.model.stored_tensors import serialize_tensors
 
     contents: dict[str, bytes] = {
         WEIGHTS: serialize_tensors(pack_weights(weights, config.precision)),
-        CONFIG: to_json(config.model_dump(mode="json")).encode(),
+        CONFIG: bundle_json(config.model_dump(mode="json")).encode(),
         RECIPE: recipe_toml.encode(),
         **tokenizer.files(),
     }
@@ -275,7 +276,7 @@ def write_bundle(
         **provenance,
         "created": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
     }
-    write_text(folder / MANIFEST, to_json(manifest))
+    write_text(folder / MANIFEST, bundle_json(manifest))
 
 
 def add_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
@@ -287,7 +288,7 @@ def add_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
     """
     manifest = _read_manifest(folder)
     manifest["metrics"] = {**manifest.get("metrics", {}), **metrics}
-    write_text(folder / MANIFEST, to_json(manifest))
+    write_text(folder / MANIFEST, bundle_json(manifest))
 
 
 def write_listed(path: Path, data: bytes) -> dict[str, Any]:
@@ -300,12 +301,12 @@ def write_listed(path: Path, data: bytes) -> dict[str, Any]:
     return {"sha256": hash_bytes(data), "size": len(data)}
 
 
-def to_json(values: Any) -> str:
+def bundle_json(values: Any) -> str:
     """Write JSON in the form of a bundle's files."""
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def read_json(path: Path) -> dict[str, Any]:
+def read_json_object(path: Path) -> dict[str, Any]:
     """Read a JSON object.
 
     Raises:
@@ -346,7 +347,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
         raise BundleError(
             f"The bundle {folder} has no {MANIFEST}. The folder is incomplete: copy it again."
         )
-    manifest = read_json(path)
+    manifest = read_json_object(path)
     version = manifest.get("format")
     if version != 1:
         advice = "Use a newer version of pellucid." if version else "Give the folder of a bundle."

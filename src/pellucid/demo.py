@@ -24,15 +24,15 @@ from pellucid.corpora import (
     write_examples,
 )
 from pellucid.files import new_folder, write_text
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.inside.show.terminal import draw_row
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.machine.hardware import describe_machine
-from pellucid.page.plain import html_page, html_table
+from pellucid.page.plain_page import html_page, html_table
 from pellucid.terminal.text import styled_output
 from pellucid.text.reading.lines import read_lines
-from pellucid.text.tokenizers.words import JOINER
+from pellucid.text.tokenizers.whole_words import JOINER
 from pellucid.train.loop import train
 from pellucid.train.run.folder import RunFolder
 from pellucid.translate.results import Translation

@@ -20,7 +20,7 @@ _END = 1 << 20
 """Bytes of a file that are looked at, from its beginning and from its end."""
 
 
-def identify(path: Path) -> tuple[str, str]:
+def identify_foreign(path: Path) -> tuple[str, str]:
     """Tell what a path is that holds no bundle, and what to do about it.
 
     Args:
@@ -45,7 +45,7 @@ def identify(path: Path) -> tuple[str, str]:
         if match is None or (models and kind["advice"] == "TRAIN"):
             continue
         if kind["advice"] == "PART" and folder != path and is_of_model:
-            what, advice = identify(folder)
+            what, advice = identify_foreign(folder)
             return f"one file of {what}", advice
         advice = kinds["advice"].get(kind["advice"], kind["advice"])
         return match.expand(kind["is"]), advice.format(folder=quote(str(folder)))

@@ -14,7 +14,7 @@ from small_runs import make_recipe
 from pellucid.bundle import Bundle
 from pellucid.errors import DataError
 from pellucid.text.token_words import split_pieces
-from pellucid.train.start.links import check_links, link_tokens, linked_words
+from pellucid.train.start.token_links import check_links, link_tokens, linked_words
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

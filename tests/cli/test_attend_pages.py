@@ -30,7 +30,7 @@ def ordinary_width(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def terminal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pellucid.cli.attend.show.is_terminal", lambda: True)
+    monkeypatch.setattr("pellucid.cli.attend.show.has_reader", lambda: True)
 
 
 def blocks_of(output: str) -> list[str]:
@@ -179,7 +179,7 @@ def test_quiz_and_pages_end_quietly_at_control_c(
 
     for arguments in (["--quiz"], []):
         with monkeypatch.context() as patch:
-            patch.setattr("pellucid.cli.attend.ask.read_line", interrupt)
+            patch.setattr("pellucid.cli.attend.quiz.read_line", interrupt)
             done = run_here("attend", "pizza", *arguments)
         assert (done.returncode, done.stderr) == (0, "")
 
@@ -242,7 +242,7 @@ def test_html_has_the_numbers_of_the_terminal_page_by_page(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "400")
     # A terminal cuts long names, which a page does not.
-    monkeypatch.setattr("pellucid.cli.attend.forms._WIDEST_NAME", 99)
+    monkeypatch.setattr("pellucid.cli.attend.rendering._WIDEST_NAME", 99)
     path = tmp_path / "example.html"
     done = run_here("attend", name, "--html", str(path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -17,7 +17,7 @@ import pytest
 
 from pellucid.bulk.board import Beat
 from pellucid.config import DataConfig
-from pellucid.text.reading.corpus import read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -56,7 +56,7 @@ def translate(run: Run, model: Path, text: bytes, *options: str) -> str:
 @pytest.fixture
 def run_bulk(run_here: Run, forked_children: None, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process, and its workers as forks."""
-    monkeypatch.setattr("pellucid.cli.bulk.job.LINES_A_WORKER", 10)
+    monkeypatch.setattr("pellucid.cli.bulk.bulk_jobs.LINES_A_WORKER", 10)
     return run_here
 
 

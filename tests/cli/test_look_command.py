@@ -464,7 +464,7 @@ def test_look_loads_every_model_with_the_threads_asked_for(
     arguments: list[str], num_loaded: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from pellucid.cli.app import dispatch
-    from pellucid.cli.look import line, tables, two
+    from pellucid.cli.look import line, sentence_tables, two
     from pellucid.translate.translator import load
 
     asked = []
@@ -473,7 +473,7 @@ def test_look_loads_every_model_with_the_threads_asked_for(
         asked.append(threads)
         return load(model)
 
-    for module in (line, tables, two):
+    for module in (line, sentence_tables, two):
         monkeypatch.setattr(module, "load", load_and_note)
     assert dispatch(["look", str(SUBWORDS), SOURCE, *map(str, arguments), "--threads", "1"]) == 0
     assert asked == [1] * num_loaded

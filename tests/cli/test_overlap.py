@@ -8,13 +8,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from pellucid.cli.lines.streams import Window
-from pellucid.cli.lines.translate import answer_windows
+from pellucid.cli.lines.streams import LineWindow
+from pellucid.cli.lines.translate_lines import answer_windows
 from pellucid.errors import DataError
 
 
-def make_window(number: int) -> Window:
-    return Window(number, {"--input": [f"line {number}"]}, is_whole=True, hashes={})
+def make_window(number: int) -> LineWindow:
+    return LineWindow(number, {"--input": [f"line {number}"]}, is_whole=True, hashes={})
 
 
 @pytest.mark.parametrize("num_at_once", [1, 2, 5])
@@ -31,7 +31,7 @@ def test_no_window_has_no_answer() -> None:
 def test_two_windows_are_answered_at_the_same_time() -> None:
     both = threading.Barrier(2, timeout=60)
 
-    def answer(window: Window) -> int:
+    def answer(window: LineWindow) -> int:
         both.wait()  # passed only if the other window is being answered as well
         return window.first
 
@@ -43,7 +43,7 @@ def test_two_windows_are_answered_at_the_same_time() -> None:
 def test_answer_does_not_wait_for_windows_that_have_not_come(num_at_once: int) -> None:
     lines: queue.Queue[int | None] = queue.Queue()
 
-    def read() -> Iterator[Window]:
+    def read() -> Iterator[LineWindow]:
         while (number := lines.get()) is not None:
             yield make_window(number)
 
@@ -60,13 +60,13 @@ def test_answer_does_not_wait_for_windows_that_have_not_come(num_at_once: int) -
 def test_errors_come_after_the_answers_to_the_windows_before(
     num_at_once: int, is_read_badly: bool
 ) -> None:
-    def read() -> Iterator[Window]:
+    def read() -> Iterator[LineWindow]:
         yield from map(make_window, range(3))
         if is_read_badly:
             raise DataError("The line is bad.")
         yield from map(make_window, range(3, 9))
 
-    def answer(window: Window) -> int:
+    def answer(window: LineWindow) -> int:
         if window.first == 3:
             raise DataError("The line is bad.")
         return window.first
@@ -80,7 +80,7 @@ def test_errors_come_after_the_answers_to_the_windows_before(
 def test_reader_that_stops_early_does_not_wait_for_lines() -> None:
     is_awaited, has_come, was_awaited = threading.Event(), threading.Event(), threading.Event()
 
-    def read() -> Iterator[Window]:
+    def read() -> Iterator[LineWindow]:
         yield make_window(0)
         is_awaited.set()
         has_come.wait(10)

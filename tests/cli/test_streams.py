@@ -17,9 +17,9 @@ from pellucid.cli.lines import streams
 from pellucid.cli.lines.streams import (
     MAX_CHARACTERS,
     MAX_LINES,
+    LineWindow,
     ParallelReader,
-    Window,
-    check_files,
+    check_readable,
     open_output,
     parallel_windows,
     to_json_line,
@@ -31,7 +31,7 @@ def names(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def read(path: Path, max_lines: int = MAX_LINES) -> Iterator[Window]:
+def read(path: Path, max_lines: int = MAX_LINES) -> Iterator[LineWindow]:
     return ParallelReader({"--input": str(path)}).windows(max_lines)
 
 
@@ -152,7 +152,9 @@ def test_windows_before_a_bad_line_are_handed_out_first_and_not_whole(tmp_path: 
     path = tmp_path / "lines.txt"
     path.write_bytes(b"one\ntwo\n\xff\n")
     windows, hashes = read(path), {"--input": hashlib.sha256(b"one\ntwo\n").hexdigest()}
-    assert next(windows) == Window(0, {"--input": ["one", "two"]}, is_whole=False, hashes=hashes)
+    assert next(windows) == LineWindow(
+        0, {"--input": ["one", "two"]}, is_whole=False, hashes=hashes
+    )
     with pytest.raises(DataError, match=r"lines\.txt:3"):
         next(windows)
 
@@ -185,10 +187,10 @@ def test_check_files_counts_lines_and_refuses_other_numbers_of_them(tmp_path: Pa
     for name, count in (("a", 3), ("b", 3), ("c", 5)):
         (tmp_path / name).write_text("x\n" * count)
     files = {name: str(tmp_path / name) for name in ("a", "b", "c")}
-    assert check_files({name: files[name] for name in "ab"}) == {"a": 3, "b": 3}
-    assert check_files({"a": files["a"], "c": "-"}) == {"a": 3}
+    assert check_readable({name: files[name] for name in "ab"}) == {"a": 3, "b": 3}
+    assert check_readable({"a": files["a"], "c": "-"}) == {"a": 3}
     with pytest.raises(DataError, match=r"a .* has 3 and c .* has 5"):
-        check_files({name: files[name] for name in "ac"})
+        check_readable({name: files[name] for name in "ac"})
 
 
 def test_parallel_windows_two_standard_inputs_are_refused() -> None:

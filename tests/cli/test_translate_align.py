@@ -14,8 +14,8 @@ from small_imported import write_imported
 
 from pellucid.bundle import Bundle
 from pellucid.cli.lines.resumable import ResumableOutput
-from pellucid.inside.align.links import align_pairs
-from pellucid.inside.align.maps import View
+from pellucid.inside.align.alignment_maps import View
+from pellucid.inside.align.attention_links import align_pairs
 from pellucid.text.learned import LearnedText
 from pellucid.translate.aligning import Aligner
 from pellucid.translate.translator import Translator
@@ -133,7 +133,7 @@ def test_resumed_output_has_the_links_of_an_uninterrupted_one(
     words = ["the", "cat", "sleeps", "near", "a", "dog", "eats", "an", "apple"]
     lines = [" ".join(pair) for pair in product(words, words)]
     source = write_lines("in", *lines[:70])
-    monkeypatch.setattr("pellucid.cli.lines.job.MAX_LINES", 60)
+    monkeypatch.setattr("pellucid.cli.lines.translation_job.MAX_LINES", 60)
     options = ("translate", str(bundle.folder), "-i", source, "--align", "--max-length", "5")
     whole, other = tmp_path / "whole", tmp_path / "other"
     assert run_here(*options, "-o", str(whole)).returncode == 0

@@ -25,8 +25,8 @@ from echoing import Echo, use_echo
 from forked import Forked
 from of_subwords import SUBWORDS
 
-from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
-from pellucid.cli.lines import job
+from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
+from pellucid.cli.lines import translation_job
 from pellucid.cli.options import CONSTRAINTS, flag
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
@@ -272,7 +272,7 @@ def test_json_has_every_hypothesis_and_the_error(run_here: Run, echo: Echo) -> N
 def test_many_hypotheses_make_smaller_windows(
     run_here: Run, echo: Echo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(job, "MAX_HYPOTHESES", 23)
+    monkeypatch.setattr(translation_job, "MAX_HYPOTHESES", 23)
     run_here("translate", "m", "--beam", "5", "--n-best", "5", stdin=text(*lines(9)))
     assert [len(call["texts"]) for call in echo.calls] == [4, 4, 1]
 
@@ -695,7 +695,7 @@ def test_full_disk_keeps_whole_windows_and_the_same_command_goes_on(
     assert b"give the same command again: it resumes after line 150" in stderr
     assert lines_done(tmp_path / "out.state") == 150
     assert (tmp_path / "out.part").stat().st_size <= limit
-    monkeypatch.setattr(job, "MAX_LINES", 150)
+    monkeypatch.setattr(translation_job, "MAX_LINES", 150)
     assert run_here(*command).returncode == 0
     assert output.read_text(encoding="utf-8").count("\n") == 600
     assert names(tmp_path) == ["in", "out"]
@@ -803,10 +803,10 @@ def test_stream_equals_the_same_lines_together(run_here: Run, corpus: list[str])
 def test_typed_lines_do_not_go_on_with_an_interrupted_run(
     run_here: Run, echo: Echo, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.cli.lines import translate
+    from pellucid.cli.lines import translate_lines
 
     output = tmp_path / "out"
-    monkeypatch.setattr(translate, "is_terminal", lambda name: name == "stdin")
+    monkeypatch.setattr(translate_lines, "is_terminal", lambda name: name == "stdin")
     interrupted(run_here, echo, output, calls=1, stdin="a\nb\n")
     assert (tmp_path / "out.part").read_text() == "A\n"
     done = run_here("translate", "m", "-o", str(output), stdin="a\nb\n")

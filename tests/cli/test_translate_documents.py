@@ -14,7 +14,7 @@ import polib
 import pytest
 from echoing import Echo, use_echo
 
-from pellucid.cli.lines import job
+from pellucid.cli.lines import translation_job
 from pellucid.cli.lines.notices import Notices
 from pellucid.translate.results import Notes, Translation
 
@@ -287,7 +287,7 @@ def test_table_that_changes_while_it_is_translated_is_refused(
         return translate(texts, **options)
 
     monkeypatch.setattr(echo, "translate", change)
-    monkeypatch.setattr(job, "MAX_LINES", 1)
+    monkeypatch.setattr(translation_job, "MAX_LINES", 1)
     done = run_here("translate", "m", "-i", str(source), "-o", str(tmp_path / "b.csv"))
     assert done.returncode == 2
     assert "must not change while it is translated" in done.stderr

@@ -10,8 +10,8 @@ import pytest
 from of_subwords import SUBWORDS
 
 import pellucid
-from pellucid.cli.lines.constraints import ConstraintOptions
-from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.constraint_options import ConstraintOptions
+from pellucid.cli.lines.translation_job import TranslationJob
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -155,7 +155,9 @@ def test_state_of_an_output_records_how_lines_are_treated() -> None:
     nothing = ConstraintOptions("", (), (), None, {}, {})
     translator = pellucid.load(SUBWORDS)
     one, other = (
-        Job(translator, {}, nothing, "plain", {"clean": True, "split": is_split}, (), 1).identify()
+        TranslationJob(
+            translator, {}, nothing, "plain", {"clean": True, "split": is_split}, (), 1
+        ).identify()
         for is_split in (True, False)
     )
     assert (one["--clean"], one["--split"], other["--split"]) == (True, True, False)

@@ -21,7 +21,7 @@ from small_runs import make_recipe
 
 from pellucid.bundle import resolve_model
 from pellucid.cli.commands.inspect import _vocabulary_to_text
-from pellucid.cli.look.writer import Writer
+from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import make_printable, shorten
 from pellucid.files import hash_bytes
 from pellucid.inside.show.steps import NumberTable
@@ -91,7 +91,7 @@ def test_look_shows_tokens_of_a_stranger_harmlessly(
     capsys: pytest.CaptureFixture[str], is_plain: bool
 ) -> None:
     word = HOSTILE.replace("\n", "")
-    writer = Writer(is_plain=is_plain)
+    writer = LookWriter(is_plain=is_plain)
     writer.lines([f"Source {word}"])
     writer.table(NumberTable(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
     writer._draw([Text(f"a {word}", "bold")])

@@ -1,69 +1,100 @@
-"""Count the lines of code of every room, and keep CONTRIBUTING's table of them.
+"""Count the statements and tokens of every room, and keep CONTRIBUTING's table of them.
 
     python tests/house/sizes.py           # print the table
     python tests/house/sizes.py --write   # put it into CONTRIBUTING.md
 
-Docstrings, comments and blank lines do not count.
+Lines do not count, so that nobody saves them: code that is packed into few lines has as many
+statements and tokens as code that breathes. Docstrings and comments count neither.
 """
 
 from __future__ import annotations
 
 import argparse
 import ast
+import io
 import re
-from collections import Counter
+import tokenize
+from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-HEAD = "| room | lines | files |\n| --- | ---: | ---: |\n"
-ROW = re.compile(r"^\| `?([a-z_/.]+)`? \| ([\d,]+) \| ([\d,]+) \|$", re.MULTILINE)
+HEAD = "| room | statements | tokens | files |\n| --- | ---: | ---: | ---: |\n"
+ROW = re.compile(r"^\| `?([a-z_/.]+)`? \| ([\d,]+) \| ([\d,]+) \| ([\d,]+) \|$", re.MULTILINE)
+_LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENCODING,
+    tokenize.ENDMARKER,
+}
+"""Kinds of tokens that only lay code out."""
 
 
-def count_lines(source: str) -> int:
-    """Count the lines of a module that hold code."""
-    code = {
-        number
-        for number, line in enumerate(source.split("\n"), start=1)
-        if line.strip() and not line.lstrip().startswith("#")
-    }
-    documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    docstrings: set[int] = set()
-    for node in ast.walk(ast.parse(source)):
-        if isinstance(node, ast.Constant | ast.JoinedStr) and node.end_lineno != node.lineno:
-            code |= set(range(node.lineno, (node.end_lineno or 0) + 1))
-        if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None:
-            docstrings |= set(range(node.body[0].lineno, (node.body[0].end_lineno or 0) + 1))
-    return len(code - docstrings)
+@dataclass(frozen=True)
+class Size:
+    """The size of some source code."""
+
+    statements: int = 0
+    tokens: int = 0
+    files: int = 0
+
+    def __add__(self, other: Size) -> Size:
+        return Size(
+            self.statements + other.statements,
+            self.tokens + other.tokens,
+            self.files + other.files,
+        )
 
 
-def count_rooms(package: Path) -> dict[str, tuple[int, int]]:
-    """Count the lines and files of every folder and file at the top of a package."""
-    lines, files = Counter[str](), Counter[str]()
+def measure(source: str) -> Size:
+    """Count the statements and tokens of a module."""
+    statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
+    docstrings = [node for node in statements if is_docstring(node)]
+    first_lines = {node.lineno for node in docstrings}
+    tokens = [
+        token
+        for token in tokenize.generate_tokens(io.StringIO(source).readline)
+        if token.type not in _LAYOUT and token.start[0] not in first_lines
+    ]
+    return Size(len(statements) - len(docstrings), len(tokens), 1)
+
+
+def is_docstring(node: ast.AST) -> bool:
+    """Tell whether a statement is only a string: a docstring, or the text below an attribute."""
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
+        return False
+    return isinstance(node.value.value, str)
+
+
+def measure_rooms(package: Path) -> dict[str, Size]:
+    """Measure every folder and file at the top of a package, the largest first."""
+    rooms: dict[str, Size] = {}
     for path in package.rglob("*.py"):
         room = path.relative_to(package).parts[0]
-        lines[room] += count_lines(path.read_text(encoding="utf-8"))
-        files[room] += 1
-    return {room: (count, files[room]) for room, count in lines.most_common()}
+        rooms[room] = rooms.get(room, Size()) + measure(path.read_text(encoding="utf-8"))
+    return dict(sorted(rooms.items(), key=lambda item: (-item[1].statements, item[0])))
 
 
-def read_table(text: str) -> dict[str, tuple[int, int]]:
+def read_table(text: str) -> dict[str, Size]:
     """Read the table of rooms in a page."""
     _, _, after = text.partition(HEAD)
     table = re.match(r"(?:\|.*\n)*", after)
     assert table is not None
     rows = ROW.findall(table[0])
-    return {room: (_number(lines), _number(files)) for room, lines, files in rows}
+    return {room: Size(*(int(number.replace(",", "")) for number in row)) for room, *row in rows}
 
 
-def write_table(rooms: dict[str, tuple[int, int]]) -> str:
-    """Write the table of rooms, the largest first, with their sum."""
-    rows = [f"| `{room}` | {lines:,} | {files} |" for room, (lines, files) in rooms.items()]
-    total = [sum(column) for column in zip(*rooms.values(), strict=True)]
-    return HEAD + "\n".join([*rows, f"| all | {total[0]:,} | {total[1]} |"]) + "\n"
-
-
-def _number(text: str) -> int:
-    return int(text.replace(",", ""))
+def write_table(rooms: dict[str, Size]) -> str:
+    """Write the table of rooms, with their sum."""
+    named = {f"`{room}`": size for room, size in rooms.items()}
+    named["all"] = sum(rooms.values(), Size())
+    rows = [
+        f"| {name} | {size.statements:,} | {size.tokens:,} | {size.files} |"
+        for name, size in named.items()
+    ]
+    return HEAD + "\n".join(rows) + "\n"
 
 
 def main() -> None:
@@ -72,7 +103,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
     parser.add_argument("--write", action="store_true", help="put it into CONTRIBUTING.md")
-    table = write_table(count_rooms(ROOT / "src" / "pellucid"))
+    table = write_table(measure_rooms(ROOT / "src" / "pellucid"))
     if parser.parse_args().write:
         page = ROOT / "CONTRIBUTING.md"
         before, head, after = page.read_text(encoding="utf-8").partition(HEAD)

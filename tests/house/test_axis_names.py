@@ -25,7 +25,7 @@ from pellucid.data import Batch, build_store, make_batch, make_source_batch
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.greedy import decode_greedily
 from pellucid.decode.scoring import score_tokens
-from pellucid.decode.search.loop import Search
+from pellucid.decode.search.search_loop import Search
 from pellucid.decode.steppers import Ensemble, ModelStepper
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.shapes import axes_of

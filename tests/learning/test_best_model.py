@@ -14,10 +14,10 @@ from small_runs import make_recipe, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
-from pellucid.evaluate.corpus import bleu_for_ranking
+from pellucid.evaluate.corpus_scores import bleu_for_ranking
 from pellucid.machine.precision import read_precisions
 from pellucid.native.loading import instruction_sets
-from pellucid.text.reading.corpus import Pair
+from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train import loop
 from pellucid.train.loop import train
 from pellucid.train.run.checkpoint import TrainingState
@@ -34,7 +34,7 @@ def set_validations(
     """Let validations find these, one after the other."""
     left = iter(figures)
 
-    def validate(translator: Any, pairs: Sequence[Pair]) -> Validation:
+    def validate(translator: Any, pairs: Sequence[SentencePair]) -> Validation:
         targets = tuple(pair.target for pair in pairs)
         return Validation(*next(left), targets, is_bleu_useful=is_bleu_useful)
 
@@ -174,7 +174,7 @@ def test_bleu_for_ranking_needs_a_right_sequence_of_four(
 class Echo:
     """A translator that knows the targets, in the composed form."""
 
-    def __init__(self, pairs: Sequence[Pair], **config: Any) -> None:
+    def __init__(self, pairs: Sequence[SentencePair], **config: Any) -> None:
         self._pairs = pairs
         self.tokenizer = self
         self.config = TokenizerConfig(**config)
@@ -209,7 +209,7 @@ class Said:
 def test_validation_suits_the_text_and_says_how(
     target: str, config: dict[str, Any], said: list[str]
 ) -> None:
-    pairs = [Pair("x", target, "here")] * 3
+    pairs = [SentencePair("x", target, "here")] * 3
     found = validate_model(Echo(pairs, **config), pairs)  # type: ignore[arg-type]
     assert found.bleu == pytest.approx(100)
     assert found.chrf == pytest.approx(100)

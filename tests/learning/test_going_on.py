@@ -155,15 +155,15 @@ def test_a_skipped_update_leaves_no_line_of_the_log_out(
 def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(
     trained: Path,
 ) -> None:
-    from pellucid.text.reading.corpus import Pair
+    from pellucid.text.reading.sentence_pairs import SentencePair
     from pellucid.translate.translator import Translator
 
     bundle = load_bundle(trained / "run" / "bundle")
     translator = Translator(bundle.model, bundle.tokenizer)
     long = " ".join(["dog"] * 2000)
-    assert math.isnan(validate_model(translator, [Pair(long, long, "")]).loss)
-    one = Pair("the dog sees", "le chien voit", "")
-    both = validate_model(translator, [one, Pair(long, long, "")])
+    assert math.isnan(validate_model(translator, [SentencePair(long, long, "")]).loss)
+    one = SentencePair("the dog sees", "le chien voit", "")
+    both = validate_model(translator, [one, SentencePair(long, long, "")])
     alone = validate_model(translator, [one])
     assert both.loss == pytest.approx(alone.loss, rel=1e-5)
     assert "1 of 2 validation pairs are too long" in both.describe(20, best_by=None)

@@ -16,7 +16,7 @@ from forked import Forked
 from killed_runs import write_recipe
 from small_runs import NO_REPORT, make_recipe, model_bytes, write_text
 
-from pellucid.train.fast.kernels import model as kernel_model
+from pellucid.train.fast.kernels import kernel_model as kernel_model
 from pellucid.train.loop import train
 
 

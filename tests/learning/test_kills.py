@@ -12,7 +12,7 @@ from killed_runs import SETTINGS, fingerprints, write_recipe
 from small_runs import NO_REPORT
 
 MOMENTS = [
-    ("pellucid.train.start.kept", "learn_tokenizer", 1),
+    ("pellucid.train.start.kept_pairs", "learn_tokenizer", 1),
     ("pellucid.train.update.step:Updater", "update", 4),
     ("pellucid.train.loop", "validate_model", 1),
     ("os", "rename", 1),  # the first best model

@@ -10,7 +10,7 @@ import pytest
 from small_runs import Changes, make_recipe, model_bytes, write_text
 
 from pellucid.bundle import load_bundle
-from pellucid.check.data import check_data
+from pellucid.check.data_check import check_data
 from pellucid.config import Recipe, validate
 from pellucid.errors import BundleError, ConfigurationError
 from pellucid.machine import hardware
@@ -18,8 +18,8 @@ from pellucid.machine.hardware import use_threads
 from pellucid.text.learned import LearnedText
 from pellucid.train.loop import train
 from pellucid.train.run.folder import RunFolder
+from pellucid.train.start import preparation
 from pellucid.train.start import prepare as preparing
-from pellucid.train.start import stages
 from pellucid.train.start.filling import fill_in
 from pellucid.train.start.prepare import RECIPE_FOLDER, prepare_data
 
@@ -134,15 +134,15 @@ def test_large_text_is_prepared_to_the_same_bytes_by_several_threads(
     words = ("red dog", "blue cat", "old house", "long road", "new day")
     rows = [f"the {words[i % 5]} {i}\tle {words[(i * 3) % 5]} {i}" for i in range(300)]
     (tmp_path / "pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
-    monkeypatch.setattr(stages, "LARGE", 1_000)
-    monkeypatch.setattr(stages, "FIRST", 0.0)
+    monkeypatch.setattr(preparation, "LARGE", 1_000)
+    monkeypatch.setattr(preparation, "FIRST", 0.0)
     monkeypatch.setattr(hardware, "num_processors", lambda: 2)
     values = {"data": {"train": "pairs.tsv", "split": 20, "source_language": "en"}}
     found = []
     for threads in (1, 2):
         use_threads(threads)
         run = tmp_path / f"run{threads}"
-        with stages.preparing(values["data"], tmp_path, is_new=True, say=print) as check:
+        with preparation.preparing(values["data"], tmp_path, is_new=True, say=print) as check:
             assert (check is None) == (threads == 1)
             filled = fill_in(values, run, tmp_path, print)
             recipe = validate(Recipe, filled.values, "test")

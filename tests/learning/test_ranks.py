@@ -18,7 +18,7 @@ from many_ranks import Job, by_srun, free_port
 from small_runs import NO_REPORT
 
 from pellucid.errors import ConfigurationError
-from pellucid.machine.launch import Place, find_place
+from pellucid.machine.launch import RankPlace, find_place
 
 MAIN = f"{NO_REPORT}\nfrom pellucid.cli.main import main\nmain()"
 LATE = f"""
@@ -213,13 +213,13 @@ def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
 def test_places_are_those_that_launchers_give() -> None:
     torchrun = {"RANK": "5", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "4"}
     torchrun |= {"MASTER_ADDR": "node3", "MASTER_PORT": "29400"}
-    assert find_place(torchrun) == Place(5, 8, 1, 4, "node3", 29400)
+    assert find_place(torchrun) == RankPlace(5, 8, 1, 4, "node3", 29400)
     agent = {"TORCHELASTIC_USE_AGENT_STORE": "True", "TORCHELASTIC_RESTART_COUNT": "2"}
-    assert find_place(torchrun | agent, 7) == Place(5, 8, 1, 4, "node3", 29400, True, 2, 7)
+    assert find_place(torchrun | agent, 7) == RankPlace(5, 8, 1, 4, "node3", 29400, True, 2, 7)
     slurm = {"SLURM_PROCID": "3", "SLURM_STEP_NUM_TASKS": "4", "SLURM_LOCALID": "1"}
     slurm |= {"SLURM_STEP_NUM_NODES": "2", "SLURM_STEP_NODELIST": "gpu[03-04,9],cpu1"}
     slurm |= {"SLURM_JOB_ID": "1000", "SLURM_STEP_ID": "1"}
-    assert find_place(slurm) == Place(3, 4, 1, 1, "gpu03", 20_000 + 64_001 % 10_000)
+    assert find_place(slurm) == RankPlace(3, 4, 1, 1, "gpu03", 20_000 + 64_001 % 10_000)
     here = find_place(slurm | {"SLURM_STEP_NUM_NODES": "1"})
     assert here is not None
     assert (here.address, here.is_one_machine) == ("127.0.0.1", True)

@@ -134,7 +134,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recurrent")
     write_text(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.page.write_report", lambda run: None)
+        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
         for form in ("additive", "none"):
             recipe = recurrent_recipe(
                 form,

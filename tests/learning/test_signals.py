@@ -21,12 +21,12 @@ from pellucid.train import loop
 from pellucid.train.loop import train
 from pellucid.train.run import checkpoint, saving
 from pellucid.train.run.checkpoint import load_newest_checkpoint
-from pellucid.train.start import kept
+from pellucid.train.start import kept_pairs
 from pellucid.train.update.step import Updater
 
 RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
 PHASES = {
-    "data preparation": (kept, "learn_tokenizer", 1),
+    "data preparation": (kept_pairs, "learn_tokenizer", 1),
     "training": (Updater, "update", 14),
     "validation": (loop, "validate_model", 2),
     "keeping the best": (saving, "save_bundle", 2),
@@ -42,7 +42,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("whole")
     write_text(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.page.write_report", lambda run: None)
+        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
         train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
     return fingerprints(folder / "run")
 

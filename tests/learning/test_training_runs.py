@@ -17,13 +17,13 @@ from forked import Forked
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
-from pellucid.bundle import load_bundle, read_json, to_json
+from pellucid.bundle import bundle_json, load_bundle, read_json_object
 from pellucid.config import DecodingConfig, TrainingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.inside.align.links import align_pairs
-from pellucid.inside.align.maps import View
+from pellucid.inside.align.alignment_maps import View
+from pellucid.inside.align.attention_links import align_pairs
 from pellucid.model import Transformer
-from pellucid.text.reading.corpus import Pair
+from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
@@ -175,7 +175,7 @@ def test_course_planned_again_is_kept_when_resumed_to_the_same_bytes(
     log = _train_in_time(parts, minutes=30.0)
     assert plans == [10, 10]
     assert "stays as it was planned" in log
-    state = read_json(parts / "checkpoints" / "step-00000023" / "state.json")
+    state = read_json_object(parts / "checkpoints" / "step-00000023" / "state.json")
     assert state["course"] == COURSE
     last = Path("checkpoints") / "step-00000023"
     for name in ("model", "optimizer", "averaging"):
@@ -222,9 +222,9 @@ def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None
     train(make_recipe(training={"max_steps": 10}), run, recipe_folder=tmp_path, progress=False)
     checkpoint = run / "checkpoints" / "step-00000010"
     (checkpoint / "averaging.safetensors").unlink()
-    manifest = read_json(checkpoint / "manifest.json")
+    manifest = read_json_object(checkpoint / "manifest.json")
     del manifest["checkpoint"]
-    (checkpoint / "manifest.json").write_text(to_json(manifest))
+    (checkpoint / "manifest.json").write_text(bundle_json(manifest))
     summary = train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     assert summary.steps == 23
     assert "Continuing after step 10" in (run / "log.txt").read_text()
@@ -240,7 +240,7 @@ def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> l
         steps.append(self.state.step)
         return judged(self)
 
-    def scored(translator: Translator, pairs: Sequence[Pair]) -> Validation:
+    def scored(translator: Translator, pairs: Sequence[SentencePair]) -> Validation:
         searches.append(translator.decoding)
         return Validation(1.0, bleus[steps[-1]], 50.0, tuple(pair.target for pair in pairs))
 

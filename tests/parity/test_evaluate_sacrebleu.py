@@ -12,7 +12,12 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from pellucid.evaluate.corpus import compare, corpus_bleu_score, corpus_chrf_score, evaluate_corpus
+from pellucid.evaluate.corpus_scores import (
+    compare,
+    corpus_bleu_score,
+    corpus_chrf_score,
+    evaluate_corpus,
+)
 from pellucid.evaluate.statistics import Scoring, resample_scores
 from pellucid.evaluate.tokenization import lowercase_and_tokenize
 

@@ -21,7 +21,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import BundleError, InputError
 from pellucid.formats.exporting import export_bundle
 from pellucid.formats.from_marian import import_marian
-from pellucid.formats.reading import check_place
+from pellucid.formats.safe_reading import check_place
 from pellucid.formats.to_ctranslate2 import export_ctranslate2
 from pellucid.translate.translator import load
 

@@ -12,7 +12,7 @@ import torch
 from small_marian import change_json, marian, write_theirs
 
 import pellucid
-from pellucid.bundle import load_bundle, to_json, write_listed
+from pellucid.bundle import bundle_json, load_bundle, write_listed
 from pellucid.formats.exporting import export_bundle
 from pellucid.formats.from_marian import import_marian
 from pellucid.formats.to_ctranslate2 import export_ctranslate2
@@ -172,7 +172,7 @@ def test_bundle_of_an_older_version_is_right_too(has_bias: bool, tmp_path: Path)
     manifest = json.loads((tmp_path / "bundle" / "manifest.json").read_text())
     path = tmp_path / "bundle" / "model.safetensors"
     manifest["files"][path.name] = write_listed(path, safetensors.torch.save(weights))
-    (tmp_path / "bundle" / "manifest.json").write_text(to_json(manifest))
+    (tmp_path / "bundle" / "manifest.json").write_text(bundle_json(manifest))
     old = pellucid.load(tmp_path / "bundle")
     (scored,) = old.score([SOURCE], [TARGET])
     assert_near(scored.token_log_probabilities, their_scores(theirs, ids_of(old), [pad]))

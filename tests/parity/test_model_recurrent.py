@@ -15,10 +15,10 @@ from torch import nn
 from pellucid.bundle import load_bundle
 from pellucid.config import ModelConfig
 from pellucid.inside import Ask
-from pellucid.inside.look import Replaying, look_at_given
+from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.model import GatedCell
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
-from pellucid.model.recurrent import EncoderLayer
+from pellucid.model.recurrent import RecurrentEncoderLayer
 from pellucid.model.site import Site
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -72,7 +72,7 @@ def test_encoder_layer_equals_bidirectional_gru_despite_padding() -> None:
         {"architecture": "recurrent", "d_model": width}
         | dict.fromkeys(("source_vocabulary_size", "target_vocabulary_size"), 13)
     )
-    layer = EncoderLayer(config).double()
+    layer = RecurrentEncoderLayer(config).double()
     gru = nn.GRU(width, STATE, batch_first=True, bidirectional=True).double()
     with_weights_of(gru, layer.left_to_right)
     with_weights_of(gru, layer.right_to_left, "_reverse")

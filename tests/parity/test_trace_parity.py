@@ -20,7 +20,7 @@ import pellucid
 from pellucid.bundle import save_bundle
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.inside import Ask, Trace, load_trace
-from pellucid.inside.look import Replaying, look_at_hypotheses
+from pellucid.inside.line_traces import Replaying, look_at_hypotheses
 from pellucid.model import Transformer
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.translate.translator import Translator

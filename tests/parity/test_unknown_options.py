@@ -21,11 +21,11 @@ from pellucid.decode.decoder import Decoder
 from pellucid.errors import ConfigurationError, InputError
 from pellucid.formats import to_ctranslate2, to_marian
 from pellucid.formats.exporting import check_model
-from pellucid.inside.show.page import cannot_carry
+from pellucid.inside.show.model_page import cannot_carry
 from pellucid.model import Stack, layers, make_model
 from pellucid.native.engine import NativeEngine
 from pellucid.native.weights import find_obstacle
-from pellucid.train.fast.kernels.model import choose_kernels
+from pellucid.train.fast.kernels.kernel_model import choose_kernels
 
 sys.path.insert(0, str(Path(__file__).parent))
 from numpy_transformer import NumpyTransformer
@@ -147,7 +147,7 @@ def test_new_values_are_translated_by_pytorch_with_the_tokens_of_the_plain_model
 def test_weights_that_no_option_describes_are_not_left_out_by_engine_and_kernels() -> None:
     from built_kernels import kernels_of_machine
 
-    from pellucid.train.fast.kernels.model import ModelOnKernels
+    from pellucid.train.fast.kernels.kernel_model import ModelOnKernels
 
     model = make_transformer()
     model.encoder.layers[0].register_parameter(

@@ -24,15 +24,15 @@ from pellucid.formats import to_ctranslate2
 from pellucid.formats.exporting import check_model
 from pellucid.inside import Ask, make_pair, replay
 from pellucid.inside.measures.contributions import contributions, take_apart
-from pellucid.inside.show.page import cannot_carry
-from pellucid.inside.show.steps import follow
+from pellucid.inside.show.model_page import cannot_carry
+from pellucid.inside.show.steps import follow_one_row
 from pellucid.inside.show.view import HeadView
 from pellucid.inside.verify import verify_cell
 from pellucid.inside.vocabulary import best_words
 from pellucid.model import Transformer, initialize
-from pellucid.model.variants import rotate
+from pellucid.model.rotary import rotate
 from pellucid.native.weights import find_obstacle
-from pellucid.train.fast.kernels.model import choose_kernels
+from pellucid.train.fast.kernels.kernel_model import choose_kernels
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "rotary": {"positions": "rotary", "d_key": 6},
@@ -217,7 +217,7 @@ def test_steps_of_a_row_say_what_was_computed(name: str, tmp_path: Path) -> None
     model = translator.own_bundle.config.model
     trace = translator.look(TEXT, everything=True, float64=True)
     view = HeadView(trace, "encoder", 0, "self", 1, "weights")
-    found = {table.title: table for table in follow(view, model, 3, shown=None)}
+    found = {table.title: table for table in follow_one_row(view, model, 3, shown=None)}
     weighing = found["Scores become weights"]
     names = " ".join(weighing.header)
     assert ("q·a" in names) == (model.positions == "relative")

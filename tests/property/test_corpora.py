@@ -20,10 +20,10 @@ from pellucid.corpora import (
     make_split,
 )
 from pellucid.corpora.example import Style, make_example
-from pellucid.corpora.free.constructions import FREE_CONSTRUCTIONS
-from pellucid.corpora.free.everyday import contract
-from pellucid.corpora.french import join_words
+from pellucid.corpora.french import join_french_words
 from pellucid.corpora.lexicon import NOUNS
+from pellucid.corpora.open.everyday import contract
+from pellucid.corpora.open.open_constructions import FREE_CONSTRUCTIONS
 from pellucid.corpora.seeds import is_near_seed
 from pellucid.corpora.sentence import Pick, Sentence
 
@@ -511,7 +511,7 @@ def drawn(construction: str, count: int = 400) -> list[Example]:
     for _ in range(count):
         sentence = FREE_CONSTRUCTIONS[construction][0](pick)
         contract(sentence, pick)
-        found.append(make_example(sentence, join_words(sentence.french), Style(False, "")))
+        found.append(make_example(sentence, join_french_words(sentence.french), Style(False, "")))
     return found
 
 

@@ -20,7 +20,7 @@ from pellucid.config import DecodingConfig, ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.greedy import decode_greedily
-from pellucid.decode.search.loop import Answer, Search
+from pellucid.decode.search.search_loop import Search, SearchAnswer
 from pellucid.decode.steppers import ModelStepper
 from pellucid.model import Transformer, initialize
 
@@ -48,7 +48,7 @@ def make_model(seed: int, sharpness: float = 3.0, vocabulary: int = VOCABULARY) 
 
 def search(
     model: Transformer, requests: Sequence[Request], sentences: int = 2, **options: Any
-) -> list[Answer]:
+) -> list[SearchAnswer]:
     config = DecodingConfig(**options)
     found = dict(
         Search(ModelStepper(model), requests, config, SPECIAL, sentences=sentences).answers()
@@ -106,7 +106,7 @@ def enumerate_best(
     return sorted(found, key=lambda one: (one[0][-1] != EOS, -one[2]))
 
 
-def assert_same(found: Answer, wanted: list[tuple[Ids, float, float]], count: int) -> None:
+def assert_same(found: SearchAnswer, wanted: list[tuple[Ids, float, float]], count: int) -> None:
     wanted = wanted[:count]
     assert [one.ids for one in found.hypotheses] == [ids for ids, _, _ in wanted]
     for hypothesis, (_, total, score) in zip(found.hypotheses, wanted, strict=True):

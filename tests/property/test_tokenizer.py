@@ -14,7 +14,7 @@ from pellucid.text.normalization import Normalization, normalize
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.text.tokenizers.words import bare_words, join_words, split_words
+from pellucid.text.tokenizers.whole_words import bare_words, join_words, split_words
 
 # Any line; the second kind is full of characters that tokenizers get wrong.
 LINES = st.one_of(

@@ -25,8 +25,8 @@ from served import ROUTES, Live
 
 from pellucid.documents.formats import ENDINGS, FORMATS
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.compat.files import FileStore
-from pellucid.serve.compat.languages import Detector, Languages, to_code
+from pellucid.serve.compat.language_pairs import Detector, Languages, to_code
+from pellucid.serve.compat.uploads import FileStore
 from pellucid.serve.models import Models
 from pellucid.serve.operations import Need
 from pellucid.serve.settings import Keys, Settings, hash_key

@@ -17,8 +17,8 @@ from pellucid.serve.queue.pauses import (
     NEVER,
     GarbageCollector,
     Turns,
+    call_in_passes,
     freeze_objects,
-    in_turns,
 )
 
 
@@ -71,7 +71,7 @@ def test_in_turns_calls_all_in_order_with_other_work_between() -> None:
     counts: list[int] = []
 
     async def test() -> None:
-        in_turns([partial(called.append, number) for number in range(3 * A_PASS + 1)])
+        call_in_passes([partial(called.append, number) for number in range(3 * A_PASS + 1)])
         counts.append(len(called))
         await passes(6, counts, called)
 

@@ -17,9 +17,9 @@ from starlette.routing import Mount
 
 from pellucid.errors import InputError
 from pellucid.serve.answers.responses import from_error
-from pellucid.serve.app import Service
-from pellucid.serve.connection.server import address_of
+from pellucid.serve.connection.server import socket_address
 from pellucid.serve.models import Models
+from pellucid.serve.service import Service
 from pellucid.serve.settings import Settings
 
 FORWARDED = {
@@ -125,14 +125,14 @@ def test_address_of_any_socket_is_announced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(path))
-        assert address_of(listening) == f"unix:{path}"
+        assert socket_address(listening) == f"unix:{path}"
     if os.uname().sysname == "Linux":
         with socket.socket(socket.AF_UNIX) as listening:
             listening.bind(f"\0{path}")
-            assert address_of(listening) == f"unix:@{path}"
+            assert socket_address(listening) == f"unix:@{path}"
     with socket.create_server(("127.0.0.1", 0)) as listening:
         port = listening.getsockname()[1]
-        assert address_of(listening) == f"http://127.0.0.1:{port}"
+        assert socket_address(listening) == f"http://127.0.0.1:{port}"
 
 
 def test_sentence_keeps_what_the_client_sent_and_hides_paths_of_the_server() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Limits
 

@@ -18,9 +18,9 @@ from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models
 from pellucid.serve.queue import scheduler as scheduling
-from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
-from pellucid.serve.queue.tasks import count_lines, estimate_search, estimate_tokens
+from pellucid.serve.queue.tasks import count_units, estimate_search, estimate_tokens
 from pellucid.serve.settings import Limits, Settings
 
 ENDLESS = 10**9
@@ -244,7 +244,7 @@ def test_estimate_counts_what_options_multiply(options: dict[str, Any], times: i
 
 
 def test_lines_that_hold_text_are_counted() -> None:
-    assert [count_lines(text) for text in ("", "a", "a\n\n \nb\n", "\n" * 99)] == [1, 1, 2, 1]
+    assert [count_units(text) for text in ("", "a", "a\n\n \nb\n", "\n" * 99)] == [1, 1, 2, 1]
 
 
 def test_translate_ten_thousand_lines_give_way_and_come_back_whole(

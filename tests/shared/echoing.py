@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import pellucid.translate.translator
-from pellucid.cli.lines import job
+from pellucid.cli.lines import translation_job
 from pellucid.config import DecodingConfig, validate
 from pellucid.text.reading.lines import not_a_line
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -86,5 +86,5 @@ def use_echo(monkeypatch: pytest.MonkeyPatch) -> Echo:
         return translator
 
     monkeypatch.setattr(pellucid.translate.translator, "load", load)
-    monkeypatch.setattr(job, "MAX_LINES", 7)
+    monkeypatch.setattr(translation_job, "MAX_LINES", 7)
     return translator

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import pellucid
-from pellucid.inside.show.page import carry_model
+from pellucid.inside.show.model_page import carry_model
 
 __all__ = ["compare", "find_node", "write_fixture"]
 

@@ -10,10 +10,10 @@ from typing import Any, Self
 
 import httpx
 
-from pellucid.serve.app import Service
 from pellucid.serve.connection.server import ServiceServer, bind
 from pellucid.serve.models import Models
 from pellucid.serve.operations import Need
+from pellucid.serve.service import Service
 from pellucid.serve.settings import Settings
 
 _OPEN, _KEY, _BODY = Need.NOTHING, Need.KEY, Need.KEY_IN_BODY

@@ -18,7 +18,7 @@ from pellucid.config import BundleConfig, DecodingConfig, ModelConfig, Tokenizer
 from pellucid.model import Transformer, initialize
 from pellucid.model.unowned import silence_logits
 from pellucid.text.tokenizers.marian import MarianTokenizer
-from pellucid.text.tokenizers.tokenizer import write_tokens
+from pellucid.text.tokenizers.tokenizer import write_vocabulary
 
 __all__ = ["write_imported"]
 
@@ -64,7 +64,7 @@ def make_tokenizer(codes: tuple[str, ...] = ()) -> MarianTokenizer:
     files = {
         "source.model": _cutter(ENGLISH),
         "target.model": _cutter(FRENCH),
-        "vocabulary.txt": write_tokens(tokens),
+        "vocabulary.txt": write_vocabulary(tokens),
     }
     return MarianTokenizer.load(config, files, "here")
 

@@ -13,7 +13,7 @@ from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
 

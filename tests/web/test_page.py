@@ -20,7 +20,7 @@ from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.measures import measure
 from pellucid.inside.pair import make_pair
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 
 NEW = "The good pizza came out, isn't it?"
 

@@ -9,7 +9,7 @@ from browser import Browser
 from page_reader import PageReader
 
 import pellucid
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 
 TEXT = "The pizza came out of the oven and it tasted good."
 SHORT = "I ate the pizza because it tasted good."

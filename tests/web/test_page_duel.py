@@ -20,7 +20,7 @@ from pellucid import Translator
 from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.pair import make_pair
-from pellucid.inside.show.page import carry_duel, carry_model, model_page
+from pellucid.inside.show.model_page import carry_duel, carry_model, model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
 TEXT = "The pizza came out of the oven and it tasted good."

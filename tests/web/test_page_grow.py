@@ -18,7 +18,7 @@ from torch import nn
 
 from pellucid.config import ModelConfig
 from pellucid.model import Transformer, initialize
-from pellucid.page.make import make_page
+from pellucid.page.filled_page import make_page
 
 SIZES = {"width": 14, "inner": 11, "heads": 2, "sourceWords": 13, "targetWords": 17}
 SOURCE, READS, WANTED = [3, 7, 3, 12, 5, 1], [0, 4, 9, 16, 4], [4, 9, 16, -1, 1]

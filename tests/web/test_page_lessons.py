@@ -12,8 +12,8 @@ from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside.show import page as pages
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show import model_page as pages
+from pellucid.inside.show.model_page import model_page
 from pellucid.inside.traces import Trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs

@@ -17,10 +17,10 @@ from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside.show import page as pages
-from pellucid.inside.show.page import model_page, trace_page
+from pellucid.inside.show import model_page as pages
+from pellucid.inside.show.model_page import model_page, trace_page
 from pellucid.serve.models import load_models
-from pellucid.serve.routes.page import make_service_page
+from pellucid.serve.routes.page_route import make_service_page
 
 TEXT = "The pizza came out of the oven and it tasted good."
 LONG = (

@@ -18,8 +18,8 @@ import pellucid
 from pellucid import Translator
 from pellucid.inside import make_pair
 from pellucid.inside.measures import agreement, measure
-from pellucid.inside.show import page as pages
-from pellucid.inside.show.page import carry_model, model_page
+from pellucid.inside.show import model_page as pages
+from pellucid.inside.show.model_page import carry_model, model_page
 
 NAMES = ("weights", "norms", "residual-norms", "value-zeroing", "rollout", "alti", "occlusion")
 OF_LAYER = NAMES[:4]

@@ -10,12 +10,12 @@ from typing import Any
 from page_in_node import compare
 
 import pellucid
-from pellucid.inside.show.page import carry_model
+from pellucid.inside.show.model_page import carry_model
 from pellucid.text.cleaning import character_name
 from pellucid.text.learned import length_bound
 from pellucid.text.outside import close_words
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS
-from pellucid.text.tokenizers.words import without_joiner
+from pellucid.text.tokenizers.whole_words import without_joiner
 from pellucid.translate.judging import repeats
 from pellucid.translate.records import line_notes
 

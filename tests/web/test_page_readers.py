@@ -13,7 +13,7 @@ from made_up_traces import make_trace
 from page_in_node import WEB
 from page_reader import PageReader
 
-from pellucid.inside.show.page import trace_page
+from pellucid.inside.show.model_page import trace_page
 
 VIEWS = (
     "why",

@@ -15,9 +15,9 @@ from page_in_node import WEB
 from page_reader import PageReader
 
 import pellucid
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
-from pellucid.page.plain import html_page, html_table
+from pellucid.page.plain_page import html_page, html_table
 
 TEXT = "The pizza came out of the oven and it tasted good."
 STATES = (

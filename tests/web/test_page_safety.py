@@ -21,10 +21,10 @@ from small_words import SENTENCES
 
 from pellucid import Translator
 from pellucid.errors import InputError
-from pellucid.inside.record.data import TraceData
-from pellucid.inside.show import page as pages
-from pellucid.inside.show.page import carry_model, carry_trace, model_page, trace_page
-from pellucid.page.make import make_page, read_template
+from pellucid.inside.record.trace_data import TraceData
+from pellucid.inside.show import model_page as pages
+from pellucid.inside.show.model_page import carry_model, carry_trace, model_page, trace_page
+from pellucid.page.filled_page import make_page, read_built_page
 
 MOST_BYTES = 110_000
 """The most that the page may have, compressed and without a model."""
@@ -81,7 +81,7 @@ def is_untouched(reader: PageReader) -> bool:
 
 
 def test_template_is_small_names_no_address_and_allows_only_its_own_script() -> None:
-    template = read_template()
+    template = read_built_page()
     assert len(gzip.compress(template.encode())) <= MOST_BYTES
     assert set(re.findall(r"https?://[^\s\"'`<>)\\]+", template)) <= NAMESPACES
     policy = re.findall(r'http-equiv="Content-Security-Policy" content="([^"]*)"', template)[0]

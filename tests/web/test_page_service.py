@@ -12,7 +12,7 @@ from served import Live
 from small_words import SENTENCES, make_words_bundle
 
 from pellucid.serve.models import Models, load_models
-from pellucid.serve.routes.page import make_service_page
+from pellucid.serve.routes.page_route import make_service_page
 
 LARGE = {
     "d_model": 224,

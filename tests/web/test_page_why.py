@@ -18,7 +18,7 @@ from pellucid import Translator
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.what_if import what_if
 from pellucid.inside.pair import Pair, make_pair
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 
 TEXT = "The pizza came out of the oven and it tasted good."
 SHORT = "I ate the pizza because it tasted good."

@@ -9,7 +9,7 @@ from browser import Browser
 
 import pellucid
 from pellucid.inside import Study, study
-from pellucid.inside.corpus.page import study_page
+from pellucid.inside.study.study_page import study_page
 
 CELLS = "[...document.querySelectorAll('.maps button')]"
 CELL = """document.querySelector('[data-head="decoder.1.self.1"]')"""

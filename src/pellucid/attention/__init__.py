@@ -1,6 +1,15 @@
 """The mathematics of attention: stages, masks, positions, variants, similarity, the probe."""
 
 from pellucid.attention.fast import attend_fast
+from pellucid.attention.forms import (
+    attend_across,
+    attend_causally,
+    attend_to_others,
+    attend_with_embeddings,
+    attend_with_keys,
+    attend_with_values,
+    query_network,
+)
 from pellucid.attention.masks import (
     additive_mask,
     apply_mask,
@@ -23,15 +32,6 @@ from pellucid.attention.similarity import (
     scaled_dot,
 )
 from pellucid.attention.stages import AttentionSteps, attend, mix, scale, score, weigh
-from pellucid.attention.variants import (
-    attend_across,
-    attend_causally,
-    attend_to_others,
-    attend_with_embeddings,
-    attend_with_keys,
-    attend_with_values,
-    query_network,
-)
 
 __all__ = [
     "AttentionSteps",

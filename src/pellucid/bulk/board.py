@@ -16,8 +16,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 
-from pellucid.bulk.manifest import Manifest, Piece
-from pellucid.bulk.store import Store
+from pellucid.bulk.manifest import Manifest, ShardPiece
+from pellucid.bulk.shared_folder import Store
 from pellucid.errors import InputFileNotFoundError
 from pellucid.terminal.progress import describe_progress
 from pellucid.terminal.text import count_of
@@ -87,7 +87,7 @@ class Board:
         self.is_finished = False
         """True if no piece was left when this command looked last."""
 
-    def take(self) -> Piece | None:
+    def take(self) -> ShardPiece | None:
         """Claim a piece; None if none is free now.
 
         Pieces of commands that have died come last, so that each has time to show that it lives.
@@ -109,7 +109,7 @@ class Board:
                 return piece
         return None
 
-    def _is_free(self, piece: Piece) -> bool:
+    def _is_free(self, piece: ShardPiece) -> bool:
         """Tell whether the command that claimed a piece has died."""
         try:
             owner = self.store.read(f"{CLAIMS}/{piece.name}").decode()
@@ -123,7 +123,7 @@ class Board:
             return _read_beat(found).is_gone()
         return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).is_gone()
 
-    def finish(self, piece: Piece, body: str, failures: Failures) -> None:
+    def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
         if failures:
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
@@ -173,7 +173,7 @@ class Board:
             words += f"{',' if number else ';'} {beat.host} ({workers}, pieces{pieces})"
         return words + (f" and {len(beats) - most:,} more" if len(beats) > most else "")
 
-    def failures(self) -> Iterator[tuple[Piece, int, str]]:
+    def failures(self) -> Iterator[tuple[ShardPiece, int, str]]:
         """Yield the lines that failed, in order, from 0 in their piece, with the reason."""
         found = self.store.names(FAILED)
         for piece in self.manifest.pieces:

@@ -10,7 +10,7 @@ from typing import Any
 from pellucid.bulk.board import PIECES, Board
 from pellucid.bulk.shards import ShardReader, read_row
 from pellucid.errors import DataError, InputError
-from pellucid.text.reading.rows import Fault
+from pellucid.text.reading.row_sides import Fault
 
 
 def collect_lines(board: Board) -> Iterator[str]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
-from pellucid.bulk.manifest import Piece
+from pellucid.bulk.manifest import ShardPiece
 from pellucid.errors import InputError
 
 WINDOW_LINES = 2000
@@ -32,7 +32,7 @@ MOST_BAD_STARTS = 10
 
 
 @dataclass(frozen=True)
-class Window:
+class WorkerWindow:
     """Lines that a worker answers together.
 
     Attributes:
@@ -45,7 +45,7 @@ class Window:
         error: the reason that they fail without being translated; empty to translate them.
     """
 
-    piece: Piece
+    piece: ShardPiece
     row: int
     lines: int
     raw: bytes
@@ -57,15 +57,18 @@ class Window:
         """Say where the lines stand: among all, in which file, and at which line of it."""
         piece = self.piece
         return [
-            piece.first + self.row, piece.shard.path, piece.row + self.row,
-            list(piece.shard.columns), self.error,
-        ]  # fmt: skip
+            piece.first + self.row,
+            piece.shard.path,
+            piece.row + self.row,
+            list(piece.shard.columns),
+            self.error,
+        ]
 
 
 class Worker(Protocol):
     """A process or an actor that answers windows in the order in which it got them."""
 
-    def send_window(self, window: Window) -> None:
+    def send_window(self, window: WorkerWindow) -> None:
         """Send a window; its answer comes later."""
 
 
@@ -92,7 +95,7 @@ class Crew(Protocol):
 class _Begun:
     """A piece that is being translated: its answers by the number of their first line."""
 
-    piece: Piece
+    piece: ShardPiece
     missing: int
     bodies: dict[int, str] = field(default_factory=dict)
     failures: list[tuple[int, str]] = field(default_factory=list)
@@ -115,16 +118,16 @@ class Driver:
         board: Board,
         crew: Crew,
         *,
-        read: Callable[[Piece], bytes],
+        read: Callable[[ShardPiece], bytes],
         check: Callable[[Mapping[str, Any]], None],
         say: Callable[[str], None],
         first: Worker | None = None,
     ) -> None:
         self._board, self._crew = board, crew
         self._read, self._check, self._say = read, check, say
-        self._todo: deque[Window] = deque()
+        self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
-        self._at_work: dict[Worker, deque[Window]] = {} if first is None else {first: deque()}
+        self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
         self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_TO_WORDS
 
@@ -192,7 +195,7 @@ class Driver:
             else:
                 self._answer(self._at_work[worker].popleft(), *reply)
 
-    def _answer(self, window: Window, body: str, failures: list[tuple[int, str]]) -> None:
+    def _answer(self, window: WorkerWindow, body: str, failures: list[tuple[int, str]]) -> None:
         begun = self._begun[window.piece.number]
         begun.bodies[window.row] = body
         begun.failures += [(window.row + row, sentence) for row, sentence in failures]
@@ -224,7 +227,7 @@ class Driver:
             self._todo.extendleft(reversed(_retry(blamed, error)))
 
 
-def cut_windows(piece: Piece, raw: bytes) -> list[Window]:
+def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:
     """Cut the lines of a piece into windows."""
     found, row, start = [], 0, 0
     while start < len(raw):
@@ -232,12 +235,12 @@ def cut_windows(piece: Piece, raw: bytes) -> list[Window]:
         while end < len(raw) and lines < WINDOW_LINES and end - start < WINDOW_BYTES:
             end = raw.find(b"\n", end) + 1 or len(raw)
             lines += 1
-        found.append(Window(piece, row, lines, raw[start:end]))
+        found.append(WorkerWindow(piece, row, lines, raw[start:end]))
         row, start = row + lines, end
     return found
 
 
-def _retry(window: Window, error: Exception) -> list[Window]:
+def _retry(window: WorkerWindow, error: Exception) -> list[WorkerWindow]:
     """Decide what to do with a window that ended a worker: again, in halves, or not at all."""
     deaths = window.deaths + 1
     if deaths < (1 if window.is_half and window.lines > 1 else 2):

@@ -7,7 +7,7 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from typing import Any
 
-from pellucid.bulk.driver import Window, Worker
+from pellucid.bulk.driver import Worker, WorkerWindow
 from pellucid.errors import PellucidError
 from pellucid.machine.processes import Child, end_all, to_bytes
 
@@ -17,7 +17,7 @@ ADVICE = "Use fewer workers (--workers), since each has the model in its own mem
 class LocalWorker(Child):
     """A process that answers windows."""
 
-    def send_window(self, window: Window) -> None:
+    def send_window(self, window: WorkerWindow) -> None:
         """Send a window; its answer comes later."""
         with suppress(PellucidError):  # If it has ended, its connection says so next.
             self.send(to_bytes(window.place()), window.raw)

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from pellucid.bulk.store import Store
+from pellucid.bulk.shared_folder import Store
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import DataError, InputFileNotFoundError
 
@@ -40,7 +40,7 @@ class Shard:
 
 
 @dataclass(frozen=True)
-class Piece:
+class ShardPiece:
     """A piece in its place.
 
     Attributes:
@@ -84,15 +84,15 @@ class Manifest:
     shards: Sequence[Shard]
 
     @cached_property
-    def pieces(self) -> list[Piece]:
+    def pieces(self) -> list[ShardPiece]:
         """All pieces, in order."""
-        found: list[Piece] = []
+        found: list[ShardPiece] = []
         first = 0
         for shard in self.shards:
             start, row = shard.start, 2 if shard.start else 1
             for num_bytes, lines, sha256 in shard.pieces:
                 place = len(found), shard, start, row, first
-                found.append(Piece(*place, num_bytes, lines, sha256))
+                found.append(ShardPiece(*place, num_bytes, lines, sha256))
                 start, row, first = start + num_bytes, row + lines, first + lines
         return found
 

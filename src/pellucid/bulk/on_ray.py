@@ -14,7 +14,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from pellucid.bulk.driver import Window, Worker
+from pellucid.bulk.driver import Worker, WorkerWindow
 from pellucid.bundle import resolve_model
 from pellucid.errors import PellucidError, need_library
 from pellucid.files import read_bytes
@@ -61,7 +61,7 @@ class RayWorker:
         self.actor = actor
         self.owed: deque[Any] = deque([actor.introduce.remote()])
 
-    def send_window(self, window: Window) -> None:
+    def send_window(self, window: WorkerWindow) -> None:
         """Send a window; its answer comes later."""
         self.owed.append(self.actor.answer.remote(window.place(), window.raw))
 

@@ -10,21 +10,21 @@ from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, BinaryIO, cast
 
-from pellucid.bulk.manifest import Manifest, Piece, Shard
-from pellucid.bulk.store import open_file, reaching
+from pellucid.bulk.manifest import Manifest, Shard, ShardPiece
+from pellucid.bulk.shared_folder import open_file, reaching
 from pellucid.errors import ConfigurationError, DataError, need_library
 from pellucid.text.reading.lines import (
     LONGEST_LINE,
-    Joined,
+    JoinedStream,
     not_a_line,
     split_lines,
     unpack_stream,
 )
-from pellucid.text.reading.rows import (
+from pellucid.text.reading.row_sides import (
     SOURCE_NAMES,
     TARGET_NAMES,
     Fault,
-    find_key,
+    find_dotted_key,
     read_object,
     text_of,
 )
@@ -89,7 +89,7 @@ class ShardReader:
         self._stream: BinaryIO = io.BytesIO()
         self._place = 0
 
-    def read(self, piece: Piece) -> bytes:
+    def read(self, piece: ShardPiece) -> bytes:
         """Read a piece.
 
         Raises:
@@ -147,7 +147,7 @@ def read_row(kind: str, line: str, columns: Sequence[Any], where: str) -> Sequen
             return value
         texts = []
         for path in columns:
-            key, holder = find_key(value, path)
+            key, holder = find_dotted_key(value, path)
             text = text_of(holder, key, where)
             if isinstance(text, Fault):
                 return text
@@ -198,7 +198,7 @@ def _open(path: str, kind: str, columns: Sequence[Any]) -> tuple[BinaryIO, int]:
     with _reading(path):
         if kind == "parquet":
             rows = _parquet_rows(_open_parquet(file, path), columns)
-            return io.BufferedReader(Joined(file, rows)), size
+            return io.BufferedReader(JoinedStream(file, rows)), size
         return unpack_stream(io.BufferedReader(cast(Any, file)), path), size
 
 

@@ -14,14 +14,14 @@ from torch import Tensor
 
 from pellucid.by_hand.sheet import (
     AttentionByHand,
+    NamedMatrix,
     Step,
-    Table,
     make_given,
     make_step,
     make_weight_step,
-    table,
+    named_matrix,
 )
-from pellucid.by_hand.stages import (
+from pellucid.by_hand.written_stages import (
     make_product_step,
     write_added,
     write_normed,
@@ -32,7 +32,7 @@ EPSILON = 1e-5
 
 
 @dataclass(frozen=True, eq=False)
-class Norm:
+class NormByHand:
     """A layer norm: ε, gain and bias if there are any, and whether it precedes the sub-layer."""
 
     epsilon: float = EPSILON
@@ -42,7 +42,7 @@ class Norm:
 
 
 @dataclass(frozen=True, eq=False)
-class FeedForward:
+class FeedForwardByHand:
     """The two linear layers of a feed-forward network; a missing bias is zero."""
 
     inner_DF: Tensor
@@ -68,14 +68,14 @@ def joined_steps(
             for head, context_LE in enumerate(contexts)
             for index in range(context_LE.shape[-1])
         )
-        joined = Table(tuple(names), columns, joined_LX)
+        joined = NamedMatrix(tuple(names), columns, joined_LX)
         note = "The contexts of all heads, side by side. A stroke marks the second head, and so on."
         steps.append(make_step("joined", "Concat(h₁, h₂, …)", joined, note=note))
     if output is None:
         return tuple(steps), joined_LX
     rows = steps[0].tables[0].columns if steps else tuple(f"c{i}" for i in range(len(output)))
     columns = tuple(map(str, range(output.shape[-1])))
-    given = make_given(name, Table(rows, columns, output))
+    given = make_given(name, NamedMatrix(rows, columns, output))
     product = make_product_step("output", f"joined · {name}", names, joined_LX, output, "o")
     return (*steps, given, product), joined_LX @ output
 
@@ -93,14 +93,14 @@ def add_step(
     step = make_step(
         "residual",
         formula,
-        table(names, total_LD, "y"),
+        named_matrix(names, total_LD, "y"),
         arithmetic=arithmetic,
     )
     return step, total_LD
 
 
 def norm_steps(
-    names: Sequence[str], rows_LD: Tensor, norm: Norm
+    names: Sequence[str], rows_LD: Tensor, norm: NormByHand
 ) -> tuple[tuple[Step, Step], Tensor]:
     """Write a layer norm down, with the mean and the variance of each row.
 
@@ -122,14 +122,14 @@ def norm_steps(
         make_step(
             "mean and variance",
             f"of each row; ε = {norm.epsilon:g}",
-            Table(tuple(names), columns, values_LX),
+            NamedMatrix(tuple(names), columns, values_LX),
             note="σ² divides by the number of features, not by one less.",
             arithmetic=spread,
         ),
         make_step(
             "norm",
             f"(y − μ) ÷ √(σ² + ε){ends}",
-            table(names, normed_LD, "n"),
+            named_matrix(names, normed_LD, "n"),
             arithmetic=result,
         ),
     )
@@ -137,7 +137,7 @@ def norm_steps(
 
 
 def feed_forward_steps(
-    names: Sequence[str], x_LD: Tensor, network: FeedForward
+    names: Sequence[str], x_LD: Tensor, network: FeedForwardByHand
 ) -> tuple[tuple[Step, ...], Tensor]:
     """Write a feed-forward network down: max(0, x·W₁ + b₁)·W₂ + b₂.
 
@@ -170,7 +170,7 @@ def feed_forward_steps(
         *_bias_step("b₁", network.inner_bias_F, "h"),
         make_given(
             "W₂",
-            Table(
+            NamedMatrix(
                 inner.tables[0].columns,
                 tuple(map(str, range(network.outer_FD.shape[-1]))),
                 network.outer_FD,
@@ -184,4 +184,4 @@ def feed_forward_steps(
 def _bias_step(name: str, bias_F: Tensor | None, letter: str) -> tuple[Step, ...]:
     if bias_F is None:
         return ()
-    return (make_given(name, table(("",), bias_F[None], letter)),)
+    return (make_given(name, named_matrix(("",), bias_F[None], letter)),)

@@ -1,4 +1,4 @@
-"""A file of matrices worked out as an example to follow by hand: see `pellucid.by_hand.reading`."""
+"""A file of matrices worked out as an example by hand: see `pellucid.by_hand.matrix_files`."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from torch import Tensor
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.by_hand.layer import (
-    FeedForward,
-    Norm,
+    FeedForwardByHand,
+    NormByHand,
     add_step,
     feed_forward_steps,
     joined_steps,
     norm_steps,
 )
-from pellucid.by_hand.reading import MAX_NUMBERS, Given, read_file
+from pellucid.by_hand.matrix_files import MAX_NUMBERS, MatrixFile, read_matrix_file
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
     Step,
-    Table,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     make_weight_step,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import Product, stage_steps, write_added
+from pellucid.by_hand.written_stages import Product, stage_steps, write_added
 from pellucid.errors import DataError, InputError, suggestion
 
 _ROLES = ("query", "key", "value")
@@ -50,7 +50,7 @@ class _Roles:
     products: dict[str, Product]
 
 
-def read_example(path: Path) -> Example:
+def read_example(path: Path) -> WorkedExample:
     """Read matrices and work out attention with them.
 
     Args:
@@ -61,16 +61,16 @@ def read_example(path: Path) -> Example:
     """
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".toml")):
         raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
-    return _work_out(read_file(path), str(path))
+    return _work_out(read_matrix_file(path), str(path))
 
 
-def packaged_example(name: str) -> Example:
+def packaged_example(name: str) -> WorkedExample:
     """Work out one of our examples that is a file of matrices."""
     path = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
-    return _work_out(read_file(Path(str(path))), name)
+    return _work_out(read_matrix_file(Path(str(path))), name)
 
 
-def _work_out(given: Given, name: str) -> Example:
+def _work_out(given: MatrixFile, name: str) -> WorkedExample:
     file = given.file
     _check_keys(given)
     before: list[Part] = []
@@ -98,10 +98,10 @@ def _work_out(given: Given, name: str) -> Example:
         fault = f"[parts.{name}] must be a part of this example, but is not (@). "
         given.check(False, f"parts.{name}", fault + suggestion(name, given.made))
     note = file.note or _describe(attentions)
-    return Example(name, file.title, file.text, note, (*before, *attended, *after))
+    return WorkedExample(name, file.title, file.text, note, (*before, *attended, *after))
 
 
-def _check_keys(given: Given) -> None:
+def _check_keys(given: MatrixFile) -> None:
     """Check that the keys of a file go together."""
     file, names = given.file, given.file.model_fields_set
     has_own_heads = isinstance(file.heads, list)
@@ -132,7 +132,7 @@ def _check_keys(given: Given) -> None:
 
 
 def _names(
-    given: Given, key: str, names: list[str] | None, count: int, of: str, letter: str = "#"
+    given: MatrixFile, key: str, names: list[str] | None, count: int, of: str, letter: str = "#"
 ) -> tuple[str, ...]:
     """Return the given names of rows or columns, or number them."""
     if names is None:
@@ -146,7 +146,9 @@ def _names(
     return tuple(names)
 
 
-def _add_positions(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> Tensor:
+def _add_positions(
+    given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]
+) -> Tensor:
     """Add positions to x if the file asks for them, and append the part that shows it."""
     positions = given.file.positions
     if positions == "none":
@@ -171,25 +173,25 @@ def _add_positions(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: li
         positions_LD = sinusoidal_positions(*x_LD.shape, dtype=x_LD.dtype)
     total_LD, sums = x_LD + positions_LD, write_added(names, x_LD, positions_LD, "x")
     steps = (
-        make_given("x", table(names, x_LD, "x"), "as given"),
-        make_step("positions", formula, table(names, positions_LD, "p")),
-        make_step("x", "x + positions", table(names, total_LD, "x"), arithmetic=sums),
+        make_given("x", named_matrix(names, x_LD, "x"), "as given"),
+        make_step("positions", formula, named_matrix(names, positions_LD, "p")),
+        make_step("x", "x + positions", named_matrix(names, total_LD, "x"), arithmetic=sums),
     )
     parts.append(given.part("positions", "Positions", _POSITIONS_NOTE, steps))
     return total_LD
 
 
-def _read_norm(given: Given, width: int) -> Norm | None:
+def _read_norm(given: MatrixFile, width: int) -> NormByHand | None:
     norm = given.file.norm
     if norm.place == "none":
         return None
     gain, bias = (
         given.vector(f"norm.{name}", getattr(norm, name), width, "x") for name in ("gain", "bias")
     )
-    return Norm(norm.epsilon, gain, bias, norm.place == "pre")
+    return NormByHand(norm.epsilon, gain, bias, norm.place == "pre")
 
 
-def _project(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> _Roles:
+def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> _Roles:
     """Multiply x by each given matrix; without one x stays as it is."""
     file = given.file
     roles, steps = [], []
@@ -209,19 +211,19 @@ def _project(given: Given, names: tuple[str, ...], x_LD: Tensor, parts: list[Par
     if steps:
         is_as_given = torch.equal(x_LD, given.matrix("x", file.x))
         formula = "one row per token" if is_as_given else "one row per token, as computed above"
-        first = make_given("x", table(names, x_LD, "x"), formula)
+        first = make_given("x", named_matrix(names, x_LD, "x"), formula)
         parts.append(given.part("given", "What is given", _GIVEN_NOTE, (first, *steps)))
     return _Roles(tuple(roles), formulas, products)
 
 
-def _input_part(given: Given, names: tuple[str, ...], x_LD: Tensor) -> Part:
+def _input_part(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> Part:
     file, width = given.file, x_LD.shape[-1]
     columns = _names(given, "features", file.features, width, "columns of x", "x")
-    step = make_given("x", Table(names, columns, x_LD), file.origin)
+    step = make_given("x", NamedMatrix(names, columns, x_LD), file.origin)
     return given.part("input", "The input", _INPUT_NOTE, (step,))
 
 
-def _attend_apart(given: Given, names: tuple[str, ...], x_LD: Tensor) -> list[Part]:
+def _attend_apart(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> list[Part]:
     """Let each head attend with the matrices that it has in the file."""
     heads = given.file.heads
     assert isinstance(heads, list)
@@ -248,7 +250,7 @@ def _attend_apart(given: Given, names: tuple[str, ...], x_LD: Tensor) -> list[Pa
     return parts
 
 
-def _attend(given: Given, roles: _Roles, num_heads: int, key: str = "") -> list[Part]:
+def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> list[Part]:
     """Let each head attend with its block of columns; a single one has all of them."""
     file = given.file
     query_LK, key_MK, value_ME = roles.values
@@ -284,7 +286,7 @@ def _attend(given: Given, roles: _Roles, num_heads: int, key: str = "") -> list[
     return parts
 
 
-def _check_widths(given: Given, roles: _Roles, num_heads: int, key: str) -> None:
+def _check_widths(given: MatrixFile, roles: _Roles, num_heads: int, key: str) -> None:
     query_LK, key_MK, value_ME = roles.values
     widths = {"queries and keys": key_MK.shape[-1], "values": value_ME.shape[-1]}
     names = given.file.model_fields_set
@@ -315,7 +317,7 @@ def _check_widths(given: Given, roles: _Roles, num_heads: int, key: str) -> None
         )
 
 
-def _read_mask(given: Given, queries: int, keys: int) -> Tensor | None:
+def _read_mask(given: MatrixFile, queries: int, keys: int) -> Tensor | None:
     mask = given.file.mask
     if mask is None:
         return None
@@ -338,7 +340,10 @@ def _read_mask(given: Given, queries: int, keys: int) -> Tensor | None:
 
 
 def _add_layers(
-    given: Given, x_LD: Tensor | None, norm: Norm | None, attentions: list[AttentionByHand]
+    given: MatrixFile,
+    x_LD: Tensor | None,
+    norm: NormByHand | None,
+    attentions: list[AttentionByHand],
 ) -> list[Part]:
     """Work out everything after the attention: W⁰, add and norm, feed-forward network."""
     file, names = given.file, attentions[0].query_names
@@ -374,7 +379,7 @@ def _add_layers(
 
 
 def _check_sum(
-    given: Given, key: str, first: str, first_LD: Tensor, second: str, second_LD: Tensor
+    given: MatrixFile, key: str, first: str, first_LD: Tensor, second: str, second_LD: Tensor
 ) -> None:
     widths = first_LD.shape[-1], second_LD.shape[-1]
     wanted = "w_output" if key == "norm" else key
@@ -386,7 +391,7 @@ def _check_sum(
     )
 
 
-def _read_network(given: Given, width: int) -> FeedForward:
+def _read_network(given: MatrixFile, width: int) -> FeedForwardByHand:
     network = given.file.feed_forward
     assert network is not None
     key = "feed_forward"
@@ -397,16 +402,16 @@ def _read_network(given: Given, width: int) -> FeedForward:
         given.vector(f"{key}.inner_bias", network.inner_bias, num_inner, f"{key}.inner"),
         given.vector(f"{key}.outer_bias", network.outer_bias, outer.shape[-1], f"{key}.outer"),
     )
-    return FeedForward(inner, outer, *biases)
+    return FeedForwardByHand(inner, outer, *biases)
 
 
 def _close(
-    given: Given,
+    given: MatrixFile,
     key: str,
     names: tuple[str, ...],
     x_LD: Tensor,
     change_LD: Tensor,
-    norm: Norm,
+    norm: NormByHand,
     formula: str,
     parts: list[Part],
 ) -> Tensor:

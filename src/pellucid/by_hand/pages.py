@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pellucid.by_hand.printed import WorkedNumber
-from pellucid.by_hand.sheet import Example, Part, Step
+from pellucid.by_hand.sheet import Part, Step, WorkedExample
 from pellucid.errors import InputError
 
 _MOST_LINES = 38
@@ -79,13 +79,13 @@ class Page:
         return tuple(number for step in self.part.steps for number in step.printed)
 
 
-def pages_of(example: Example) -> tuple[Page, ...]:
+def pages_of(example: WorkedExample) -> tuple[Page, ...]:
     """Cut an example into pages that are read one at a time."""
     parts = [piece for part in example.parts for piece in _cut(part)]
     return tuple(Page(number, len(parts), part) for number, part in enumerate(parts, start=1))
 
 
-def choose_page(example: Example, number: int) -> Page:
+def choose_page(example: WorkedExample, number: int) -> Page:
     """Return one page, counted from 1.
 
     Raises:

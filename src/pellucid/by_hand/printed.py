@@ -14,11 +14,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pellucid.attention.forms import attend_with_values
 from pellucid.attention.masks import apply_mask, causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.similarity import attention_pooling, edit_similarity
 from pellucid.attention.stages import AttentionSteps, mix, scale, weigh
-from pellucid.attention.variants import attend_with_values
 
 TOY_FOUR_SCORES = ((40.0, 26.0),)
 

@@ -8,13 +8,13 @@ from dataclasses import replace
 from pellucid.attention.stages import mix
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
     Part,
     Step,
+    WorkedExample,
     make_step,
     write_number,
 )
-from pellucid.by_hand.stages import bracket, write_mixture, write_sum_of_products
+from pellucid.by_hand.written_stages import bracket, write_mixture, write_sum_of_products
 from pellucid.errors import InputError
 
 _ROLES = ("key", "value", "key = value", "query = key = value")
@@ -23,7 +23,7 @@ _MOST_LINES_OF_ROLE = 40
 _MOST_NAMED = 12
 
 
-def follow_row_of(example: Example, row: int) -> Example:
+def follow_row_of(example: WorkedExample, row: int) -> WorkedExample:
     """Write out one row of every attention and product of an example, number by number.
 
     Args:
@@ -53,7 +53,7 @@ def follow_row_of(example: Example, row: int) -> Example:
     )
 
 
-def name_rows(example: Example) -> tuple[str, ...]:
+def name_rows(example: WorkedExample) -> tuple[str, ...]:
     """Name the rows that can be followed, in order; different names of one row have a slash."""
     groups = [names for part in example.parts if (names := _row_names(part))]
     return tuple(

@@ -1,6 +1,6 @@
 r"""Attention written out: every stage of it as tables and lines, to be followed by hand.
 
-An `Example` has parts, a part has steps, and a step has tables, lines of arithmetic and the
+An `WorkedExample` has parts, a part has steps, and a step has tables, lines of arithmetic and the
 numbers that a text prints for it. Everything here is data. No result is copied: a `WorkedNumber`
 holds the printed numbers next to those computed, in float64.
 
@@ -37,7 +37,7 @@ _FIRST_ROW = "The other rows: --row N."
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class NamedMatrix:
     """A matrix whose rows and columns have names."""
 
     rows: tuple[str, ...]
@@ -64,7 +64,7 @@ class Step:
     name: str
     formula: str = ""
     note: str = ""
-    tables: tuple[Table, ...] = ()
+    tables: tuple[NamedMatrix, ...] = ()
     lines: tuple[str, ...] = ()
     printed: tuple[WorkedNumber, ...] = ()
     arithmetic: Arithmetic = ()
@@ -152,7 +152,7 @@ class Part:
 
 
 @dataclass(frozen=True, eq=False)
-class Example:
+class WorkedExample:
     """A worked example from beginning to end.
 
     Attributes:
@@ -204,7 +204,7 @@ def attend_by_hand(
 def make_step(
     name: str,
     formula: str = "",
-    *tables: Table,
+    *tables: NamedMatrix,
     note: str = "",
     lines: Iterable[str] = (),
     printed: Iterable[WorkedNumber] = (),
@@ -216,7 +216,7 @@ def make_step(
     return Step(name, formula, note, tables, lines, tuple(printed), arithmetic, is_given)
 
 
-def make_given(name: str, shown: Table, formula: str = "", note: str = "") -> Step:
+def make_given(name: str, shown: NamedMatrix, formula: str = "", note: str = "") -> Step:
     """Make a step that shows what is given."""
     return Step(name, formula, note, (shown,), is_given=True)
 
@@ -234,13 +234,15 @@ def shown_lines(arithmetic: Arithmetic) -> tuple[str, ...]:
 def make_weight_step(name: str, weight: Any, formula: str = "", note: str = "") -> Step:
     """Make a step that shows a matrix of weights, one row for each feature of x."""
     return make_given(
-        name, table(name_columns("x", len(weight)), matrix(weight), ""), formula, note
+        name, named_matrix(name_columns("x", len(weight)), matrix(weight), ""), formula, note
     )
 
 
-def table(rows: Sequence[str], values_LX: Tensor, letter: str, title: str = "") -> Table:
+def named_matrix(
+    rows: Sequence[str], values_LX: Tensor, letter: str, title: str = ""
+) -> NamedMatrix:
     """Make a table of vectors, one per row, whose features are numbered from 0."""
-    return Table(tuple(rows), name_columns(letter, values_LX.shape[-1]), values_LX, title)
+    return NamedMatrix(tuple(rows), name_columns(letter, values_LX.shape[-1]), values_LX, title)
 
 
 def name_columns(letter: str, count: int) -> tuple[str, ...]:

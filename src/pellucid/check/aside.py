@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import NoReturn
 
-from pellucid.check.data import check_data
+from pellucid.check.data_check import check_data
 from pellucid.config import DataConfig
 from pellucid.machine.processes import serve_parent
 

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from pellucid.check.scan import corpora
 from pellucid.config import DataConfig, TokenizerConfig
-from pellucid.documents.masks import mask_lesson
+from pellucid.documents.placeholder_masks import mask_lesson
 from pellucid.text.normalization import normalize
-from pellucid.text.reading.corpus import read_lessons, read_pairs
+from pellucid.text.reading.sentence_pairs import read_lessons, read_pairs
 
 COMMON_COVERAGE = 0.9995
 """The share of a text that consists of its common characters."""
@@ -91,7 +91,7 @@ def count_text(
     )
 
 
-def count_placeholders(data: DataConfig, base: Path, most: int) -> tuple[int, int]:
+def count_pairs_with_placeholders(data: DataConfig, base: Path, most: int) -> tuple[int, int]:
     """Count the first training pairs, and those whose sides have a placeholder in common.
 
     Raises:

@@ -23,7 +23,7 @@ MOST_STRETCHES = 12
 
 
 @dataclass(frozen=True)
-class Example:
+class FoundPlace:
     """One place where something was found.
 
     Attributes:
@@ -63,7 +63,7 @@ class Finding:
     count: int
     share: float
     sentence: str
-    examples: tuple[Example, ...] = ()
+    examples: tuple[FoundPlace, ...] = ()
     lines: tuple[str, ...] = ()
 
 
@@ -149,7 +149,7 @@ def percent(share: float) -> str:
     return f"{100 * share:.{2 if share < 0.1 else 0}f} %"
 
 
-def _place(example: Example) -> str:
+def _place(example: FoundPlace) -> str:
     other = f", like {example.other}" if example.other else ""
     both = dict.fromkeys((example.source_where, example.target_where))
     return f"{' | '.join(both)}{other}"

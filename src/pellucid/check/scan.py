@@ -18,14 +18,14 @@ from pellucid.check.characters import (
     odd_characters,
     oddities,
 )
-from pellucid.check.languages import TextLanguages
-from pellucid.check.placeholders import not_kept
+from pellucid.check.line_languages import TextLanguages
+from pellucid.check.lost_parts import not_kept
 from pellucid.check.tags import ends_of, without_tags
 from pellucid.config import DataConfig
 from pellucid.config.data import Split
 from pellucid.errors import DataError
-from pellucid.text.reading.corpus import BadLines, Pair, read_pairs
-from pellucid.text.reading.rows import is_header
+from pellucid.text.reading.row_sides import is_header
+from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_pairs
 
 MOST_EXAMPLES = 3
 
@@ -201,7 +201,9 @@ class _Waiting:
         self._sides = ([], [])
 
 
-def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tuple[str, str]]:
+def read_pairs_again(
+    scan: Scan, base: Path, indices: Collection[int]
+) -> dict[int, tuple[str, str]]:
     """Read some pairs again, by their index."""
     texts: dict[int, tuple[str, str]] = {}
     for corpus, (start, end) in zip(scan.corpora, scan.stretches(), strict=True):
@@ -219,7 +221,7 @@ def read_texts(scan: Scan, base: Path, indices: Collection[int]) -> dict[int, tu
 
 def _read(
     corpus: Corpus, split: Split, base: Path, errors: list[str], bad: BadLines
-) -> Iterator[Pair]:
+) -> Iterator[SentencePair]:
     """Yield the pairs until the file cannot be read; note why."""
     try:
         yield from read_pairs(corpus.data, split, base, bad=bad)
@@ -227,7 +229,7 @@ def _read(
         errors.append(str(error))
 
 
-def _add(scan: Scan, pair: Pair, known: Sequence[Scan]) -> None:
+def _add(scan: Scan, pair: SentencePair, known: Sequence[Scan]) -> None:
     index = len(scan)
     source, target = without_tags(pair.source, scan.tags), pair.target
     if source != pair.source:

@@ -208,7 +208,7 @@ def options_of(
         named: the option's name, from the field's.
         keep: True to keep the section's defaults; otherwise an option not given is None.
     """
-    from pellucid.config.options import settings_of
+    from pellucid.config.sections import settings_of
 
     def to_flag(match: re.Match[str]) -> str:
         name, is_off = match.groups()

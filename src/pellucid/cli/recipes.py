@@ -40,7 +40,7 @@ def find_start(
             "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
-    from pellucid.text.reading.tables import kind_of_table
+    from pellucid.text.reading.pair_tables import kind_of_table
     from pellucid.train.start.table import describe_direction, is_text, recipe_for, run_name
 
     names = [str(expand_home(name)) for name in names]

@@ -1,7 +1,7 @@
 """Frozen, validated configuration; TOML in and out; an unknown key is an error."""
 
 from pellucid.config.base import Strict, validate
-from pellucid.config.bundle import BundleConfig, LanguagesConfig, TokenizerConfig
+from pellucid.config.config_json import BundleConfig, LanguagesConfig, TokenizerConfig
 from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, known_option, named_size

@@ -17,7 +17,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Strict, validate
-from pellucid.config.bundle import MASKS, TokenizerConfig
+from pellucid.config.config_json import MASKS, TokenizerConfig
 from pellucid.config.data import DataConfig, join_files, part_files
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size

@@ -19,8 +19,11 @@ from pellucid.config.base import Count, Rate, Several, Steps, Strict
 Amount = Literal["auto"] | Annotated[float, Field(ge=0, le=1000)]
 
 _FORMER_DEFAULTS = {
-    "average_decay": 0.999, "average_count": 10, "subword_alpha": 0.2, "subword_dropout": 0.1,
-}  # fmt: skip
+    "average_decay": 0.999,
+    "average_count": 10,
+    "subword_alpha": 0.2,
+    "subword_dropout": 0.1,
+}
 
 
 def join_amounts(values: Mapping[str, Any], *, is_unigram: bool = False) -> dict[str, Any]:

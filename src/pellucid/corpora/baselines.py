@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from pellucid.corpora.example import Example, Pronoun
-from pellucid.corpora.free.words import PEOPLE
 from pellucid.corpora.french import Gender
 from pellucid.corpora.lexicon import NOUNS
+from pellucid.corpora.open.open_words import PEOPLE
 
 NOUN_GENDERS: dict[str, Gender] = {
     form.lower(): noun.gender

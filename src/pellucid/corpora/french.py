@@ -1,8 +1,8 @@
 """French spelling: gender and number, elision, contraction, and joining words into pieces.
 
-Words come in French order, each with the English words that it translates. `join_words` writes them
-as French does: *de* and *le* become *du*, and *le* and *homme* become the one piece *l'homme*,
-linked to the English words of both.
+Words come in French order, each with the English words that it translates. `join_french_words`
+writes them as French does: *de* and *le* become *du*, and *le* and *homme* become the one piece
+*l'homme*, linked to the English words of both.
 """
 
 from __future__ import annotations
@@ -32,9 +32,17 @@ class Word(NamedTuple):
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
 _ASPIRATED = ("harpe", "haut", "henni")
 _ELIDED = {
-    "le": "l'", "la": "l'", "de": "d'", "que": "qu'", "je": "j'", "ne": "n'", "se": "s'",
-    "me": "m'", "te": "t'", "ce": "c'",
-}  # fmt: skip
+    "le": "l'",
+    "la": "l'",
+    "de": "d'",
+    "que": "qu'",
+    "je": "j'",
+    "ne": "n'",
+    "se": "s'",
+    "me": "m'",
+    "te": "t'",
+    "ce": "c'",
+}
 _CONTRACTED = {
     ("de", "le"): "du",
     ("de", "les"): "des",
@@ -120,7 +128,7 @@ def to_plural_verb(verb: str) -> str:
     return verb
 
 
-def join_words(words: Sequence[Word]) -> list[Word]:
+def join_french_words(words: Sequence[Word]) -> list[Word]:
     """Write words as French does: *de le four* as *du four*, *que il* as *qu'il*.
 
     Elision comes first, so that *de le homme* is *de l'homme* and nothing is contracted.

@@ -21,10 +21,26 @@ from typing import Any, Literal
 from pellucid.corpora.french import Gender, make_plural
 
 NounKind = Literal[
-    "food", "fruit", "drink", "animal", "vehicle", "building", "instrument", "text", "clothes",
-    "container", "furniture", "person", "part", "institution", "money", "measure", "detail",
-    "place", "thing",
-]  # fmt: skip
+    "food",
+    "fruit",
+    "drink",
+    "animal",
+    "vehicle",
+    "building",
+    "instrument",
+    "text",
+    "clothes",
+    "container",
+    "furniture",
+    "person",
+    "part",
+    "institution",
+    "money",
+    "measure",
+    "detail",
+    "place",
+    "thing",
+]
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,7 +9,7 @@ from importlib.resources import files
 from operator import ne
 
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.french import Word, join_words
+from pellucid.corpora.french import Word, join_french_words
 from pellucid.corpora.lexicon import NOUNS, PREDICATES, STATES, verbs_named
 from pellucid.corpora.sentence import Sentence, say_object_pronoun, say_predicate
 
@@ -59,7 +59,7 @@ def seed_examples() -> tuple[Example, ...]:
     """List the example sentences with links and antecedents."""
     area = _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
     return tuple(
-        make_example(sentence, join_words(sentence.french), style)
+        make_example(sentence, join_french_words(sentence.french), style)
         for sentence, style in (
             (area, Style(True, "", is_title=True)),
             (_pizza_and_oven(), _CAPITAL),

@@ -64,7 +64,7 @@ class Entity(NamedTuple):
     english: int
 
 
-class Link(NamedTuple):
+class PronounLink(NamedTuple):
     """A pronoun and its antecedent: the English indices, and the roles of the French words."""
 
     english: int
@@ -93,7 +93,7 @@ class Sentence:
     english: list[str] = field(default_factory=list)
     french: list[Word] = field(default_factory=list)
     combinations: list[Combination] = field(default_factory=list)
-    pronouns: list[Link] = field(default_factory=list)
+    pronouns: list[PronounLink] = field(default_factory=list)
     num_roles: int = 0
     mood: Literal["statement", "order", "question", "name"] = "statement"
     has_unknown: bool = False
@@ -120,7 +120,7 @@ class Sentence:
         self.english += english.split()
         gender = subject.noun.gender if subject else "m"
         is_plural = subject is not None and subject.is_plural
-        for text, links, agrees, is_finite in read_template(french):
+        for text, links, agrees, is_finite in read_lexicon_words(french):
             if agrees:
                 text = agree(text, gender, is_plural=is_plural)
             elif is_finite and is_plural:
@@ -192,7 +192,9 @@ class Sentence:
         index = len(self.english)
         self.english.append(english)
         self.french.append(Word(french, (index,), (self.num_roles,)))
-        self.pronouns.append(Link(index, antecedent.english, self.num_roles, antecedent.role))
+        self.pronouns.append(
+            PronounLink(index, antecedent.english, self.num_roles, antecedent.role)
+        )
 
     def pause(self) -> None:
         """Add a comma in both languages."""
@@ -219,7 +221,7 @@ def _french_article(article: Article, noun: Noun, *, is_plural: bool) -> tuple[s
 
 
 @cache
-def read_template(french: str) -> tuple[_Template, ...]:
+def read_lexicon_words(french: str) -> tuple[_Template, ...]:
     """Read French words in the notation of the lexicon."""
     templates = []
     for entry in french.split():

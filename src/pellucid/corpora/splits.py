@@ -20,9 +20,7 @@ import numpy as np
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
 from pellucid.corpora.example import Example, Style, make_example
-from pellucid.corpora.free.constructions import FREE_CONSTRUCTIONS
-from pellucid.corpora.free.everyday import contract
-from pellucid.corpora.french import Word, begins_with_vowel, join_words
+from pellucid.corpora.french import Word, begins_with_vowel, join_french_words
 from pellucid.corpora.lexicon import (
     ADJECTIVES,
     KINDS,
@@ -33,6 +31,8 @@ from pellucid.corpora.lexicon import (
     Noun,
     nouns_of,
 )
+from pellucid.corpora.open.everyday import contract
+from pellucid.corpora.open.open_constructions import FREE_CONSTRUCTIONS
 from pellucid.corpora.pronouns import FRAMES, Frame
 from pellucid.corpora.seeds import is_near_seed, seed_examples
 from pellucid.corpora.sentence import Combination, Pick, Sentence
@@ -80,21 +80,32 @@ _TIMES_SHORT = 8
 _PATIENCE = 30_000
 _STYLES = {
     "statement": (
-        *[Style(True, ".")] * 11, *[Style(True, "")] * 4, Style(True, "!"),
-        *[Style(False, "")] * 3, Style(False, "."),
+        *[Style(True, ".")] * 11,
+        *[Style(True, "")] * 4,
+        Style(True, "!"),
+        *[Style(False, "")] * 3,
+        Style(False, "."),
     ),
     "order": (
-        *[Style(True, "!")] * 4, *[Style(True, ".")] * 3, *[Style(True, "")] * 2,
-        *[Style(False, "!")] * 2, *[Style(False, "")] * 2,
-    ),
-    "question": (
-        *[Style(True, "?")] * 8, Style(True, ""), *[Style(False, "?")] * 2, Style(False, ""),
-    ),
-    "name": (
-        *[Style(True, "", is_title=True)] * 3, Style(True, ""), Style(True, "."),
+        *[Style(True, "!")] * 4,
+        *[Style(True, ".")] * 3,
+        *[Style(True, "")] * 2,
+        *[Style(False, "!")] * 2,
         *[Style(False, "")] * 2,
     ),
-}  # fmt: skip
+    "question": (
+        *[Style(True, "?")] * 8,
+        Style(True, ""),
+        *[Style(False, "?")] * 2,
+        Style(False, ""),
+    ),
+    "name": (
+        *[Style(True, "", is_title=True)] * 3,
+        Style(True, ""),
+        Style(True, "."),
+        *[Style(False, "")] * 2,
+    ),
+}
 
 
 def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> list[Example]:
@@ -195,7 +206,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
         place, number = _hash(key, salt)
         if name != "compositional" and ("train" if is_short else _split_at(place)) != name:
             continue
-        pieces = join_words(sentence.french)
+        pieces = join_french_words(sentence.french)
         if _is_seed(pieces):
             continue
         seen.update((english, key))
@@ -221,7 +232,7 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
         is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
         if start in seen or is_held_out or not all(map(_shows_gender, pair)):
             continue
-        joined = [join_words(sentence.french) for sentence in pair]
+        joined = [join_french_words(sentence.french) for sentence in pair]
         if any(map(_is_seed, joined)):
             continue
         seen.add(start)

@@ -1,7 +1,7 @@
 """Batches from token ids: a memory-mapped store, the order of an epoch, padded tensors."""
 
 from pellucid.data.batches import Batch, make_batch, make_source_batch, with_guide
-from pellucid.data.order import (
+from pellucid.data.epoch_order import (
     BatchOrder,
     EpochPlan,
     padding_share,
@@ -9,8 +9,8 @@ from pellucid.data.order import (
     plan_epoch,
     turned_pairs,
 )
-from pellucid.data.store import TokenStore, build_store
-from pellucid.data.variants import EpochText, VariantStore, build_variants
+from pellucid.data.segmentations import EpochText, VariantStore, build_variants
+from pellucid.data.token_store import TokenStore, build_store
 
 __all__ = [
     "Batch",

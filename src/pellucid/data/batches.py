@@ -15,8 +15,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pellucid.data.store import Gathered, TokenStore
-from pellucid.data.variants import EpochText
+from pellucid.data.segmentations import EpochText
+from pellucid.data.token_store import Gathered, TokenStore
 from pellucid.errors import DataError
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds, check_requests
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
-from pellucid.decode.search.uniforms import draw_samples, uniforms
+from pellucid.decode.search.uniforms import draw_many_samples, uniforms
 from pellucid.machine.hardware import threads_in_use
 from pellucid.native.call import LengthLimits, SearchOptions
 from pellucid.native.engine import NativeEngine
@@ -135,7 +135,7 @@ class NativePath:
         """
         translate = partial(self._translate, batch_tokens=batch_tokens)
         if config.sample:
-            return draw_samples(requests, config, translate)
+            return draw_many_samples(requests, config, translate)
         return translate(requests, config)
 
     def _translate(

@@ -20,8 +20,8 @@ from pellucid.decode.constraints.required import RequiredPhrases
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.search.beams import LengthPenalty
-from pellucid.decode.search.loop import Answer, Search
-from pellucid.decode.search.uniforms import draw_samples, number_sample
+from pellucid.decode.search.search_loop import Search, SearchAnswer
+from pellucid.decode.search.uniforms import draw_many_samples, number_sample
 from pellucid.decode.steppers import Ensemble, ModelStepper, NativeStepper, Stepper
 from pellucid.errors import InputError
 from pellucid.machine.hardware import set_threads, some_threads
@@ -81,7 +81,7 @@ class PyTorchDecoder:
             return self._decode_alternatives(requests, config, batch_tokens=batch_tokens)
         if config.sample:
             search = partial(self._search, batch_tokens=batch_tokens)
-            return draw_samples(requests, config, search)
+            return draw_many_samples(requests, config, search)
         return self._search(requests, config, batch_tokens=batch_tokens)
 
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
@@ -129,9 +129,9 @@ class PyTorchDecoder:
         config: DecodingConfig,
         *,
         batch_tokens: int,
-    ) -> list[Answer]:
+    ) -> list[SearchAnswer]:
         """Search, with sources of about one length in one batch."""
-        answers: dict[int, Answer] = {}
+        answers: dict[int, SearchAnswer] = {}
         lengths = [len(request.source_ids) for request in requests]
         for group in _group_by_length(lengths):
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))

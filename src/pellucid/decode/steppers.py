@@ -24,7 +24,7 @@ from pellucid.native.engine import NativeEngine
 from pellucid.native.session import Encoded, Session
 
 
-class State(Protocol):
+class SlotState(Protocol):
     """The sentences in the slots of a search."""
 
     def insert(self, slots_X: Tensor, memory: Any, chosen_X: Tensor) -> None:
@@ -56,9 +56,9 @@ class Stepper(Protocol):
         """The number of tokens in each row of logits."""
 
     def encode(self, sources: Sequence[Sequence[int]]) -> Any:
-        """Read sentences of at least one token each; the result is for `State.insert`."""
+        """Read sentences of at least one token each; the result is for `SlotState.insert`."""
 
-    def new_state(self, sentences: int, width: int) -> State:
+    def new_state(self, sentences: int, width: int) -> SlotState:
         """Make empty slots for some sentences, each with ``width`` hypotheses."""
 
     def step(self, state: Any, newest_A: Tensor, is_growing_A: Tensor | None = None) -> Tensor:
@@ -239,7 +239,7 @@ class NativeStepper:
 class _States:
     """The states of all members, which change together."""
 
-    def __init__(self, members: Sequence[State]) -> None:
+    def __init__(self, members: Sequence[SlotState]) -> None:
         self.members = members
 
     def insert(self, slots_X: Tensor, memories: Sequence[Any], chosen_X: Tensor) -> None:

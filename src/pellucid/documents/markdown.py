@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 from markdown_it.rules_inline import StateInline
 from markdown_it.token import Token as InlineToken
 
-from pellucid.documents.markup.lexing import Token, read_tokens
+from pellucid.documents.markup.lexing import Token, cut_html
 from pellucid.documents.markup.reading import read_segments
 from pellucid.documents.markup.segments import Maker, Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import add_text
@@ -245,7 +245,7 @@ class _Reader:
         if mark:
             self._maker.add_tag(Token("start" if mark[2] == "open" else "end", raw, mark[1]), [raw])
         elif item.kind == "html_inline":
-            tokens = [*read_tokens(raw)]
+            tokens = [*cut_html(raw)]
             self._maker.add_tag(tokens[0] if len(tokens) == 1 else Token("other", raw), [raw])
         elif item.kind == "image":
             start, end = item.start + 2, item.start + 2 + len(item.shown)

@@ -8,7 +8,7 @@ from typing import Self
 
 from pellucid.config import TokenizerConfig
 from pellucid.text.normalization import Normalization, normalize
-from pellucid.text.tokenizers.words import bare_words
+from pellucid.text.tokenizers.whole_words import bare_words
 
 
 @dataclass(frozen=True)

@@ -195,7 +195,7 @@ def resample_scores(
         # For each system (sentences, counts); a sample weights the sentences.
         statistics = [count_statistics(metric, texts[system], known) for system in systems]
         samples = np.empty((len(systems), scoring.num_resamples))
-        draws = draw_samples(len(known[0]), scoring.num_resamples, scoring.seed)
+        draws = draw_resamples(len(known[0]), scoring.num_resamples, scoring.seed)
         for index, times in enumerate(draws):
             samples[:, index] = [corpus_score(metric, times @ rows) for rows in statistics]
         scores = [corpus_score(metric, rows.sum(axis=0)) for rows in statistics]
@@ -252,7 +252,9 @@ def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
         )
 
 
-def draw_samples(num_sentences: int, num_resamples: int, seed: int) -> Iterator[NDArray[np.int64]]:
+def draw_resamples(
+    num_sentences: int, num_resamples: int, seed: int
+) -> Iterator[NDArray[np.int64]]:
     """Draw corpora of the same size, with replacement.
 
     The draws depend only on the arguments; they are also those of sacreBLEU.

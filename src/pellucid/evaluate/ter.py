@@ -45,7 +45,7 @@ class BoundedTER(TER):
         if len(words) * max(map(len, references)) <= LARGEST_SEARCH:
             return super()._compute_segment_statistics(hypothesis, ref_kwargs)
         self.num_long_lines += 1
-        edits = min(edit_distance(words, reference) for reference in references)
+        edits = min(count_word_edits(words, reference) for reference in references)
         return [edits, sum(map(len, references)) / len(references)]
 
     def get_signature(self) -> Signature:
@@ -57,7 +57,7 @@ class BoundedTER(TER):
         return info
 
 
-def edit_distance(words: Sequence[str], reference_words: Sequence[str]) -> int:
+def count_word_edits(words: Sequence[str], reference_words: Sequence[str]) -> int:
     """Count the fewest insertions, deletions and substitutions between two texts."""
     ids: dict[str, int] = {}
     rows = [ids.setdefault(word, len(ids)) for word in words]

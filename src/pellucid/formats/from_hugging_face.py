@@ -9,7 +9,7 @@ from typing import Any
 from torch import Tensor
 
 from pellucid.attention import sinusoidal_positions
-from pellucid.bundle import read_json
+from pellucid.bundle import read_json_object
 from pellucid.config import LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, suggestion
 from pellucid.formats.generation import read_generation
@@ -21,9 +21,9 @@ from pellucid.formats.imported import (
     find_tying,
     make_tokenizer,
 )
-from pellucid.formats.layout import hugging_face_name
-from pellucid.formats.reading import list_tokens, read_sentencepieces, same_for_both
-from pellucid.model.stored import read_tensors
+from pellucid.formats.safe_reading import list_tokens, read_sentencepieces, same_for_both
+from pellucid.formats.tensor_names import hugging_face_name
+from pellucid.model.stored_tensors import read_tensors
 from pellucid.model.unowned import rows_of_zeros, silence_logits
 
 WEIGHTS = "model.safetensors"
@@ -54,7 +54,7 @@ def import_hugging_face(folder: Path) -> ImportedModel:
         ConfigurationError: its configuration contradicts itself.
     """
     where = str(folder / "config.json")
-    values = {**_DEFAULTS, **read_json(folder / "config.json")}
+    values = {**_DEFAULTS, **read_json_object(folder / "config.json")}
     tensors, stored = _read_tensors(folder)
     tables = _find_tables(values, tensors, str(folder / stored[0]))
     config = _read_model(values, tables, tensors, where)
@@ -117,7 +117,7 @@ def _read_tensors(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
 def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     """Read weights that an index spreads over files of the same folder, each tensor once."""
     index = folder / INDEX
-    found = read_json(index).get("weight_map")
+    found = read_json_object(index).get("weight_map")
     places = found if isinstance(found, dict) else {}
     names = sorted(set(map(str, places.values())))
     if not names or any(Path(one).name != one or not one.endswith(SUFFIX) for one in names):
@@ -231,7 +231,7 @@ def _read_vocabulary(
 ) -> tuple[ImportedVocabulary, LanguagesConfig]:
     where = str(folder / "config.json")
     path = folder / "tokenizer_config.json"
-    settings = read_json(path) if path.is_file() else {}
+    settings = read_json_object(path) if path.is_file() else {}
     names = ["vocab.json", *(["target_vocab.json"] if settings.get("separate_vocabs") else [])]
     sizes = (config.source_vocabulary_size, config.target_vocabulary_size)
     if len(names) == 1 and sizes[0] != sizes[1]:
@@ -242,7 +242,7 @@ def _read_vocabulary(
         )
     models = read_sentencepieces(folder)
     sides = tuple(
-        list_tokens(read_json(folder / name), size, str(folder / name))
+        list_tokens(read_json_object(folder / name), size, str(folder / name))
         for name, size in zip(names, sizes, strict=False)
     )
     unknown = settings.get("unk_token")

@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pellucid.bundle import read_json
+from pellucid.bundle import read_json_object
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, InputFileNotFoundError
 from pellucid.files import read_bytes
-from pellucid.foreign import identify
+from pellucid.foreign import identify_foreign
 from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.imported import (
     ImportedModel,
@@ -26,14 +26,14 @@ from pellucid.formats.imported import (
     find_tying,
     make_tokenizer,
 )
-from pellucid.formats.layout import marian_name
-from pellucid.formats.reading import (
+from pellucid.formats.safe_reading import (
     list_tokens,
     read_arrays,
     read_sentencepieces,
-    read_yaml,
+    read_yaml_mapping,
     same_for_both,
 )
+from pellucid.formats.tensor_names import marian_name
 from pellucid.model.unowned import NEVER
 from pellucid.terminal.text import count_of
 from pellucid.text.tokenizers.marian import unused_name
@@ -53,11 +53,11 @@ def import_marian(folder: Path) -> ImportedModel:
     if not folder.exists():
         raise InputFileNotFoundError(f"The folder {folder} does not exist. Check the name.")
     config = folder / "config.json"
-    if config.is_file() and read_json(config).get("model_type") == "marian":
+    if config.is_file() and read_json_object(config).get("model_type") == "marian":
         return import_hugging_face(folder)
     if any(folder.glob("*decoder.yml")) or any(folder.glob("*.npz")):
         return import_marian_archive(folder)
-    what, advice = identify(folder)
+    what, advice = identify_foreign(folder)
     raise BundleError(
         "FOLDER must hold config.json (a model of Hugging Face's MarianMT) or decoder.yml (one "
         f"of Marian itself), but {folder} is {what}. {advice}"
@@ -122,7 +122,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
         BundleError: the folder is damaged, incomplete, or of another architecture.
     """
     settings_path = _find_settings(folder)
-    settings = read_yaml(read_bytes(settings_path), str(settings_path))
+    settings = read_yaml_mapping(read_bytes(settings_path), str(settings_path))
     archive = _named(folder, settings, "models", settings_path, count=1)[0]
     lists = _named(folder, settings, "vocabs", settings_path, count=2)
     arrays = read_arrays(archive)
@@ -134,7 +134,9 @@ def import_marian_archive(folder: Path) -> ImportedModel:
     models = read_sentencepieces(folder)
     sides = tuple(
         [
-            *list_tokens(read_yaml(read_bytes(path), str(path)), len(tables[side]), str(path)),
+            *list_tokens(
+                read_yaml_mapping(read_bytes(path), str(path)), len(tables[side]), str(path)
+            ),
             *map(unused_name, range(len(tables[side]), size)),
         ]
         for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
@@ -216,7 +218,7 @@ def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
             f"The archive must contain {OPTIONS}, which describes the architecture, but does not "
             f"({archive}). It is not a model of Marian."
         )
-    options = read_yaml(data.tobytes().rstrip(b"\0"), f"{archive}, {OPTIONS}")
+    options = read_yaml_mapping(data.tobytes().rstrip(b"\0"), f"{archive}, {OPTIONS}")
     for name, allowed in REQUIRED.items():
         if name in options and options[name] not in allowed:
             raise BundleError(

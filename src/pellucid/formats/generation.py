@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import read_json
+from pellucid.bundle import read_json_object
 from pellucid.config import DecodingConfig, ModelConfig, validate
 
 # Settings that are carried over, or dropped by their own rules.
@@ -106,7 +106,7 @@ def read_generation(
     """
     path = folder / "generation_config.json"
     if path.is_file():
-        values = read_json(path)
+        values = read_json_object(path)
     else:
         # It also describes the model, so that only known settings count.
         path = folder / "config.json"

@@ -22,9 +22,9 @@ from pellucid.config import (
 )
 from pellucid.errors import BundleError
 from pellucid.files import hash_file
-from pellucid.formats.layout import weight_shapes
+from pellucid.formats.tensor_names import weight_shapes
 from pellucid.text.tokenizers.marian import MarianTokenizer
-from pellucid.text.tokenizers.tokenizer import write_tokens
+from pellucid.text.tokenizers.tokenizer import write_vocabulary
 
 Take = Callable[[str], tuple[str, Tensor | None]]
 """Finds a tensor by our name: returns its name in the file, and the tensor in our shape."""
@@ -130,7 +130,7 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> MarianTokenize
     files = {
         "source.model": vocabulary.models[0],
         "target.model": vocabulary.models[1],
-        **{name: write_tokens(tokens) for name, tokens in zip(names, sides, strict=True)},
+        **{name: write_vocabulary(tokens) for name, tokens in zip(names, sides, strict=True)},
     }
     return MarianTokenizer.load(validate(TokenizerConfig, values, where), files, where)
 

@@ -16,7 +16,7 @@ from pellucid.config import ModelConfig, Precision
 from pellucid.errors import need_library
 from pellucid.files import new_folder, write_bytes
 from pellucid.formats.exporting import check_model, never_written
-from pellucid.formats.reading import check_place
+from pellucid.formats.safe_reading import check_place
 from pellucid.model.unowned import NEVER
 
 ALLOWED: dict[str, tuple[Any, ...]] = {"norm": ("post", "pre")}

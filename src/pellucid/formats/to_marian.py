@@ -9,18 +9,18 @@ import safetensors.torch
 import torch
 from torch import Tensor
 
-from pellucid.bundle import Bundle, to_json
+from pellucid.bundle import Bundle, bundle_json
 from pellucid.config import Precision
 from pellucid.errors import InputError
 from pellucid.files import new_folder, write_bytes, write_text
 from pellucid.formats.exporting import check_model, never_written, sentencepiece_models
-from pellucid.formats.layout import (
+from pellucid.formats.safe_reading import check_place
+from pellucid.formats.tensor_names import (
     halves_order,
     hugging_face_name,
     reorder_width,
     weight_shapes,
 )
-from pellucid.formats.reading import check_place
 
 ALLOWED: dict[str, tuple[Any, ...]] = {
     "norm": ("post",),
@@ -61,12 +61,12 @@ def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
         write_bytes(
             part / "model.safetensors", safetensors.torch.save(weights, metadata={"format": "pt"})
         )
-        write_text(part / "config.json", to_json(_config(bundle, precision)))
-        write_text(part / "generation_config.json", to_json(_generation(bundle)))
+        write_text(part / "config.json", bundle_json(_config(bundle, precision)))
+        write_text(part / "generation_config.json", bundle_json(_generation(bundle)))
         for side, model in zip(("source", "target"), models, strict=True):
             write_bytes(part / f"{side}.spm", model)
         for name, values in _vocabulary(bundle).items():
-            write_text(part / name, to_json(values))
+            write_text(part / name, bundle_json(values))
 
 
 def _their_weights(bundle: Bundle) -> dict[str, Tensor]:

@@ -2,7 +2,7 @@
 
 Reading order: `ask` (which arrays to keep), `pair` (a source and a target with a model), `replay`
 (the run that keeps them), `record/` (the trace and its files), `traces` (a trace that saves and
-shows itself), `look` (from a line of text to traces).
+shows itself), `line_traces` (from a line of text to traces).
 
 The folders build on these: `heads/` (a table of all heads, and their differences), `changes/`
 (what if), `align/` (word links), `measures/` (beyond weights), `corpus/` (many lines at once),
@@ -11,12 +11,12 @@ each answer one question.
 """
 
 from pellucid.inside.ask import Ask
-from pellucid.inside.corpus.patched import PatchedCorpus, patch_corpus
-from pellucid.inside.corpus.study import Study, study
-from pellucid.inside.look import Replaying
+from pellucid.inside.line_traces import Replaying
 from pellucid.inside.measures.patching import patch
 from pellucid.inside.pair import Pair, Replace, make_pair
 from pellucid.inside.replay import replay
+from pellucid.inside.study.head_study import Study, study
+from pellucid.inside.study.patched import PatchedCorpus, patch_corpus
 from pellucid.inside.traces import Trace, load_trace
 
 __all__ = [

@@ -20,7 +20,7 @@ RECURRENT_STAGES = (*UNIT_STAGES, "initial", "vector", "readout")
 
 
 @dataclass(frozen=True)
-class Wanted:
+class WantedArray:
     """One array of a trace.
 
     Attributes:
@@ -32,7 +32,7 @@ class Wanted:
     axes: str
 
 
-def arrays_of(model: ModelConfig) -> Iterator[Wanted]:
+def arrays_of(model: ModelConfig) -> Iterator[WantedArray]:
     """Yield every array that a model computes, in the order in which it does.
 
     Args:
@@ -47,7 +47,7 @@ def arrays_of(model: ModelConfig) -> Iterator[Wanted]:
     ):
         for stage in WAY_IN:
             if stage != "positions" or model.adds_positions:
-                yield Wanted(f"{part}.{stage}", f"{length}D")
+                yield WantedArray(f"{part}.{stage}", f"{length}D")
         for layer in range(depth):
             stages = ("inner", *(["gate"] if model.gated_feed_forward else []), "activated")
             inner = {**dict.fromkeys(stages, f"{length}F"), "output": f"{length}D"}
@@ -57,20 +57,22 @@ def arrays_of(model: ModelConfig) -> Iterator[Wanted]:
             for kind, inside in (sublayers | {"feed_forward": inner}).items():
                 yield from _around(model, f"{part}.{layer}.{kind}", length, inside)
         if model.norm == "pre":
-            yield Wanted(f"{part}.norm", f"{length}D")
-    yield Wanted("decoder.logits", "TV")
+            yield WantedArray(f"{part}.norm", f"{length}D")
+    yield WantedArray("decoder.logits", "TV")
 
 
-def _around(model: ModelConfig, site: str, length: str, inside: dict[str, str]) -> Iterator[Wanted]:
+def _around(
+    model: ModelConfig, site: str, length: str, inside: dict[str, str]
+) -> Iterator[WantedArray]:
     """Yield the arrays of one sub-layer: those inside, with input, norm and residual around."""
-    yield Wanted(f"{site}.input", f"{length}D")
+    yield WantedArray(f"{site}.input", f"{length}D")
     if model.norm == "pre":
-        yield Wanted(f"{site}.norm", f"{length}D")
+        yield WantedArray(f"{site}.norm", f"{length}D")
     for stage, axes in inside.items():
-        yield Wanted(f"{site}.{stage}", axes)
-    yield Wanted(f"{site}.residual", f"{length}D")
+        yield WantedArray(f"{site}.{stage}", axes)
+    yield WantedArray(f"{site}.residual", f"{length}D")
     if model.norm == "post":
-        yield Wanted(f"{site}.norm", f"{length}D")
+        yield WantedArray(f"{site}.norm", f"{length}D")
 
 
 def _attention(queries: str, keys: str) -> dict[str, str]:
@@ -79,30 +81,30 @@ def _attention(queries: str, keys: str) -> dict[str, str]:
     return first | square | {"context": f"H{queries}E", "output": f"{queries}D"}
 
 
-def _recurrent_arrays(model: ModelConfig) -> Iterator[Wanted]:
+def _recurrent_arrays(model: ModelConfig) -> Iterator[WantedArray]:
     """Yield every array of a recurrent model."""
-    yield Wanted("encoder.embedding", "SD")
-    yield Wanted("encoder.input", "SD")
+    yield WantedArray("encoder.embedding", "SD")
+    yield WantedArray("encoder.input", "SD")
     for layer in range(model.num_encoder_layers):
         yield from _unit(f"encoder.{layer}.recurrent", "S")
-    yield Wanted("encoder.vector", "1D")
-    yield Wanted("decoder.embedding", "TD")
-    yield Wanted("decoder.input", "TD")
+    yield WantedArray("encoder.vector", "1D")
+    yield WantedArray("decoder.embedding", "TD")
+    yield WantedArray("decoder.input", "TD")
     for layer in range(model.num_decoder_layers):
-        yield Wanted(f"decoder.{layer}.recurrent.initial", "1D")
+        yield WantedArray(f"decoder.{layer}.recurrent.initial", "1D")
         if layer == 0 and model.has_attention:
             # Nothing is scaled, and the context enters the unit as it is: it has no output.
             for stage, axes in _attention("T", "S").items():
                 if stage not in ("scaled", "output"):
-                    yield Wanted(f"decoder.0.cross.{stage}", axes)
+                    yield WantedArray(f"decoder.0.cross.{stage}", axes)
         yield from _unit(f"decoder.{layer}.recurrent", "T")
-    yield Wanted("decoder.readout", "TD")
-    yield Wanted("decoder.logits", "TV")
+    yield WantedArray("decoder.readout", "TD")
+    yield WantedArray("decoder.logits", "TV")
 
 
-def _unit(site: str, length: str) -> Iterator[Wanted]:
+def _unit(site: str, length: str) -> Iterator[WantedArray]:
     for stage in UNIT_STAGES:
-        yield Wanted(f"{site}.{stage}", f"{length}D")
+        yield WantedArray(f"{site}.{stage}", f"{length}D")
 
 
 Part = Literal["encoder", "decoder"]
@@ -180,7 +182,7 @@ class Ask:
         """Return the heads that arrays with heads hold."""
         return tuple(range(model.num_heads)) if self.heads is None else tuple(self.heads)
 
-    def arrays(self, model: ModelConfig) -> Iterator[Wanted]:
+    def arrays(self, model: ModelConfig) -> Iterator[WantedArray]:
         """Yield every array asked for, in the order in which the model computes them."""
         for wanted in arrays_of(model):
             part, *place, stage = wanted.name.split(".")

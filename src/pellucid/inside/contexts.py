@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.pair import Keeper, problem_of, states_of
 from pellucid.shapes import Brief
-from pellucid.text.codes import split_code
+from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import line_words
 from pellucid.text.token_words import words_of_tokens
 

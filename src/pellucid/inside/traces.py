@@ -9,9 +9,9 @@ from typing import Any
 
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
-from pellucid.inside.record.data import TraceData
-from pellucid.inside.record.files import name_without_gz, read_trace, write_json, write_npz
-from pellucid.inside.record.tables import to_frame, to_xarray
+from pellucid.inside.record.data_frames import to_frame, to_xarray
+from pellucid.inside.record.trace_data import TraceData
+from pellucid.inside.record.trace_files import name_without_gz, read_trace, write_json, write_npz
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -103,7 +103,7 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
 
 
 def _save_page(trace: TraceData, path: Path) -> None:
-    from pellucid.inside.show.page import trace_page
+    from pellucid.inside.show.model_page import trace_page
 
     write_bytes(path, trace_page(trace).encode(), follows_link=True)
 

@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.pair import Pair, attention_at, recurrent_attention_at, states_of
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.replay import replay
 from pellucid.model.cross_attention import AdditiveAttention
 from pellucid.model.layers import MultiHeadAttention

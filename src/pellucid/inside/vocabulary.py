@@ -16,8 +16,8 @@ from pellucid.inside.ask import Part
 from pellucid.inside.pair import Pair
 from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
+from pellucid.model.rotary import PositionsInside
 from pellucid.model.site import Site
-from pellucid.model.variants import PositionsInside
 
 
 @dataclass(frozen=True)

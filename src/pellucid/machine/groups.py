@@ -17,7 +17,7 @@ def find_groups(controller: str, root: Path) -> Iterator[Path]:
         root: the folder with ``proc`` and ``sys``.
     """
     with suppress(OSError, ValueError):
-        for line in read_lines(root / "proc/self/cgroup"):
+        for line in read_system_lines(root / "proc/self/cgroup"):
             # Version 1 has a line per controller, version 2 one line that names no controllers.
             _, controllers, name = line.split(":", 2)
             if controllers and controller not in controllers.split(","):
@@ -36,7 +36,7 @@ def _find_mounts(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
     """
     yield root / "sys/fs/cgroup" / controller, "/"
     with suppress(OSError, ValueError):
-        for line in read_lines(root / "proc/self/mountinfo"):
+        for line in read_system_lines(root / "proc/self/mountinfo"):
             place, _, what = line.partition(" - ")
             kind, _, options = what.split(maxsplit=2)
             is_version_1 = kind == "cgroup" and controller in options.split(",")
@@ -59,7 +59,7 @@ def _quota_of(group: Path) -> int | None:
     return None
 
 
-def read_lines(path: Path) -> list[str]:
+def read_system_lines(path: Path) -> list[str]:
     """Read the lines of a file of the system.
 
     Raises:

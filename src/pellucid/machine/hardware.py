@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from pellucid.errors import ConfigurationError, PellucidError, fault_of_machine
-from pellucid.machine.groups import find_groups, find_quota, read_lines
+from pellucid.machine.groups import find_groups, find_quota, read_system_lines
 
 if TYPE_CHECKING:
     import torch
@@ -244,7 +244,7 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
         return int(torch.cuda.mem_get_info(device)[0])
     limits = []
     with suppress(OSError, ValueError, IndexError):
-        fields = dict(line.split(":", 1) for line in read_lines(root / "proc/meminfo"))
+        fields = dict(line.split(":", 1) for line in read_system_lines(root / "proc/meminfo"))
         limits.append(1024 * int(fields["MemAvailable"].split()[0]))
     limits += [
         left for group in find_groups("memory", root) if (left := _left_in(group)) is not None
@@ -266,7 +266,9 @@ def reachable_memory(device: torch.device) -> int | None:
         return left + torch.cuda.memory_reserved(device)
     held = 0
     with suppress(OSError, ValueError, IndexError):
-        held = int(read_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        held = int(read_system_lines(Path("/proc/self/statm"))[0].split()[1]) * os.sysconf(
+            "SC_PAGE_SIZE"
+        )
     return left + held
 
 
@@ -278,7 +280,7 @@ def _left_in(group: Path) -> int | None:
     ):
         with suppress(OSError, ValueError):
             left = int((group / limit).read_text()) - int((group / used).read_text())
-            held = dict(line.split() for line in read_lines(group / "memory.stat"))
+            held = dict(line.split() for line in read_system_lines(group / "memory.stat"))
             # Used memory includes cached files, which the kernel drops when memory is needed.
             kinds = (f"{prefix}active_file", f"{prefix}inactive_file")
             return left + sum(int(held.get(kind, 0)) for kind in kinds)

@@ -14,7 +14,7 @@ SLURM = ("SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID")
 
 
 @dataclass(frozen=True)
-class Place:
+class RankPlace:
     """The place of one process among all that share a training.
 
     Attributes:
@@ -45,7 +45,7 @@ class Place:
         return self.num_local == self.num_ranks
 
 
-def find_place(environment: Mapping[str, str], wait: float | None = None) -> Place | None:
+def find_place(environment: Mapping[str, str], wait: float | None = None) -> RankPlace | None:
     """Read the place that a launcher gave this process; None if it runs by itself.
 
     torchrun and its like (Kubernetes' PyTorchJob) set ``RANK``, ``WORLD_SIZE``, ``MASTER_ADDR`` and
@@ -89,7 +89,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Pla
         # "node[03-05,09],other" begins with node03.
         nodes = re.sub(r"\[(\w+)[^]]*]", r"\1", environment.get("SLURM_STEP_NODELIST", LOOPBACK))
         address = LOOPBACK if num_local == num_ranks else nodes.partition(",")[0]
-    return Place(
+    return RankPlace(
         rank,
         num_ranks,
         number(local, 0),
@@ -98,5 +98,5 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Pla
         number("MASTER_PORT", port),
         is_kept=environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
         attempt=number("TORCHELASTIC_RESTART_COUNT", 0),
-        wait=wait or Place.wait,
+        wait=wait or RankPlace.wait,
     )

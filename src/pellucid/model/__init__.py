@@ -1,14 +1,15 @@
 """The Transformer, and the recurrent model: layers, stacks, cache and initialization.
 
 Reading order: `site` (a place with its probe and dropout), `layers`, `transformer`; its common part
-with other models is in `encoder_decoder`. `recurrent` is translation as it was before. `cache`
-serves decoding, `dropout` training, `initialization` a new model, `quantization` weights on disk.
+with other models is in `encoder_decoder`. `recurrent` is translation as it was before. `kv_cache`
+serves decoding, `dropout` training, `initialization` a new model, `stored_precision` weights on
+disk.
 """
 
-from pellucid.model.cache import DecoderCache, GrowingKeysValues
 from pellucid.model.dropout import Dropout
 from pellucid.model.encoder_decoder import EncoderDecoder
 from pellucid.model.initialization import initialize
+from pellucid.model.kv_cache import DecoderCache, GrowingKeysValues
 from pellucid.model.layers import (
     AddNorm,
     DecoderLayer,

@@ -49,7 +49,7 @@ def embed(
     return site.show("embedding", site.drop_tokens(x_BLD))
 
 
-def in_turns(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
+def number_layers(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Number layers, giving way before each."""
     for index, layer in enumerate(layers):
         if not torch.compiler.is_compiling():

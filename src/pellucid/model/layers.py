@@ -16,9 +16,9 @@ from torch import Tensor, nn
 from pellucid.attention import masks, stages
 from pellucid.attention.fast import attend_fast
 from pellucid.config import ModelConfig, known_option
-from pellucid.model.cache import LayerCache
+from pellucid.model.kv_cache import LayerCache
+from pellucid.model.rotary import PositionsInside, make_norm
 from pellucid.model.site import Site
-from pellucid.model.variants import PositionsInside, make_norm
 
 _Activation = Callable[[Tensor], Tensor]
 ACTIVATIONS: dict[str, _Activation] = {"relu": F.relu, "gelu": F.gelu, "swish": F.silu}

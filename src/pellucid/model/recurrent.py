@@ -133,7 +133,7 @@ def _show_steps(directions: Sequence[Sequence[GatedStep]], site: Site) -> Tensor
     return {name: site.show(name, array) for name, array in arrays.items()}["state"]
 
 
-class EncoderLayer(nn.Module):
+class RecurrentEncoderLayer(nn.Module):
     """Cells that read a sentence: one from left to right, or a second one the other way too.
 
     With two, each has half the width of the model, and a position's vector is both states: one
@@ -168,11 +168,11 @@ class Encoder(nn.Module):
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         layers = range(config.num_encoder_layers)
-        made = nn.ModuleList(EncoderLayer(config) for _ in layers)
-        self.layers = cast(Sequence[EncoderLayer], made)
+        made = nn.ModuleList(RecurrentEncoderLayer(config) for _ in layers)
+        self.layers = cast(Sequence[RecurrentEncoderLayer], made)
 
 
-class DecoderLayer(nn.Module):
+class RecurrentDecoderLayer(nn.Module):
     """A cell that writes, with the layer that makes its first state.
 
     The first of a decoder's layers also gets a context in every step, and attends for it.
@@ -246,14 +246,14 @@ class DecoderLayer(nn.Module):
         return _show_steps([steps], site.within("recurrent")), torch.stack(contexts, dim=1)
 
 
-class Decoder(nn.Module):
+class RecurrentDecoder(nn.Module):
     """The layers that write; the last vector comes from input, state and context together."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         layers = range(config.num_decoder_layers)
-        made = nn.ModuleList(DecoderLayer(config, is_first=i == 0) for i in layers)
-        self.layers = cast(Sequence[DecoderLayer], made)
+        made = nn.ModuleList(RecurrentDecoderLayer(config, is_first=i == 0) for i in layers)
+        self.layers = cast(Sequence[RecurrentDecoderLayer], made)
         self.readout = nn.Linear(3 * config.d_model, config.d_model)
 
 
@@ -296,7 +296,7 @@ class RecurrentModel(EncoderDecoder):
     def __init__(self, config: ModelConfig, *, has_output_bias: bool = False) -> None:
         super().__init__(config)
         self.encoder = Encoder(config)
-        self.decoder = Decoder(config)
+        self.decoder = RecurrentDecoder(config)
         self.output = Output(config, has_output_bias)
 
     def encode(

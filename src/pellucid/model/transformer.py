@@ -11,12 +11,18 @@ from pellucid.attention.positions import position_rows
 from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig, known_option
 from pellucid.errors import InputError
-from pellucid.model.cache import DecoderCache
 from pellucid.model.dropout import Dropout
-from pellucid.model.encoder_decoder import EncoderDecoder, Output, embed, in_turns, make_embedding
+from pellucid.model.encoder_decoder import (
+    EncoderDecoder,
+    Output,
+    embed,
+    make_embedding,
+    number_layers,
+)
+from pellucid.model.kv_cache import DecoderCache
 from pellucid.model.layers import DecoderLayer, EncoderLayer
+from pellucid.model.rotary import IN_ATTENTION, make_norm
 from pellucid.model.site import Site
-from pellucid.model.variants import IN_ATTENTION, make_norm
 
 
 class Stack(nn.Module):
@@ -108,7 +114,7 @@ class Transformer(EncoderDecoder):
         site = Site("encoder", probe, dropout)
         x_BSD = self.encoder.enter(source_BS, self.embedding_of("source"), site)
         mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
-        for index, layer in in_turns(self.encoder.layers):
+        for index, layer in number_layers(self.encoder.layers):
             x_BSD = layer(x_BSD, mask, site.within(index))
         return self.encoder.leave(x_BSD, site)
 
@@ -142,7 +148,7 @@ class Transformer(EncoderDecoder):
         x_BTD = self.decoder.enter(target_BT, self.embedding_of("target"), site, offset=offset)
         self_mask = self._self_mask(x_BTD, offset, target_mask_BT)
         cross_mask = None if source_mask_BS is None else padding_mask(source_mask_BS)
-        for index, layer in in_turns(self.decoder.layers):
+        for index, layer in number_layers(self.decoder.layers):
             past = None if cache is None else cache.layers[index]
             x_BTD = layer(x_BTD, memory_BSD, self_mask, cross_mask, past, site.within(index))
         return self.decoder.leave(x_BTD, site)

@@ -16,7 +16,7 @@ import numpy as np
 from pellucid.config import DecodingConfig
 from pellucid.errors import InputError
 from pellucid.machine.turns import has_turns
-from pellucid.native.layout import NO_MEMORY, Job, TurnFunction, address_of
+from pellucid.native.structures import NO_MEMORY, JobStruct, TurnFunction, array_address
 
 STOPPING = {"safe": 0, "heuristic": 1, "never": 2}
 
@@ -91,10 +91,10 @@ class Call:
             prefix_ids=list(chain.from_iterable(prefixes)),
         )
         arrays = (self._numbers, self._integers, penalties, self._scores, self._ids, self._logs)
-        numbers, integers, penalty, score, ids, logs = map(address_of, arrays)
+        numbers, integers, penalty, score, ids, logs = map(array_address, arrays)
         of_numbers = {name: numbers + 8 * place for name, place in number_places.items()}
         of_integers = {name: integers + 4 * place for name, place in self._places.items()}
-        self.job = Job(
+        self.job = JobStruct(
             num_requests=count,
             num_never=len(never),
             start_id=search.start_id,
@@ -125,7 +125,7 @@ class Call:
                     f"an array of the shape {numbers.shape}, or others."
                 )
         self._uniforms = np.concatenate(uniforms).astype(np.float64, copy=False)
-        self.job.uniforms = address_of(self._uniforms)
+        self.job.uniforms = array_address(self._uniforms)
 
     def run(
         self, library: ctypes.CDLL, let_others_in: Callable[[], None], *, is_short: bool

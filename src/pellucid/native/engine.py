@@ -15,9 +15,9 @@ from pellucid.config import ModelConfig, Precision
 from pellucid.errors import InputError
 from pellucid.machine.turns import give_way
 from pellucid.native.call import Call, Ended, LengthLimits, SearchOptions
-from pellucid.native.layout import NO_MEMORY
 from pellucid.native.loading import find_library
 from pellucid.native.session import Encoded, Session, encode
+from pellucid.native.structures import NO_MEMORY
 from pellucid.native.weights import Weights, pack
 
 MOST_ROWS = 64

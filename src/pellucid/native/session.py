@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.machine.turns import give_way
-from pellucid.native.layout import NO_MEMORY, WRONG, Encoding, address_of, flatten
+from pellucid.native.structures import NO_MEMORY, WRONG, Encoding, array_address, flatten
 from pellucid.native.weights import Packed
 
 WORK_OF_A_THREAD = 4_000_000
@@ -54,10 +54,10 @@ def encode(
         model=ctypes.addressof(packed.model),
         count=len(sources),
         threads=_useful_threads(packed, len(ids), min(threads, len(sources))),
-        ids=address_of(ids),
-        starts=address_of(starts),
-        memories=address_of(memories),
-        offsets=address_of(offsets),
+        ids=array_address(ids),
+        starts=array_address(starts),
+        memories=array_address(memories),
+        offsets=array_address(offsets),
     )
     _check(library.encode_sentences(ctypes.byref(encoding)))
     return Encoded(packed, lengths, memories, offsets)
@@ -106,7 +106,7 @@ class Session:
                 self._library.fill_slot(
                     self._session,
                     ctypes.c_int64(range(len(self._length_B))[slot]),
-                    ctypes.c_void_p(address_of(memory)),
+                    ctypes.c_void_p(array_address(memory)),
                     ctypes.c_int64(encoded.lengths[index]),
                 )
             )
@@ -125,7 +125,7 @@ class Session:
         kept_B = np.array(slots, np.int64)
         if not (np.diff(kept_B, prepend=-1, append=len(self._length_B)) > 0).all():
             raise InputError(f"Slots must be given once each in rising order, but are {slots}.")
-        pointer = ctypes.c_void_p(address_of(kept_B))
+        pointer = ctypes.c_void_p(array_address(kept_B))
         self._library.keep_slots(self._session, pointer, ctypes.c_int64(len(kept_B)))
         self._length_B, self._is_filled_B = self._length_B[kept_B], self._is_filled_B[kept_B]
         self._is_whole_BW = self._is_whole_BW[kept_B]
@@ -140,7 +140,7 @@ class Session:
         parents_BW = np.ascontiguousarray(parents_BW, np.int64)
         if parents_BW.shape != (len(self._length_B), self._width):
             raise InputError(f"Parents must fill the slots, but have the shape {parents_BW.shape}.")
-        pointer = ctypes.c_void_p(address_of(parents_BW))
+        pointer = ctypes.c_void_p(array_address(parents_BW))
         _check(self._library.reorder_slots(self._session, pointer))
         is_whole_BW = np.take_along_axis(self._is_whole_BW, parents_BW % self._width, axis=1)
         self._is_whole_BW = np.where(self._is_filled_B[:, None], is_whole_BW, False)
@@ -191,9 +191,9 @@ class Session:
         _check(
             self._library.step_session(
                 self._session,
-                ctypes.c_void_p(address_of(newest_A)),
-                None if is_needed_A is None else ctypes.c_void_p(address_of(is_needed_A)),
-                ctypes.c_void_p(address_of(self._logits_AV)),
+                ctypes.c_void_p(array_address(newest_A)),
+                None if is_needed_A is None else ctypes.c_void_p(array_address(is_needed_A)),
+                ctypes.c_void_p(array_address(self._logits_AV)),
                 ctypes.c_int64(_useful_threads(self._packed, rows, threads)),
             )
         )

@@ -18,8 +18,8 @@ import numpy as np
 
 from pellucid.config import ModelConfig, Precision
 from pellucid.config.model import AS_FIRST_BUILT, explain_unlisted
-from pellucid.native.layout import Embedding, Layer, Linear, Model, Norm, address_of
 from pellucid.native.quantization import SCALE, quantize_rows, to_bfloat16
+from pellucid.native.structures import Embedding, Layer, Linear, Model, NormStruct, array_address
 
 Weights = Mapping[str, np.ndarray]
 
@@ -201,7 +201,7 @@ class Packed:
             else:
                 length = 1 << max(6, (count - 1).bit_length())
                 halves = self.config.positions == "sinusoidal_halves"
-                table_LD = positions(length, self.config.d_model, halves=halves)
+                table_LD = encode_positions(length, self.config.d_model, halves=halves)
             embedding = getattr(self.model, side)
             embedding.positions = self._address(table_LD)
             embedding.num_positions = self._positions[side] = len(table_LD)
@@ -245,7 +245,7 @@ class Packed:
 
     def _fill_layer(self, layer: Layer, name: str, is_decoder: bool) -> None:
         kinds = ("self_attention", "cross_attention", "feed_forward")
-        layer.norms = (Norm * 3)(*(self._norm(f"{name}.{kind}_norm") for kind in kinds))
+        layer.norms = (NormStruct * 3)(*(self._norm(f"{name}.{kind}_norm") for kind in kinds))
         own, cross, forward = (f"{name}.{kind}" for kind in kinds)
         if self.config.projections != "none":
             layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
@@ -289,11 +289,11 @@ class Packed:
         scale_V = self._address(self._weights[f"{name}.weight{SCALE}"])
         return Embedding(bytes=self._address(rows_VD), scale=scale_V, size=len(rows_VD))
 
-    def _norm(self, name: str) -> Norm:
+    def _norm(self, name: str) -> NormStruct:
         if f"{name}.weight" not in self._weights:
-            return Norm()
+            return NormStruct()
         gain, bias = (self._weights[f"{name}.{part}"] for part in ("weight", "bias"))
-        return Norm(self._address(gain), self._address(bias))
+        return NormStruct(self._address(gain), self._address(bias))
 
     def _pack(self, parts: Sequence[_Matrix], *, is_signed: bool = True) -> Linear:
         """Pack matrices whose outputs are computed together, from rows that may be negative."""
@@ -344,7 +344,7 @@ class Packed:
     def _call(self, name: str, *arguments: np.ndarray | int) -> None:
         getattr(self._library, name)(
             *(
-                ctypes.c_int64(one) if isinstance(one, int) else ctypes.c_void_p(address_of(one))
+                ctypes.c_int64(one) if isinstance(one, int) else ctypes.c_void_p(array_address(one))
                 for one in arguments
             )
         )
@@ -353,7 +353,7 @@ class Packed:
         """Keep an array alive, and give its address."""
         array = np.ascontiguousarray(array)
         self._kept.append(array)
-        return address_of(array)
+        return array_address(array)
 
 
 def pack(
@@ -371,7 +371,7 @@ def pack(
     return Packed(config, weights, precision, library)
 
 
-def positions(length: int, d_model: int, *, halves: bool) -> np.ndarray:
+def encode_positions(length: int, d_model: int, *, halves: bool) -> np.ndarray:
     """Encode positions as sines and cosines: ``positions_LD``; as `sinusoidal_positions` does."""
     place_L1 = np.arange(length, dtype=np.float64)[:, None]
     angles = place_L1 / 10000 ** (np.arange(0, d_model, 2, dtype=np.float64) / d_model)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
+from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
-from pellucid.documents.writing import write_segment
 from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.parts import Parts

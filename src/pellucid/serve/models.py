@@ -13,7 +13,7 @@ from pellucid.errors import InputError, suggestion
 from pellucid.serve.answers.responses import Problem
 
 if TYPE_CHECKING:
-    from pellucid.inside.align.units import UnitRule
+    from pellucid.inside.align.linked_units import UnitRule
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 
@@ -112,9 +112,13 @@ class ServedModel:
         if key not in self._aligners:
             model = self.translator
             aligner = Aligner(
-                model.model, model.tokenizer, bundle=model.bundle, units=units, layer=layer,
+                model.model,
+                model.tokenizer,
+                bundle=model.bundle,
+                units=units,
+                layer=layer,
                 head=head,
-            )  # fmt: skip
+            )
             aligner.align([], [])  # Otherwise the head would be chosen by the first texts.
             self._aligners[key] = aligner
         return self._aligners[key]

@@ -173,9 +173,10 @@ async def _read_body(request: Request, kind: type[BaseModel]) -> BaseModel:
     media_type = request.headers.get("content-type", "").partition(";")[0].strip()
     if not _MEDIA.fullmatch(media_type):
         raise Problem(
-            422, "The body must be JSON, but is called something else. Send it with the header "
+            422,
+            "The body must be JSON, but is called something else. Send it with the header "
             "Content-Type: application/json.",
-        )  # fmt: skip
+        )
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from pellucid.serve.models import Models
-from pellucid.serve.queue.metrics import Metrics
+from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Settings
 

@@ -57,7 +57,7 @@ _SPELLINGS: Mapping[str, str] = {
 _CONTEXT = 12
 
 
-def find_words(words: Sequence[str], text: str) -> list[str]:
+def find_parts_of_words(words: Sequence[str], text: str) -> list[str]:
     """Find the part of a text that each given word was made of.
 
     Case, white space, invisible characters, Unicode normalization, the shape of quotation marks

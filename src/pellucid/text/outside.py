@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid.text.learned import byte_or_unknown_ids
 from pellucid.text.tokenizers.tokenizer import SPECIAL_TOKENS, Tokenizer
-from pellucid.text.tokenizers.words import JOINER, without_joiner, word_cutter
+from pellucid.text.tokenizers.whole_words import JOINER, without_joiner, word_cutter
 
 Side = Literal["source", "target"]
 

@@ -7,9 +7,9 @@ import unicodedata
 from collections.abc import Sequence
 from typing import Literal
 
-from pellucid.text.codes import split_code
+from pellucid.text.language_tokens import split_code
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
-from pellucid.text.tokenizers.words import without_joiner, word_cutter
+from pellucid.text.tokenizers.whole_words import without_joiner, word_cutter
 
 _SPACES = re.compile(r"[^\S\u00a0\u2007\u202f]+")
 _BYTE = re.compile(r"<0x([0-9A-F]{2})>")

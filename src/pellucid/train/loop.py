@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pellucid.bundle import Bundle, add_metrics, load_bundle
-from pellucid.check.data import check_data
+from pellucid.check.data_check import check_data
 from pellucid.config import Recipe
 from pellucid.errors import LostRankError, TrainingError
 from pellucid.files import write_text
@@ -21,7 +21,7 @@ from pellucid.machine.hardware import (
     some_threads,
 )
 from pellucid.machine.precision import METRIC, read_precisions
-from pellucid.text.reading.corpus import Pair, check_files
+from pellucid.text.reading.sentence_pairs import SentencePair, check_text_files
 from pellucid.train.console.messages import (
     Interval,
     LogTimes,
@@ -30,20 +30,10 @@ from pellucid.train.console.messages import (
     describe_interval,
     expected_time,
 )
-from pellucid.train.console.progress import TrainingProgress
+from pellucid.train.console.training_progress import TrainingProgress
 from pellucid.train.feed import Feed, UpdateBatches
 from pellucid.train.learner import Learner, make_bundle_config
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
-from pellucid.train.run.ending import (
-    describe_failure,
-    describe_guessing,
-    describe_next,
-    has_learned_nothing,
-    has_reached_limit,
-    is_done,
-    is_far_above_guessing,
-    share_done,
-)
 from pellucid.train.run.folder import RunFolder, read_chosen
 from pellucid.train.run.interruption import Interruption
 from pellucid.train.run.limit import TIMED_PAIRS, TimeLimit, TrainingSummary
@@ -56,13 +46,23 @@ from pellucid.train.run.resume import (
     newest_checkpoint,
     roll_back,
 )
+from pellucid.train.run.run_end import (
+    describe_failure,
+    describe_guessing,
+    describe_next,
+    has_learned_nothing,
+    has_reached_limit,
+    is_done,
+    is_far_above_guessing,
+    share_done,
+)
 from pellucid.train.run.saving import Saver
 from pellucid.train.start.course import plan_course
 from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.start.from_model import extend_bundle, load_start
 from pellucid.train.start.plan import make_plan
 from pellucid.train.start.prepare import PreparedData, prepare_data
-from pellucid.train.update.memory import require_memory
+from pellucid.train.update.memory_estimate import require_memory
 from pellucid.train.update.ranks import Ranks
 from pellucid.train.update.threads import ThreadTrials
 from pellucid.train.validation import (
@@ -105,7 +105,7 @@ def train(
         KeyboardInterrupt, SystemExit: Ctrl-C, SIGTERM or a closed terminal; the step is saved.
     """
     set_threads(None)
-    check_files(recipe.data, recipe_folder)
+    check_text_files(recipe.data, recipe_folder)
     require_memory(recipe.model, recipe.training, choose_device(recipe.training.device))
     if recipe.training.log.tensorboard:
         require_tensorboard()
@@ -392,7 +392,7 @@ class Trainer:
         self._save()
 
     @property
-    def _validation(self) -> list[Pair]:
+    def _validation(self) -> list[SentencePair]:
         """The validation pairs, as many as a time limit allows."""
         return self.prepared.validation[: self.learner.state.validation_pairs or None]
 

@@ -25,7 +25,7 @@ from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Dropout, EncoderDecoder
 from pellucid.train.fast.loss import smoothed_cross_entropy
-from pellucid.train.update.pieces import Piece, to_device
+from pellucid.train.update.batch_parts import BatchPart, to_device
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import make_dropout
 
@@ -66,7 +66,7 @@ def compute_loss(
 
 
 def sum_gradients(
-    model: EncoderDecoder, pieces: Sequence[Piece], training: TrainingConfig, *, step: int
+    model: EncoderDecoder, pieces: Sequence[BatchPart], training: TrainingConfig, *, step: int
 ) -> Tensor:
     """Leave the gradient of the mean loss per target token in the model's parameters.
 
@@ -132,7 +132,7 @@ def move_weights(
 def make_update(
     model: EncoderDecoder,
     optimizer: Optimizer,
-    pieces: Sequence[Piece],
+    pieces: Sequence[BatchPart],
     training: TrainingConfig,
     *,
     step: int,

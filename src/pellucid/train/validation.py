@@ -10,13 +10,13 @@ from typing import Literal
 
 from pellucid.bundle import Bundle
 from pellucid.config import Precision, TokenizerConfig
-from pellucid.evaluate.corpus import bleu_for_ranking, corpus_chrf_score
+from pellucid.evaluate.corpus_scores import bleu_for_ranking, corpus_chrf_score
 from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
 from pellucid.evaluate.tokenization import DEFAULT, choose_tokenizer
 from pellucid.machine.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.text.outside import Outside
-from pellucid.text.reading.corpus import Pair
+from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.translate.translator import Translator
 
 BestBy = Literal["auto", "bleu", "chrf", "loss"]
@@ -102,7 +102,7 @@ class Validation:
         return text
 
 
-def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
+def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Validation:
     """Translate the validation text greedily and score the true translations.
 
     Both sides are compared in the model's own normalization. BLEU's tokenizer depends on the text
@@ -131,7 +131,7 @@ def validate_model(translator: Translator, pairs: Sequence[Pair]) -> Validation:
     )
 
 
-def time_validation(translator: Translator, pairs: Sequence[Pair]) -> float:
+def time_validation(translator: Translator, pairs: Sequence[SentencePair]) -> float:
     """Measure how long a validation takes: seconds a pair."""
     began = time.monotonic()
     validate_model(translator, pairs)
@@ -139,7 +139,7 @@ def time_validation(translator: Translator, pairs: Sequence[Pair]) -> float:
 
 
 def describe_measuring(
-    pairs: Sequence[Pair], tokenizer: TokenizerConfig, best_by: BestBy
+    pairs: Sequence[SentencePair], tokenizer: TokenizerConfig, best_by: BestBy
 ) -> Iterator[str]:
     """Describe how models are measured, if it is not as usual: a sentence each."""
     form = Form.of_model(tokenizer)
@@ -169,7 +169,7 @@ def bleu_tokenizer(references: Sequence[str]) -> str:
     return choose_tokenizer(references, may_use_mecab=False)
 
 
-def measure_precisions(bundle: Bundle, pairs: Sequence[Pair]) -> dict[Precision, float]:
+def measure_precisions(bundle: Bundle, pairs: Sequence[SentencePair]) -> dict[Precision, float]:
     """Translate the validation text as the bundle does by default, in each precision.
 
     Args:

@@ -8,16 +8,16 @@ from functools import partial
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.evaluate.links import Link
+from pellucid.evaluate.word_links import Link
+from pellucid.inside.align.alignment_maps import View, all_views, guided_view, map_pairs
+from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
-from pellucid.inside.align.links import links_of_maps
-from pellucid.inside.align.maps import View, all_views, guided_view, map_pairs
-from pellucid.inside.align.units import UnitRule, Units
+from pellucid.inside.align.linked_units import UnitRule, Units
 from pellucid.machine.turns import give_way
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
-from pellucid.text.codes import split_code
+from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Ready

@@ -18,7 +18,7 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Translation
 
 if TYPE_CHECKING:
-    from pellucid.inside.align.maps import View
+    from pellucid.inside.align.alignment_maps import View
     from pellucid.model import EncoderDecoder
 
 UNSURE = -1.2
@@ -150,7 +150,7 @@ def add_stuck(
         model: the model that found them.
         tokenizer: its tokenizer.
     """
-    from pellucid.translate.attention import is_stuck
+    from pellucid.translate.attended_words import is_stuck
 
     for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
         line, notes = lines[index], written[index].notes
@@ -195,7 +195,7 @@ def add_partial(
         tokenizer: its tokenizer.
         view: the head that was taught word links.
     """
-    from pellucid.translate.attention import unlinked_words
+    from pellucid.translate.attended_words import unlinked_words
 
     places = [(index, place) for _, index, place in heapq.nsmallest(_MOST_LINKED, short)]
     pairs = [

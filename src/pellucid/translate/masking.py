@@ -8,10 +8,10 @@ from functools import partial
 from itertools import chain, product
 from typing import NamedTuple
 
-from pellucid.config.bundle import MASKS
+from pellucid.config.config_json import MASKS
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.masks import SYMBOL, mask, mask_copies, mask_with, unmask
+from pellucid.documents.placeholder_masks import SYMBOL, mask, mask_copies, mask_with, unmask
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import TranslatedHypothesis, Translation

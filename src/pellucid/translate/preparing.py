@@ -19,7 +19,7 @@ from pellucid.decode.constraints.request import Constraints, LineConstraints, Re
 from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
-from pellucid.text.codes import find_fault, with_codes
+from pellucid.text.language_tokens import find_fault, with_codes
 from pellucid.text.learned import LearnedText, byte_or_unknown_ids
 from pellucid.text.outside import unknown_words
 from pellucid.text.reading.lines import CutLine, not_a_line

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from pellucid.text.cleaning import Cleaned
-from pellucid.text.codes import split_code
+from pellucid.text.language_tokens import split_code
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import split_sentences
 from pellucid.text.tokenizers.tokenizer import Tokenizer

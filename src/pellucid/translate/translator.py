@@ -17,28 +17,34 @@ from pellucid.decode.native import StoredModel
 from pellucid.errors import DataError, InputError
 from pellucid.machine.hardware import set_threads, use_threads
 from pellucid.machine.precision import AskedPrecision, configure_fastest, read_precisions
-from pellucid.text.codes import with_codes
+from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
 from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
-from pellucid.translate.workers import (
+from pellucid.translate.search_processes import (
     check_vocabularies,
     choose_searcher,
     find_stored,
     make_workers,
 )
-from pellucid.translate.writing import Unknown, Writer, one_line, stream_line, with_sources
+from pellucid.translate.written_lines import (
+    TranslationWriter,
+    Unknown,
+    one_line,
+    stream_line,
+    with_sources,
+)
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
     from pellucid.decode.workers import WorkerPool
     from pellucid.inside.ask import Ask
+    from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.inside.changes.cutting import GivenChanges
-    from pellucid.inside.changes.replaying import ReplayDecoder
-    from pellucid.inside.look import Replaying
+    from pellucid.inside.line_traces import Replaying
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
     from pellucid.translate.aligning import Aligner
@@ -211,7 +217,9 @@ class Translator:
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
-        writer = Writer(lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle)
+        writer = TranslationWriter(
+            lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle
+        )
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
@@ -260,7 +268,7 @@ class Translator:
         """
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
-        writer = Writer(lambda: self.model, self.tokenizer, None)
+        writer = TranslationWriter(lambda: self.model, self.tokenizer, None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
 
     def examine(
@@ -300,7 +308,7 @@ class Translator:
         Raises:
             DataError: sources and targets differ in number.
         """
-        from pellucid.translate.scoring import score_pairs
+        from pellucid.translate.text_scoring import score_pairs
 
         coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
@@ -338,7 +346,7 @@ class Translator:
                 does not exist, or arguments contradict each other.
         """
         from pellucid.inside.ask import Ask
-        from pellucid.inside.look import Replaying, look_at_given
+        from pellucid.inside.line_traces import Replaying, look_at_given
 
         combined = {"everything": ("ask", everything and ask is not None)}
         combined |= dict.fromkeys(options, ("target", target is not None))
@@ -374,7 +382,7 @@ class Translator:
             InputError: a line is empty or cannot be translated, or ``how`` names something that
                 does not exist.
         """
-        from pellucid.inside.look import Replaying, look_at_hypotheses
+        from pellucid.inside.line_traces import Replaying, look_at_hypotheses
 
         bundle, how = self.own_bundle, how or Replaying()
         options = {"precision": "float32", **options}

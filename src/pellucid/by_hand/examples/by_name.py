@@ -17,9 +17,9 @@ from pellucid.by_hand.examples.room_number import room_number
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.examples.toy_four import toy_four
 from pellucid.by_hand.matrices import packaged_example
-from pellucid.by_hand.sheet import Example
+from pellucid.by_hand.sheet import WorkedExample
 
-EXAMPLES: Mapping[str, Callable[[], Example]] = {
+EXAMPLES: Mapping[str, Callable[[], WorkedExample]] = {
     "toy-four": toy_four,
     "pizza": pizza,
     "not-on-your-life": not_on_your_life,

@@ -7,28 +7,28 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Step,
-    Table,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     make_weight_step,
     matrix,
     name_columns,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import (
+from pellucid.by_hand.written_stages import (
     bracket,
     make_product_step,
     stage_steps,
     write_products,
     write_sum_of_products,
 )
-from pellucid.by_hand.words import write_example, write_part
 
 WORDS = ("pizza", "oven", "it")
 GRADIENT_INPUT = ((1, 0), (0, 1), (1, 0.5))
@@ -37,7 +37,7 @@ GRADIENT_WEIGHTS = (((1, 0), (0, 1)), ((1, 2), (2, 1)), ((1,), (-1,)))
 WANTED, EPSILON, RATE = 1.0, 0.001, 1.0
 
 
-def gradient() -> Example:
+def gradient() -> WorkedExample:
     """Work out the gradient, check it, and make one step of training."""
     x_LD, (query_DK, key_DK, value_DE) = matrix(GRADIENT_INPUT), map(matrix, GRADIENT_WEIGHTS)
     x_1D = x_LD[-1:]
@@ -48,7 +48,7 @@ def gradient() -> Example:
         "gradient",
         write_part(
             "gradient.given",
-            make_given("x", table(WORDS, x_LD, "x")),
+            make_given("x", named_matrix(WORDS, x_LD, "x")),
             make_weight_step("W^q", query_DK),
             make_weight_step("W^k", key_DK),
             make_weight_step("W^v", value_DE),
@@ -93,9 +93,13 @@ def backward(found: AttentionByHand) -> dict[str, Tensor]:
     scores_M = scaled_M / found.divisor
     query_K = scores_M @ _only(found.key_MK)
     return {
-        "c": context, "weights": weights_M, "scaled": scaled_M, "scores": scores_M,
-        "query": query_K, "W^q": torch.outer(matrix(GRADIENT_INPUT)[-1], query_K),
-    }  # fmt: skip
+        "c": context,
+        "weights": weights_M,
+        "scaled": scaled_M,
+        "scores": scores_M,
+        "query": query_K,
+        "W^q": torch.outer(matrix(GRADIENT_INPUT)[-1], query_K),
+    }
 
 
 def _only(tensor: Tensor | None) -> Tensor:
@@ -108,8 +112,14 @@ def _write_loss(found: AttentionByHand) -> str:
     return f"½·({context} − {write_number(WANTED)})² = {write_number(loss_of(found))}"
 
 
-def _row(name: str, formula: str, values_M: Tensor, columns: Sequence[str], form: str,
-         *numbers: Sequence[float]) -> Step:  # fmt: skip
+def _row(
+    name: str,
+    formula: str,
+    values_M: Tensor,
+    columns: Sequence[str],
+    form: str,
+    *numbers: Sequence[float],
+) -> Step:
     """Show one gradient for each column, with a line of arithmetic in which letters are numbers.
 
     Args:
@@ -124,7 +134,9 @@ def _row(name: str, formula: str, values_M: Tensor, columns: Sequence[str], form
         f"{column}: {form.format(*map(bracket, row))} = {write_number(value)}"
         for column, value, *row in zip(columns, values_M.tolist(), *numbers, strict=True)
     )
-    return make_step(name, formula, Table(("it",), tuple(columns), values_M[None]), lines=lines)
+    return make_step(
+        name, formula, NamedMatrix(("it",), tuple(columns), values_M[None]), lines=lines
+    )
 
 
 def _to_scores(found: AttentionByHand, gradients: dict[str, Tensor]) -> tuple[Step, ...]:
@@ -135,14 +147,28 @@ def _to_scores(found: AttentionByHand, gradients: dict[str, Tensor]) -> tuple[St
     added = f"{write_sum_of_products(w_M, weights_M)} = {write_number(mean)}"
     return (
         make_step("dL/dc", "c − y", lines=(f"{before} = {write_number(context)}",)),
-        _row("dL/dweights", "dL/dc · v", gradients["weights"], WORDS,
-             f"{bracket(context)}·{{}}", v_M),
+        _row(
+            "dL/dweights", "dL/dc · v", gradients["weights"], WORDS, f"{bracket(context)}·{{}}", v_M
+        ),
         make_step("mean", "Σ weight · dL/dweight", lines=(added,)),
-        _row("dL/dscaled", "weight · (dL/dweight − mean)", gradients["scaled"], WORDS,
-             f"{{}}·({{}} − {bracket(mean)})", w_M, weights_M),
-        _row("dL/dscores", f"dL/dscaled ÷ {found.divisor_words}", gradients["scores"], WORDS,
-             f"{{}} ÷ {write_number(found.divisor)}", gradients["scaled"].tolist()),
-    )  # fmt: skip
+        _row(
+            "dL/dscaled",
+            "weight · (dL/dweight − mean)",
+            gradients["scaled"],
+            WORDS,
+            f"{{}}·({{}} − {bracket(mean)})",
+            w_M,
+            weights_M,
+        ),
+        _row(
+            "dL/dscores",
+            f"dL/dscaled ÷ {found.divisor_words}",
+            gradients["scores"],
+            WORDS,
+            f"{{}} ÷ {write_number(found.divisor)}",
+            gradients["scaled"].tolist(),
+        ),
+    )
 
 
 def _to_weights(
@@ -152,11 +178,21 @@ def _to_weights(
     form = " + ".join(f"{bracket(score)}·{{}}" for score in gradients["scores"].tolist())
     products = write_products(name_columns("x", 2), x_1D.T, gradients["query"][None], "g")
     return (
-        _row("dL/dq", "dL/dscores · K", gradients["query"], names, form,
-             *_only(found.key_MK).tolist()),
-        make_step("dL/dW^q", "x of “it” times dL/dq", table(("x0", "x1"), gradients["W^q"], ""),
-                  arithmetic=products),
-    )  # fmt: skip
+        _row(
+            "dL/dq",
+            "dL/dscores · K",
+            gradients["query"],
+            names,
+            form,
+            *_only(found.key_MK).tolist(),
+        ),
+        make_step(
+            "dL/dW^q",
+            "x of “it” times dL/dq",
+            named_matrix(("x0", "x1"), gradients["W^q"], ""),
+            arithmetic=products,
+        ),
+    )
 
 
 def _check(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
@@ -172,7 +208,7 @@ def _check(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
         lines.append(
             f"{names[-1]}: ({more:.9f} − {less:.9f}) ÷ {2 * EPSILON:g} = {write_number(slope)}"
         )
-    compared = Table(tuple(names), ("by hand", "slope", "difference"), matrix(rows))
+    compared = NamedMatrix(tuple(names), ("by hand", "slope", "difference"), matrix(rows))
     return (make_step("check", "(L(W + ε) − L(W − ε)) ÷ 2ε", compared, lines=lines),)
 
 
@@ -181,12 +217,20 @@ def _update(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
     before, after = attend_row(query_DK), attend_row(new_DK)
     return (
         make_step(
-            "W^q after the step", f"W^q − {RATE:g} · dL/dW^q", table(("x0", "x1"), new_DK, "")
+            "W^q after the step",
+            f"W^q − {RATE:g} · dL/dW^q",
+            named_matrix(("x0", "x1"), new_DK, ""),
         ),
-        make_step("weights", "of “it”, before and after", Table(
-            ("before", "after"), WORDS, torch.cat([before.weights_LM, after.weights_LM])
-        )),
-        make_step("loss", "½(c − y)²", lines=(
-            f"before: {_write_loss(before)}", f"after: {_write_loss(after)}"
-        )),
-    )  # fmt: skip
+        make_step(
+            "weights",
+            "of “it”, before and after",
+            NamedMatrix(
+                ("before", "after"), WORDS, torch.cat([before.weights_LM, after.weights_LM])
+            ),
+        ),
+        make_step(
+            "loss",
+            "½(c − y)²",
+            lines=(f"before: {_write_loss(before)}", f"after: {_write_loss(after)}"),
+        ),
+    )

@@ -13,17 +13,17 @@ from dataclasses import replace
 from pellucid.by_hand.matrices import packaged_example
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
-    Table,
+    WorkedExample,
     make_step,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import make_product_step
+from pellucid.by_hand.written_stages import make_product_step
 
 
-def heads() -> Example:
+def heads() -> WorkedExample:
     """Work out two heads over the same words, and compare them with one."""
     example = packaged_example("heads")
     attentions = [part.attention for part in example.parts if part.attention is not None]
@@ -47,7 +47,7 @@ def _shares_part(joined: Part, attentions: list[AttentionByHand]) -> Part:
     total = make_step(
         "sum",
         "share of head ₁ + share of head ₂",
-        table(names, total_LD, "o"),
+        named_matrix(names, total_LD, "o"),
         note=f"Largest difference from the output of the page before: {apart}.",
     )
     return Part("The same as a sum of shares", _SHARES_NOTE, (*shares, total))
@@ -57,11 +57,11 @@ def _one_head_part(first: AttentionByHand, second: AttentionByHand) -> Part:
     # One head with both pairs of matrices side by side adds the scores before the softmax.
     scores_LM = first.scores_LM + second.scores_LM
     names = first.query_names
-    scores = Table(names, names, scores_LM)
+    scores = NamedMatrix(names, names, scores_LM)
     title = "one head of d_k = 4 with the same matrices side by side"
-    one = Table(names, names, (scores_LM / 2).softmax(dim=-1), title)
+    one = NamedMatrix(names, names, (scores_LM / 2).softmax(dim=-1), title)
     average_LM = (first.weights_LM + second.weights_LM) / 2
-    average = Table(names, names, average_LM, "the average of the two heads")
+    average = NamedMatrix(names, names, average_LM, "the average of the two heads")
     steps = (
         make_step("scores", "scores of head ₁ + scores of head ₂", scores),
         make_step("weights", "softmax of the scores ÷ √4", one),

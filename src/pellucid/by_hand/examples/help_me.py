@@ -12,21 +12,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid.attention.variants import attend_with_values
+from pellucid.attention.forms import attend_with_values
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
-    Example,
     Part,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     make_weight_step,
     matrix,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import Product, stage_steps
 
 HELP_ME_EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1))
 HELP_ME_QUERY = (
@@ -47,7 +47,7 @@ _TEXT = 'Notes "Transformers", appendix'
 _WORDS = ("help", "me")
 
 
-def help_me() -> Example:
+def help_me() -> WorkedExample:
     """Work out both words as vectors, and both at once as the rows of a matrix."""
     x_LD = matrix(HELP_ME_EMBEDDINGS)
     free = "The width of the values is free: it need be neither 4 nor 16."
@@ -87,7 +87,7 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
     first, second = map(write_number, attention.weights_LM[0].tolist())
     return write_part(
         f"help-me.{word}",
-        make_given("embedding", table((word,), x_LD[index : index + 1], "x"), f"x{number}"),
+        make_given("embedding", named_matrix((word,), x_LD[index : index + 1], "x"), f"x{number}"),
         *stage_steps(
             attention,
             products=_products(x_LD, index),
@@ -126,7 +126,7 @@ def _both_words(x_LD: Tensor) -> Part:
     step = make_step(
         "context",
         "softmax(XW^q (XW^k)ᵀ ÷ √16) · XW^v",
-        table(_WORDS, context_LE, "c"),
+        named_matrix(_WORDS, context_LE, "c"),
         note=f"Largest difference from the vectors above: {write_number(largest)}.",
     )
     return write_part("help-me.both", step)

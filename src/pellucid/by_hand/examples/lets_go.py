@@ -14,19 +14,19 @@ from torch import Tensor
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.stages import scale, score, weigh
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
     Part,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     make_weight_step,
     matrix,
-    table,
+    named_matrix,
 )
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import Product, stage_steps
 from pellucid.machine.randomness import generator
 
 LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
@@ -36,7 +36,7 @@ _WORDS = ("Let's", "go")
 _WIDTH = 4
 
 
-def lets_go() -> Example:
+def lets_go() -> WorkedExample:
     """Work out the three steps of the notes, and test their claims about the outcome."""
     embeddings_LD = matrix(LETS_GO_EMBEDDINGS)
     positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
@@ -48,9 +48,9 @@ def lets_go() -> Example:
         "lets-go",
         write_part(
             "lets-go.positions",
-            make_given("embedding", table(_WORDS, embeddings_LD, "e"), "ours"),
-            make_step("position", "sines, cosines", table(_WORDS, positions_LD, "p")),
-            make_step("x", "their sum", table(_WORDS, x_LD, "x")),
+            make_given("embedding", named_matrix(_WORDS, embeddings_LD, "e"), "ours"),
+            make_step("position", "sines, cosines", named_matrix(_WORDS, positions_LD, "p")),
+            make_step("x", "their sum", named_matrix(_WORDS, x_LD, "x")),
         ),
         _weights_part(weights),
         _attention_part(attention, x_LD, weights),
@@ -106,7 +106,7 @@ def _table_part(key_DK: Tensor) -> Part:
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
     places = (1, 3, 7)
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
-    keys = table([f"go ({place})" for place in places], keys_LK, "k")
+    keys = named_matrix([f"go ({place})" for place in places], keys_LK, "k")
     return write_part("lets-go.table", make_step("key", "of “go” by its position", keys))
 
 

@@ -14,6 +14,7 @@ import torch
 
 from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
 from pellucid.attention.stages import weigh
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     NOT_ON_YOUR_LIFE_SCORES,
     NOT_ON_YOUR_LIFE_TOKENS,
@@ -24,9 +25,9 @@ from pellucid.by_hand.printed import (
 )
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
-    Table,
+    WorkedExample,
     make_given,
     make_step,
     make_weight_step,
@@ -34,8 +35,7 @@ from pellucid.by_hand.sheet import (
     write_number,
     write_root,
 )
-from pellucid.by_hand.stages import make_product_step, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import make_product_step, stage_steps
 from pellucid.errors import InputError
 
 LARGEST_D_KEY = 1_000_000
@@ -43,7 +43,7 @@ LARGEST_D_KEY = 1_000_000
 _TOKENS = NOT_ON_YOUR_LIFE_TOKENS
 
 
-def not_on_your_life(d_key: int = 64) -> Example:
+def not_on_your_life(d_key: int = 64) -> WorkedExample:
     """Work out the masked example.
 
     Args:
@@ -73,11 +73,11 @@ def _mask_part() -> Part:
     mask_LM = causal_mask(len(_TOKENS))[0, 0]
     scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
-    added = Table(_TOKENS, _TOKENS, scores_LM + additive_LM)
+    added = NamedMatrix(_TOKENS, _TOKENS, scores_LM + additive_LM)
     rows = find_numbers("QKᵀ + B", masked_numbers())
     return write_part(
         "not-on-your-life.mask",
-        make_given("B", Table(_TOKENS, _TOKENS, additive_LM)),
+        make_given("B", NamedMatrix(_TOKENS, _TOKENS, additive_LM)),
         make_step("QKᵀ + B", "", added, printed=rows),
     )
 
@@ -89,7 +89,7 @@ def _vectors_part() -> Part:
     query = make_product_step("query", "x · W^q", _TOKENS, x_LD, scores_LM, "q")
     return write_part(
         "not-on-your-life.vectors",
-        make_given("x", Table(_TOKENS, numbers, x_LD), "one row a word"),
+        make_given("x", NamedMatrix(_TOKENS, numbers, x_LD), "one row a word"),
         make_weight_step("W^q", scores_LM, "the printed scores"),
         query,
     )
@@ -124,6 +124,6 @@ def _five_rows_part(d_key: int) -> Part:
     lines = [f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)]
     return write_part(
         "not-on-your-life.five_rows",
-        make_step("weights", "", Table(_TOKENS[:5], _TOKENS[:5], steps.weights), lines=lines),
+        make_step("weights", "", NamedMatrix(_TOKENS[:5], _TOKENS[:5], steps.weights), lines=lines),
         number=write_number(five.computed[0]),
     )

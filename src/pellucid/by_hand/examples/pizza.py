@@ -12,6 +12,7 @@ from dataclasses import replace
 from torch import Tensor
 
 from pellucid.attention.stages import mix
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     PIZZA_EMBEDDINGS,
     PIZZA_TOKENS,
@@ -21,28 +22,27 @@ from pellucid.by_hand.printed import (
 )
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
-    Table,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     make_weight_step,
     matrix,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import make_product_step, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import make_product_step, stage_steps
 
 
-def pizza() -> Example:
+def pizza() -> WorkedExample:
     """Work out the slides, for both readings of their transposed weights."""
     sizes = (
         "Two encoded values take a 2 × 2 matrix; 512 could take one of 512 × 512, or of 512 × d_k."
     )
     given = (
-        make_given("x", table(PIZZA_TOKENS, _embeddings(), "x"), "one embedding a word"),
+        make_given("x", named_matrix(PIZZA_TOKENS, _embeddings(), "x"), "one embedding a word"),
         make_weight_step(
             "W", PIZZA_WEIGHT, "the one matrix that stands for W^q, W^k and W^v", sizes
         ),
@@ -130,13 +130,13 @@ def _slides_own_part() -> Part:
     ):
         products = matrix(shares)[:, None] * column
         values_MX = matrix([*products.tolist(), [float(products.sum())]])
-        tables.append(Table((*words, "sum"), ("product",), values_MX, title))
+        tables.append(NamedMatrix((*words, "sum"), ("product",), values_MX, title))
     (in_words,), (in_digits,) = find_numbers("weights 36, 40"), find_numbers("weights 0.38")
     cause = "but this column of values is not the V of the slides before"
     printed = [replace(number, cause=cause) for number in (in_digits, in_words)]
     return write_part(
         "pizza.own",
-        make_step("value", "the column that the slides show", Table(words, ("v",), column)),
+        make_step("value", "the column that the slides show", NamedMatrix(words, ("v",), column)),
         make_step(
             "weights × values",
             "",

@@ -13,24 +13,30 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
     SHOW_ME_THE_MONEY_EMBEDDINGS,
     SHOW_ME_THE_MONEY_TOKENS,
     find_numbers,
 )
 from pellucid.by_hand.sheet import (
-    Example,
+    NamedMatrix,
     Part,
-    Table,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_step,
     matrix,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import Product, bracket, make_product_step, stage_steps, write_added
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import (
+    Product,
+    bracket,
+    make_product_step,
+    stage_steps,
+    write_added,
+)
 from pellucid.errors import InputError
 
 BANK_SENTENCES = (
@@ -47,7 +53,7 @@ _SHARPNESS = 16
 _SUBSCRIPTS = str.maketrans("0123456789,", "₀₁₂₃₄₅₆₇₈₉,")
 
 
-def positions() -> Example:
+def positions() -> WorkedExample:
     """Work out encodings, offsets between them, and a head that looks three words ahead."""
     return write_example(
         "positions",
@@ -95,7 +101,7 @@ def _angles_part() -> Part:
     step = make_step(
         "P",
         "sin(i ÷ 10000^(2j÷d)), cos(i ÷ 10000^(2j÷d)) for the pairs j = 0, 1",
-        table(SHOW_ME_THE_MONEY_TOKENS, encoded_LD, "p"),
+        named_matrix(SHOW_ME_THE_MONEY_TOKENS, encoded_LD, "p"),
         lines=(line for row in arithmetic for line in row),
         arithmetic=arithmetic,
         printed=find_numbers("PE"),
@@ -124,7 +130,7 @@ def _speed_part() -> Part:
         make_step(
             "ω",
             "1 ÷ 10000^(2j÷d), radians a position; positions a turn: 2π ÷ ω",
-            Table(names, ("ω", "positions a turn"), values_LX),
+            NamedMatrix(names, ("ω", "positions a turn"), values_LX),
         ),
         make_step("all different", "the first 100 positions", lines=lines),
     )
@@ -136,11 +142,11 @@ def _sum_part() -> Part:
     arithmetic = write_added(words, embeddings_LD, encoded_LD, "x")
     return write_part(
         "positions.sum",
-        make_given("X′", table(words, embeddings_LD, "e"), "the embeddings of the notes"),
+        make_given("X′", named_matrix(words, embeddings_LD, "e"), "the embeddings of the notes"),
         make_step(
             "X",
             "X′ + P",
-            table(words, embeddings_LD + encoded_LD, "x"),
+            named_matrix(words, embeddings_LD + encoded_LD, "x"),
             lines=arithmetic[-1],
             arithmetic=arithmetic,
             printed=find_numbers("equation 5, “money”"),
@@ -163,7 +169,7 @@ def _move_part() -> Part:
     apart = write_number(float((moved_LD - expected_LD).abs().max()))
     rows = tuple(f"PE{place} → PE{place + OFFSET}".translate(_SUBSCRIPTS) for place in (1, 2))
     product = make_product_step("M · PE", "for i = 1 and i = 2", rows, started, move_DD.T, "p")
-    expected = Table(
+    expected = NamedMatrix(
         tuple(f"PE{1 + OFFSET + place}".translate(_SUBSCRIPTS) for place in range(2)),
         names,
         expected_LD,
@@ -171,7 +177,7 @@ def _move_part() -> Part:
     check = make_step(
         "PE", "from the sines themselves", expected, note=f"Largest difference: {apart}."
     )
-    given = make_step("M", f"for δ = {OFFSET}", Table(names, names, move_DD), lines=lines)
+    given = make_step("M", f"for δ = {OFFSET}", NamedMatrix(names, names, move_DD), lines=lines)
     return write_part("positions.move", given, product, check, offset=OFFSET)
 
 
@@ -196,9 +202,9 @@ def _offset_part() -> Part:
         names = tuple(
             f"{word} ({place})" for word, place in zip(("bank", "man"), places, strict=True)
         )
-        encodings = table(names, torch.stack([bank_D, man_D]), "p")
+        encodings = named_matrix(names, torch.stack([bank_D, man_D]), "p")
         steps.append(make_step(f"sentence {index}", f"“{sentence}”", encodings, lines=lines))
-    known = table((f"PE{OFFSET}".translate(_SUBSCRIPTS),), _encode(1, OFFSET), "p")
+    known = named_matrix((f"PE{OFFSET}".translate(_SUBSCRIPTS),), _encode(1, OFFSET), "p")
     check = make_step("compare", "the encoding of position 3 itself", known)
     return write_part("positions.offset", *steps, check)
 
@@ -251,13 +257,13 @@ def _far_part() -> Part:
         make_step(
             "largest error of a fitted M",
             f"least squares on positions 0 to {last}",
-            Table(tuple(rows), ("error",), matrix(values)),
+            NamedMatrix(tuple(rows), ("error",), matrix(values)),
         ),
         make_step("products", f"of encodings {OFFSET} apart", lines=lines),
         make_step(
             "absolute position",
             f"read by a linear map fitted on positions 0 to {last}",
-            Table(tuple(f"PE{i}" for i in (last, *FAR)), ("true", "read"), matrix(guesses)),
+            NamedMatrix(tuple(f"PE{i}" for i in (last, *FAR)), ("true", "read"), matrix(guesses)),
         ),
     )
 

@@ -17,21 +17,26 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
     Step,
-    Table,
+    WorkedExample,
     make_given,
     make_step,
     matrix,
     name_columns,
-    table,
+    named_matrix,
     write_number,
 )
-from pellucid.by_hand.stages import bracket, make_product_step, stage_steps, write_sum_of_products
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import (
+    bracket,
+    make_product_step,
+    stage_steps,
+    write_sum_of_products,
+)
 
 RECURRENT_INPUT = ((1, 0.5), (-1, 2))
 """The vectors of two words."""
@@ -68,7 +73,7 @@ class _Stepped:
     state_1D: Tensor
 
 
-def recurrent_step() -> Example:
+def recurrent_step() -> WorkedExample:
     """Work out two steps of an encoder, the attention, and one step of a decoder."""
     x_LD = matrix(RECURRENT_INPUT)
     state_1D = torch.zeros(1, 2, dtype=torch.float64)
@@ -109,13 +114,13 @@ def _given(x_LD: Tensor) -> tuple[Step, ...]:
             _given_weight(f"U^{name}", state_weight, "h", f"{_NAMES[name]}, for the state"),
         )
     ]
-    return (make_given("x", table(_WORDS, x_LD, "x")), *weights)
+    return (make_given("x", named_matrix(_WORDS, x_LD, "x")), *weights)
 
 
 def _given_weight(name: str, weight: object, letter: str, formula: str) -> Step:
     """Show a matrix of weights, one row for each feature of what it is multiplied with."""
     values_DD = matrix(weight)
-    rows = Table(name_columns(letter, len(values_DD)), ("0", "1"), values_DD)
+    rows = NamedMatrix(name_columns(letter, len(values_DD)), ("0", "1"), values_DD)
     return make_given(name, rows, formula)
 
 
@@ -136,7 +141,7 @@ def _step(
         inputs: each input by its letter, and its matrices for each gate and the candidate.
         state_1D: the state before.
     """
-    before = make_given("h before", table((word,), state_1D, "h"))
+    before = make_given("h before", named_matrix((word,), state_1D, "h"))
     steps = [before]
     found: dict[str, Tensor] = {}
     for name in RECURRENT_WEIGHTS:
@@ -159,7 +164,7 @@ def _step(
         )
         from_state = f"r ⊙ (h·U^{name})" if name == "n" else f"h·U^{name}"
         formula = f"{'tanh' if name == 'n' else 'σ'}({parts} + {from_state})"
-        result = table((word,), found[name], name)
+        result = named_matrix((word,), found[name], name)
         steps.append(make_step(_NAMES[name], formula, result, arithmetic=(tuple(lines),)))
     new_1D = (1 - found["z"]) * found["n"] + found["z"] * state_1D
     lines = [
@@ -176,7 +181,7 @@ def _step(
         make_step(
             "h",
             "(1 − z) ⊙ n + z ⊙ h before",
-            table((word,), new_1D, "h"),
+            named_matrix((word,), new_1D, "h"),
             arithmetic=(tuple(lines),),
         )
     )
@@ -246,18 +251,18 @@ def _attention_part(attention: AttentionByHand, asked_1D: Tensor, states_MD: Ten
     kept = tuple(step for step in mixed if step.name not in ("scores", "scaled"))
     return write_part(
         "recurrent-step.attention",
-        make_given("s", table(("pizza",), asked_1D, "s"), "the decoder's state"),
-        make_step("states", "the encoder's", table(_WORDS, states_MD, "h")),
+        make_given("s", named_matrix(("pizza",), asked_1D, "s"), "the decoder's state"),
+        make_step("states", "the encoder's", named_matrix(_WORDS, states_MD, "h")),
         _given_weight("W^a", query_weight, "s", "for the decoder's state"),
         _given_weight("U^a", key_weight, "h", "for the encoder's states"),
-        make_given("v", Table(("v",), name_columns("v", 2), energy_K[None])),
+        make_given("v", NamedMatrix(("v",), name_columns("v", 2), energy_K[None])),
         make_product_step("query", "s · W^a", ("pizza",), asked_1D, query_weight, "q"),
         make_product_step("key", "h · U^a", _WORDS, states_MD, key_weight, "k"),
-        make_step("hidden", "tanh(q + k)", table(_WORDS, hidden_MK, "t"), lines=lines),
+        make_step("hidden", "tanh(q + k)", named_matrix(_WORDS, hidden_MK, "t"), lines=lines),
         make_step(
             "scores",
             "hidden · v",
-            Table(("pizza",), _WORDS, attention.scores_LM),
+            NamedMatrix(("pizza",), _WORDS, attention.scores_LM),
             note="One number a word. Nothing is divided: no product of query and key was made.",
             lines=scores,
         ),

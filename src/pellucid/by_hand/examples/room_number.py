@@ -20,19 +20,19 @@ from pellucid.attention.similarity import (
     edit_similarity,
     exact_match,
 )
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import ROOM_NUMBERS, WorkedNumber
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
+    NamedMatrix,
     Part,
-    Table,
+    WorkedExample,
     make_given,
     make_step,
     matrix,
     write_number,
 )
-from pellucid.by_hand.stages import stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import stage_steps
 from pellucid.errors import InputError
 
 _TEXT = 'Slides "Self-Attention"'
@@ -43,9 +43,9 @@ _PRINTED = "200"
 Similarity = Callable[[Sequence[str], Sequence[str]], Tensor]
 
 
-def room_number() -> Example:
+def room_number() -> WorkedExample:
     """Look up Summeth by spelling, by pairs of letters and by sound."""
-    rooms = Table(_NAMES, ("room",), matrix(_rooms()))
+    rooms = NamedMatrix(_NAMES, ("room",), matrix(_rooms()))
     return write_example(
         "room-number",
         write_part("room-number.table", make_given("keys and values", rooms)),
@@ -92,7 +92,7 @@ def _parts(
         step = make_step("letters" if "letters" in name else "codes", lines=lines)
         stages = (step, *stages)
     hard = attention_pooling([_NAME], _NAMES, _rooms(), similarity, temperature=0)
-    found = Table((_NAME,), ("room",), hard.context)
+    found = NamedMatrix((_NAME,), ("room",), hard.context)
     answer = _answer(f"hard, by {name}", hard.context, cause)
     steps = (
         make_step("weights", "1 for the most alike, shared if several tie", _row(hard.weights)),
@@ -113,7 +113,7 @@ def _edits_part() -> Part:
         distances_LM = edit_table(_NAME, name)
         path = [change for change in edit_path(_NAME, name) if not change.startswith("keep")]
         line = f"{_NAME} → {name}: {', '.join(path)}: {write_number(float(distances_LM[-1, -1]))}"
-        values = Table(letters, ("–", *name), distances_LM)
+        values = NamedMatrix(letters, ("–", *name), distances_LM)
         steps.append(
             make_step(f"to {name}", "the last number is the distance", values, lines=[line])
         )
@@ -139,7 +139,7 @@ def _first_match_part() -> Part:
 def _database_part() -> Part:
     unknown = attention_pooling([_NAME], _NAMES, _rooms(), exact_match)
     known = attention_pooling(["Smith"], _NAMES, _rooms(), exact_match)
-    smith = Table(("Smith",), _NAMES, known.weights)
+    smith = NamedMatrix(("Smith",), _NAMES, known.weights)
     line = f"room {write_number(float(known.context))}"
     return write_part(
         "room-number.database",
@@ -153,8 +153,8 @@ def _answer(place: str, context_LE: Tensor, cause: str) -> WorkedNumber:
     return WorkedNumber(_TEXT, f"room of {_NAME}, {place}", (_PRINTED,), (room,), cause)
 
 
-def _row(weights_LM: Tensor) -> Table:
-    return Table((_NAME,), _NAMES, weights_LM)
+def _row(weights_LM: Tensor) -> NamedMatrix:
+    return NamedMatrix((_NAME,), _NAMES, weights_LM)
 
 
 def _rooms() -> list[list[float]]:

@@ -21,7 +21,29 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
-from pellucid.by_hand.learning import (
+from pellucid.by_hand.example_words import write_example, write_part
+from pellucid.by_hand.printed import (
+    ATTENTION_FILTER,
+    NOT_ON_YOUR_LIFE_TOKENS,
+    SHOW_ME_THE_MONEY_EMBEDDINGS,
+    SHOW_ME_THE_MONEY_TOKENS,
+    find_numbers,
+)
+from pellucid.by_hand.sheet import (
+    AttentionByHand,
+    NamedMatrix,
+    Part,
+    Step,
+    WorkedExample,
+    attend_by_hand,
+    make_given,
+    make_step,
+    make_weight_step,
+    matrix,
+    named_matrix,
+    write_number,
+)
+from pellucid.by_hand.small_translator import (
     END,
     NUM_STEPS,
     PAIRS,
@@ -32,29 +54,7 @@ from pellucid.by_hand.learning import (
     learn,
     train_answers,
 )
-from pellucid.by_hand.printed import (
-    ATTENTION_FILTER,
-    NOT_ON_YOUR_LIFE_TOKENS,
-    SHOW_ME_THE_MONEY_EMBEDDINGS,
-    SHOW_ME_THE_MONEY_TOKENS,
-    find_numbers,
-)
-from pellucid.by_hand.sheet import (
-    AttentionByHand,
-    Example,
-    Part,
-    Step,
-    Table,
-    attend_by_hand,
-    make_given,
-    make_step,
-    make_weight_step,
-    matrix,
-    table,
-    write_number,
-)
-from pellucid.by_hand.stages import Product, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import Product, stage_steps
 
 TARGET_EMBEDDINGS = (
     (0.05, 0.11, 0.92, 0.37),
@@ -87,7 +87,7 @@ class DecoderPass:
     states_TD: Tensor
 
 
-def show_me_the_money(watch: Callable[[int, float], None] | None = None) -> Example:
+def show_me_the_money(watch: Callable[[int, float], None] | None = None) -> WorkedExample:
     """Work out the encoder's input, its attention, the decoding loop, and the loop in one pass.
 
     Then a small model is trained, with and without the mask.
@@ -183,24 +183,24 @@ def _input_part() -> Part:
     names = tuple(f"{word} ({position})" for position, word in enumerate(_SOURCE))
     return write_part(
         "show-me-the-money.input",
-        make_given("X′", table(_SOURCE, embeddings_SD, "x"), "one embedding a word"),
+        make_given("X′", named_matrix(_SOURCE, embeddings_SD, "x"), "one embedding a word"),
         make_step(
             "P",
             "sin(i ÷ 10000^(2j/4)), cos(i ÷ 10000^(2j/4)) for the pairs j = 0, 1",
-            table(names, positions_SD, "p"),
+            named_matrix(names, positions_SD, "p"),
             printed=find_numbers("PE"),
         ),
         make_step(
             "X",
             "X′ + P",
-            table(_SOURCE, embeddings_SD + positions_SD, "x"),
+            named_matrix(_SOURCE, embeddings_SD + positions_SD, "x"),
             printed=find_numbers("equation 5, “money”"),
         ),
     )
 
 
 def _filter_part() -> Part:
-    weights = Table(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
+    weights = NamedMatrix(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
     return write_part(
         "show-me-the-money.filter",
         make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),
@@ -211,7 +211,7 @@ def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
     normed = make_step(
         "add and norm",
         "LayerNorm(X + context)",
-        table(_SOURCE, memory_SD, "m"),
+        named_matrix(_SOURCE, memory_SD, "m"),
         note="Without gain and bias, with the population variance. This goes into every decoder "
         "layer.",
     )
@@ -223,18 +223,18 @@ def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
     probabilities_TV = _probabilities(turn.states_TD, known_TD)[-1:]
     chosen = _choose(probabilities_TV[0])
     end = " That ends the loop." if chosen == _PREDICTED[-1] else ""
-    itself = Table(read, read, turn.itself.weights_LM)
-    across = Table(read, _SOURCE, turn.across.weights_LM)
+    itself = NamedMatrix(read, read, turn.itself.weights_LM)
+    across = NamedMatrix(read, _SOURCE, turn.across.weights_LM)
     return write_part(
         f"show-me-the-money.{'turns' if index else 'turn'}",
-        make_step("input", "embedding + position", table(read, turn.input_TD, "y")),
+        make_step("input", "embedding + position", named_matrix(read, turn.input_TD, "y")),
         make_step("weights", "masked self-attention, every row", itself),
         make_step("weights", "cross-attention to the encoder's output, every row", across),
-        make_step("state", "after add and norm", table(read, turn.states_TD, "s")),
+        make_step("state", "after add and norm", named_matrix(read, turn.states_TD, "s")),
         make_step(
             "probabilities",
             f"softmax of the output layer, only the last row (reads {last[0]})",
-            Table(last, _PREDICTED, probabilities_TV),
+            NamedMatrix(last, _PREDICTED, probabilities_TV),
             lines=[f"reads {last[0]} → predicts {chosen}.{end}"],
         ),
         index=index + 1,
@@ -263,7 +263,7 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
         f"reads {read} → predicts {said}: {write_number(value)}"
         for read, said, value in zip(forced.read, _PREDICTED, loss.tolist(), strict=True)
     ]
-    probabilities = Table(_READ, _PREDICTED, probabilities_TV)
+    probabilities = NamedMatrix(_READ, _PREDICTED, probabilities_TV)
     return (
         write_part(
             "show-me-the-money.forced_itself", *stage_steps(forced.itself), attention=forced.itself
@@ -273,7 +273,7 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
         ),
         write_part(
             "show-me-the-money.forced_predicted",
-            make_step("state", "after add and norm", table(_READ, forced.states_TD, "s")),
+            make_step("state", "after add and norm", named_matrix(_READ, forced.states_TD, "s")),
             make_step("probabilities", "softmax of the output layer", probabilities),
             make_step(
                 "cross-entropy",
@@ -288,7 +288,7 @@ def _forced_parts(forced: DecoderPass, turns: Sequence[DecoderPass]) -> tuple[Pa
 def _unmasked_part(forced: DecoderPass, memory_SD: Tensor) -> Part:
     free = run_decoder(_READ, memory_SD, has_mask=False)
     apart = float((free.states_TD - forced.states_TD).abs().max())
-    weights = Table(_READ, _READ, free.itself.weights_LM)
+    weights = NamedMatrix(_READ, _READ, free.itself.weights_LM)
     return write_part(
         "show-me-the-money.unmasked",
         make_step("weights", "self-attention without a mask", weights),
@@ -348,7 +348,7 @@ def _trained_loop_part(masked: Learned) -> Part:
         "show-me-the-money.trained_loop",
         make_step("loop", "all words so far → the next one", lines=lines),
         make_step(
-            "probabilities", "of the last row of each turn", Table(names, TARGET_WORDS, rows)
+            "probabilities", "of the last row of each turn", NamedMatrix(names, TARGET_WORDS, rows)
         ),
         source=_QUESTION,
     )
@@ -365,7 +365,7 @@ def _itself_part(masked: Learned) -> Part:
         },
         formulas={name: f"x · W^{name[0]}" for name in ("query", "key", "value")},
     )
-    rows = table(_READ_AFTER, x_TD, "x")
+    rows = named_matrix(_READ_AFTER, x_TD, "x")
     inputs = make_given("x", rows, "learned embedding + position")
     given = [make_weight_step(f"W^{role}", weights[role], "learned") for role in "qkv"]
     return write_part("show-me-the-money.trained_itself", inputs, *given, *stages, attention=itself)
@@ -374,7 +374,7 @@ def _itself_part(masked: Learned) -> Part:
 def _cheating_part(masked: Learned, unmasked: Learned) -> Part:
     rows = [[masked.losses[step], unmasked.losses[step]] for step in masked.losses]
     names = tuple(f"step {step}" for step in masked.losses)
-    losses = Table(names, ("with mask", "without"), matrix(rows).round(decimals=4))
+    losses = NamedMatrix(names, ("with mask", "without"), matrix(rows).round(decimals=4))
     lines = [
         f"with the mask: {masked.num_forced_right} of {_NUM_TOKENS}",
         f"without: {unmasked.num_forced_right} of {_NUM_TOKENS}",
@@ -388,7 +388,7 @@ def _cheating_part(masked: Learned, unmasked: Learned) -> Part:
 
 def _glance_part(unmasked: Learned) -> Part:
     itself, _ = unmasked.attend(_QUESTION, _READ_AFTER)
-    weights = Table(itself.query_names, itself.key_names, itself.weights_LM)
+    weights = NamedMatrix(itself.query_names, itself.key_names, itself.weights_LM)
     ahead = itself.weights_LM.triu(1).sum(dim=-1).tolist()[:-1]
     lines = [
         f"{name}: {write_number(share)}"

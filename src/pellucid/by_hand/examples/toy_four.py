@@ -12,21 +12,21 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pellucid.attention.variants import query_network
+from pellucid.attention.forms import query_network
+from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
-    Example,
     Part,
     Step,
+    WorkedExample,
     attend_by_hand,
     make_given,
     make_weight_step,
     matrix,
-    table,
+    named_matrix,
 )
-from pellucid.by_hand.stages import Product, make_product_step, stage_steps
-from pellucid.by_hand.words import write_example, write_part
+from pellucid.by_hand.written_stages import Product, make_product_step, stage_steps
 
 TOY_FOUR_EMBEDDINGS = ((0, 1, 2, 1), (0, 0, 2, 1), (0, 2, 1, 0))
 TOY_FOUR_QUERY = ((0, 2, 2, 1), (0, 1, 2, 1), (2, 0, 0, 1), (1, 1, 0, 2))
@@ -44,10 +44,10 @@ _READ = 1
 _OTHERS = "Only the other words are scored; −∞ leaves the word itself out."
 
 
-def toy_four() -> Example:
+def toy_four() -> WorkedExample:
     """Work out the three forms for the second of three words."""
     x_LD = matrix(TOY_FOUR_EMBEDDINGS)
-    words = table(_WORDS, x_LD, "x")
+    words = named_matrix(_WORDS, x_LD, "x")
     return write_example(
         "toy-four",
         write_part("toy-four.words", make_given("x", words, "one embedding a word")),

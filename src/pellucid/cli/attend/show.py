@@ -10,14 +10,14 @@ from typing import Any
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
-from pellucid.by_hand.learning import NUM_STEPS
 from pellucid.by_hand.matrices import read_example
 from pellucid.by_hand.pages import choose_page, pages_of
 from pellucid.by_hand.row import follow_row_of, name_rows
-from pellucid.by_hand.sheet import Example, Step
-from pellucid.cli.attend.ask import is_terminal, run_quiz, turn_pages
-from pellucid.cli.attend.forms import DRAWN, SPOKEN
-from pellucid.cli.attend.page import example_page
+from pellucid.by_hand.sheet import Step, WorkedExample
+from pellucid.by_hand.small_translator import NUM_STEPS
+from pellucid.cli.attend.example_page import example_page
+from pellucid.cli.attend.quiz import has_reader, run_quiz, turn_pages
+from pellucid.cli.attend.rendering import DRAWN, SPOKEN
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.errors import InputError
 from pellucid.files import write_text
@@ -26,7 +26,7 @@ _MOST_ROWS_NAMED = 8
 
 
 @dataclass(frozen=True)
-class Wanted:
+class AttendOptions:
     """The options of ``pellucid attend``.
 
     Attributes:
@@ -50,7 +50,7 @@ class Wanted:
     html: Path | None = None
 
 
-def show_example(name: str, wanted: Wanted) -> None:
+def show_example(name: str, wanted: AttendOptions) -> None:
     """Write a worked example to standard output.
 
     Args:
@@ -60,7 +60,7 @@ def show_example(name: str, wanted: Wanted) -> None:
     Raises:
         InputError: the row or the page is not there, or a quiz has no terminal.
     """
-    if wanted.is_quiz and not is_terminal():
+    if wanted.is_quiz and not has_reader():
         raise InputError(
             "--quiz must have a terminal to ask in, but standard input or output is not one. "
             "Leave --quiz out, or run it in a terminal."
@@ -75,7 +75,7 @@ def show_example(name: str, wanted: Wanted) -> None:
     _show_pages(example, whole, wanted)
 
 
-def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
+def _show_pages(example: WorkedExample, whole: WorkedExample, wanted: AttendOptions) -> None:
     form = SPOKEN if wanted.is_plain else DRAWN
     pages = pages_of(example) if wanted.page is None else (choose_page(example, wanted.page),)
     if wanted.html is not None:
@@ -84,7 +84,7 @@ def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
     if wanted.is_quiz:
         run_quiz(example, pages, form, is_row=wanted.row is not None)
         return
-    if wanted.page is None and wanted.has_pauses and is_terminal():
+    if wanted.page is None and wanted.has_pauses and has_reader():
         if not turn_pages(example, form):
             return
     else:
@@ -95,7 +95,7 @@ def _show_pages(example: Example, whole: Example, wanted: Wanted) -> None:
         form.text(hint)
 
 
-def _hint(example: Example, wanted: Wanted) -> str:
+def _hint(example: WorkedExample, wanted: AttendOptions) -> str:
     """Say what else can be asked for."""
     if wanted.page is not None:
         row, shown = "", example
@@ -112,7 +112,7 @@ def _hint(example: Example, wanted: Wanted) -> str:
     return f"Number by number: pellucid attend {example.name} --row N ({', '.join(rows)})."
 
 
-def _find(name: str, d_key: int | None) -> Example:
+def _find(name: str, d_key: int | None) -> WorkedExample:
     if name not in EXAMPLES:
         return read_example(Path(name))
     if name == "not-on-your-life" and d_key is not None:
@@ -122,7 +122,7 @@ def _find(name: str, d_key: int | None) -> Example:
     return EXAMPLES[name]()
 
 
-def _train_in_sight() -> Example:
+def _train_in_sight() -> WorkedExample:
     """Work out the example that trains, and show its loss on standard error meanwhile."""
 
     def watch(step: int, loss: float) -> None:
@@ -134,7 +134,7 @@ def _train_in_sight() -> Example:
     return example
 
 
-def example_to_record(example: Example) -> dict[str, Any]:
+def example_to_record(example: WorkedExample) -> dict[str, Any]:
     """Turn an example into plain dictionaries."""
     parts = [
         {

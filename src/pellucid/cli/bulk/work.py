@@ -8,13 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pellucid.bulk.shards import read_row
-from pellucid.cli.decoding import useless_options
-from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.job import Job
+from pellucid.cli.decoding_options import useless_options
+from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
+from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.machine.hardware import search_garbage_rarely, use_threads
 from pellucid.machine.processes import serve_parent
 from pellucid.text.reading.lines import split_lines
-from pellucid.text.reading.rows import Fault
+from pellucid.text.reading.row_sides import Fault
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import load
 
@@ -35,10 +35,16 @@ class Work:
         translator = load(model, ensemble=others)
         named = {"glossary": files["glossary"], "forbid_file": next(iter(files["forbid"]), None)}
         constraints = ConstraintOptions.read({**task["constraints"], **named}, "a shard")
-        self._job = Job(
-            translator, task["given"], constraints.for_model(translator), form=task["form"],
-            treatment=task["treatment"], ensemble=tuple(others), workers=1, to=task["to"],
-        )  # fmt: skip
+        self._job = TranslationJob(
+            translator,
+            task["given"],
+            constraints.for_model(translator),
+            form=task["form"],
+            treatment=task["treatment"],
+            ensemble=tuple(others),
+            workers=1,
+            to=task["to"],
+        )
 
     def introduce(self) -> list[Any]:
         """Return everything that the results depend on, and warnings."""
@@ -52,7 +58,7 @@ class Work:
         """Answer a window: the text to write, and the lines of it that failed.
 
         Args:
-            place: of its first line: see `pellucid.bulk.driver.Window.place`.
+            place: of its first line: see `pellucid.bulk.driver.WorkerWindow.place`.
             raw: its lines.
         """
         first, path, number, columns, error = place
@@ -90,7 +96,7 @@ class Work:
             yield self._job.write(first + i, translation), translation.error
 
 
-def serve(descriptor: int, task: Mapping[str, Any], threads: int) -> NoReturn:
+def serve_windows(descriptor: int, task: Mapping[str, Any], threads: int) -> NoReturn:
     """Be a process of `pellucid.bulk.local`: introduce itself, then answer windows.
 
     Args:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.cli.align.options import VIEWS, WORDS, check_options, gather_files
-from pellucid.cli.lines.streams import STANDARD, check_files, check_target
+from pellucid.cli.align.align_options import VIEWS, WORDS, check_align_options, gather_files
+from pellucid.cli.lines.streams import STANDARD, check_readable, check_target
 from pellucid.cli.options import (
     Json,
     Model,
@@ -61,13 +61,13 @@ def align(
     others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
     files = gather_files(source=source, target=target, pairs=pairs, others=others)
     has_words = not files.keys().isdisjoint(("--source-words", "--target-words"))
-    check_options(options, has_gold=gold is not None, has_words=has_words)
+    check_align_options(options, has_gold=gold is not None, has_words=has_words)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     # Before PyTorch is loaded, so that a mistake shows at once.
-    check_files(files, damaged_in=("--source", "--target", "--pairs"))
+    check_readable(files, damaged_in=("--source", "--target", "--pairs"))
 
-    from pellucid.cli.align.files import align_files
+    from pellucid.cli.align.aligned_files import align_files
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)

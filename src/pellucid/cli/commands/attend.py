@@ -87,11 +87,11 @@ def attend(
 
     number = _read_page(page)
 
-    from pellucid.cli.attend.show import Wanted, show_example
+    from pellucid.cli.attend.show import AttendOptions, show_example
 
     show_example(
         example,
-        Wanted(
+        AttendOptions(
             row=row,
             page=number,
             has_pauses=page is None,

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.commands.translate import KEYS
-from pellucid.cli.decoding import DECODING, TREATMENT
+from pellucid.cli.decoding_options import DECODING, TREATMENT
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.options import (
@@ -89,7 +89,7 @@ def bulk(
     With --score, shards hold pairs, and a result is the natural logarithm of a probability;
     --column and --into then name the columns of both sides.
     """
-    from pellucid.cli.bulk import job
+    from pellucid.cli.bulk import bulk_jobs
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
@@ -103,13 +103,13 @@ def bulk(
         check_target(collect, may_overwrite=overwrite)
     make_crew, code = partial(_make_crew, workers, ray), 0
     if status is not None:
-        job.show_status(status)
+        bulk_jobs.show_status(status)
     elif join is not None:
-        code = job.join(join, make_crew, model=model, any_machine=any_machine)
+        code = bulk_jobs.join_job(join, make_crew, model=model, any_machine=any_machine)
     elif model is not None and inputs and output is not None:
-        paths, kind = job.find_inputs([*inputs, *(more or ())])
+        paths, kind = bulk_jobs.find_inputs([*inputs, *(more or ())])
         task = _make_task(model, kind, score, json, to, ensemble or (), options)
-        code = job.begin(
+        code = bulk_jobs.begin(
             task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
         )
     elif model is not None or inputs or output is None or collect is None:
@@ -119,7 +119,7 @@ def bulk(
         )
     if collect is not None:
         place = join or status or output or ""
-        job.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
+        bulk_jobs.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
     return code
 
 
@@ -132,13 +132,18 @@ def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) ->
     from pellucid.machine.hardware import share_threads, threads_in_use
 
     size = workers or threads_in_use()
-    return LocalCrew("pellucid.cli.bulk.work:serve", task, size=size, threads=share_threads(size))
+    return LocalCrew("pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size))
 
 
 def _make_task(
-    model: str, kind: str, score: bool, json: bool, to: str | None, ensemble: Any,
+    model: str,
+    kind: str,
+    score: bool,
+    json: bool,
+    to: str | None,
+    ensemble: Any,
     options: dict[str, Any],
-) -> dict[str, Any]:  # fmt: skip
+) -> dict[str, Any]:
     """Gather the instructions for workers; names of files become absolute."""
     given = given_of(DECODING, options)
     if score and (kind == "lines" or json or given or given_of(PHRASES, options)):

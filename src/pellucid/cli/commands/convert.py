@@ -29,7 +29,7 @@ def convert(
     has no form for are named on standard error.
     """
     from pellucid.formats.from_marian import import_marian
-    from pellucid.formats.reading import check_place
+    from pellucid.formats.safe_reading import check_place
 
     check_place(out)
     imported = {"marian": import_marian}[kind](folder)

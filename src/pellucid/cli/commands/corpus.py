@@ -77,12 +77,12 @@ def extract(
     """
     from pellucid.cli.lines.streams import open_output
     from pellucid.files import expand_home
-    from pellucid.text.reading.corpus import BadLines, read_file
+    from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
 
     bad, num_pairs = BadLines(), 0
     with open_output(output_file, may_overwrite=overwrite) as output:
         for name in expand_home(files):
-            for pair in read_file(name, (source_language, target_language), bad):
+            for pair in read_pairs_of_file(name, (source_language, target_language), bad):
                 sides = (re.sub(r"[\t\n]+", " ", one) for one in (pair.source, pair.target))
                 output.write("\t".join(sides) + "\n")
                 num_pairs += 1

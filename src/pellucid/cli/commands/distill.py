@@ -110,11 +110,17 @@ def _show(rows: Sequence[MeasuredModel]) -> None:
     heads = ("", *measured.split())
     lines = [heads] + [
         (
-            row.name, row.search, row.precision, f"{row.bleu:.1f}",
-            f"{row.low:.1f}–{row.high:.1f}", f"{row.parameters:,}", f"{row.num_bytes / 1e6:.1f}",
-            str(row.single), str(row.bulk),
+            row.name,
+            row.search,
+            row.precision,
+            f"{row.bleu:.1f}",
+            f"{row.low:.1f}–{row.high:.1f}",
+            f"{row.parameters:,}",
+            f"{row.num_bytes / 1e6:.1f}",
+            str(row.single),
+            str(row.bulk),
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     for line in lay_out(lines, [index >= 3 for index in range(len(heads))]):
         sys.stdout.write(f"{line}\n")

@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate import translate_all, translate_both
+from pellucid.cli.lines.translate_lines import translate_all, translate_both
 from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
 from pellucid.files import expand_home
@@ -19,9 +19,9 @@ from pellucid.files import expand_home
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.check.placeholders import KeptPlaceholders
+    from pellucid.check.lost_parts import KeptPlaceholders
     from pellucid.config import BundleConfig
-    from pellucid.evaluate.corpus import Comparison, Evaluation
+    from pellucid.evaluate.corpus_scores import Comparison, Evaluation
     from pellucid.evaluate.statistics import Normalized
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
@@ -85,8 +85,8 @@ def evaluate(
         files = _choose_given(model, source=source, hypothesis=hypothesis)
         columns = _read_files(files, dict(zip(names, reference or (), strict=False)), baseline)
 
-    from pellucid.check.placeholders import count_placeholders
-    from pellucid.evaluate.corpus import compare, evaluate_corpus
+    from pellucid.check.lost_parts import count_kept_placeholders
+    from pellucid.evaluate.corpus_scores import compare, evaluate_corpus
     from pellucid.evaluate.form import AS_IT_IS, NFC, Form
     from pellucid.evaluate.statistics import Scoring
 
@@ -107,7 +107,7 @@ def evaluate(
     hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
-    kept = count_placeholders(columns.get("--source", references[0]), hypotheses)
+    kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
     scoring = Scoring(**how)
     evaluation = evaluate_corpus(hypotheses, references, scoring)
@@ -211,11 +211,11 @@ def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: s
 
 def _read_config(model: str) -> BundleConfig:
     """Read the languages and the tokenizer of a bundle."""
-    from pellucid.bundle import read_json, resolve_model
+    from pellucid.bundle import read_json_object, resolve_model
     from pellucid.config import BundleConfig, validate
 
     path = resolve_model(model) / "config.json"
-    return validate(BundleConfig, read_json(path), str(path))
+    return validate(BundleConfig, read_json_object(path), str(path))
 
 
 def _warn_if_tokenized(hypotheses: Sequence[str]) -> None:
@@ -273,7 +273,7 @@ def _to_json(
 def _to_text(
     evaluation: Evaluation, comparison: Comparison | None, other: str, num_lines: int
 ) -> str:
-    from pellucid.evaluate.corpus import FEW_LINES
+    from pellucid.evaluate.corpus_scores import FEW_LINES
 
     whose = "unchanged model's" if other == "unchanged" else "baseline's"
     few = ", but too few lines to tell" if num_lines < FEW_LINES else ""

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Literal
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
-from pellucid.cli.lines.translate import translate_all
+from pellucid.cli.lines.translate_lines import translate_all
 from pellucid.cli.options import Model, Threads, described
-from pellucid.config.bundle import MASKS
+from pellucid.config.config_json import MASKS
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ def export(
     bundle translates the lines before and after; both BLEU scores are shown and kept in its
     manifest.
     """
-    from pellucid.formats.reading import check_place
+    from pellucid.formats.safe_reading import check_place
     from pellucid.formats.to_ctranslate2 import export_ctranslate2
     from pellucid.formats.to_marian import export_marian
     from pellucid.machine.hardware import use_threads
@@ -107,7 +107,7 @@ def _export_bundle(
     bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], ...] | None
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
-    from pellucid.evaluate.corpus import evaluate_corpus
+    from pellucid.evaluate.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
     from pellucid.machine.precision import LOSS_ALLOWED
 

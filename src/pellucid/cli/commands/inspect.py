@@ -64,7 +64,7 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
     from pellucid.inside.drawings.architecture import draw_architecture
 
     if what == "positions":
-        from pellucid.inside.show.figures.positions import draw_positions_figure
+        from pellucid.inside.show.figures.encodings import draw_positions_figure
 
         longest = bundle.config.model.max_source_length
         draw_positions_figure(bundle, path, num_positions=min(64, longest))

@@ -55,7 +55,7 @@ def lesson(
         sys.stdout.write(to_json_line(found.to_record()))
         return
 
-    from pellucid.cli.lesson import ask_for_enter, list_statements, walk
+    from pellucid.cli.lesson_walk import ask_for_enter, list_statements, walk
 
     if list_:
         for line in list_statements(found):

@@ -6,13 +6,13 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.decoding import DECODING
+from pellucid.cli.decoding_options import DECODING
 from pellucid.cli.lines.streams import check_target, is_special
-from pellucid.cli.look.options import (
+from pellucid.cli.look.look_options import (
     FILES,
     PLACE,
     SHOWN,
-    check_options,
+    check_look_options,
     check_texts,
     to_files,
 )
@@ -47,7 +47,7 @@ def look(
     be repeated: it needs the word at least twice.
     """
     options["not"] = other
-    check_options(options, has_target=target is not None, has_prefix=bool(prefix))
+    check_look_options(options, has_target=target is not None, has_prefix=bool(prefix))
     check_texts(text, options)
     for name, given in (
         ("--target", target),
@@ -63,15 +63,15 @@ def look(
             check_target(str(path), may_overwrite=True)
 
     if options["contexts"] is not None:
-        from pellucid.cli.look.tables import show_contexts
+        from pellucid.cli.look.sentence_tables import show_contexts
 
         word, is_plain = options["contexts"], bool(options["plain"])
         return show_contexts(model, word, text, is_plain=is_plain, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
-    from pellucid.cli.look.replaying import Line
+    from pellucid.cli.look.replaying import LookedLine
 
-    line = Line(text[0], target, prefix)
+    line = LookedLine(text[0], target, prefix)
     if options["beside"] is not None:
         from pellucid.cli.look.two import look_beside
 

@@ -12,7 +12,7 @@ from pellucid.cli.lines.streams import (
     shown,
     to_json_line,
 )
-from pellucid.cli.lines.translate import change_translator
+from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.options import (
     Ensemble,
     Json,
@@ -62,7 +62,7 @@ def score(
     has_errors = False
     number = 0
     with open_output(output_file, may_overwrite=overwrite) as output:
-        from pellucid.text.codes import CodeFaults, find_fault
+        from pellucid.text.language_tokens import CodeFaults, find_fault
         from pellucid.translate.translator import load
 
         translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))

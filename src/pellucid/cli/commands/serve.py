@@ -97,11 +97,11 @@ def serve(
     _warn_of_useless(settings, is_public=public_no_auth)
     named = name_models(models)
 
-    from pellucid.serve.connection.server import bind  # fmt: skip
-    from pellucid.serve.connection.server import serve as answer
+    from pellucid.serve.connection.server import bind
+    from pellucid.serve.connection.server import run_server as answer
 
     with bind(settings) as listening:
-        from pellucid.serve.app import Service
+        from pellucid.serve.service import Service
 
         _start_log(log)
         loaded = load_models(named, threads=threads, precision=precision)

@@ -14,7 +14,13 @@ from pellucid.cli.lines.streams import (
     read_parallel,
     to_json_line,
 )
-from pellucid.cli.look.history import draw_history, follow_run, read_gold, write_csv, write_found
+from pellucid.cli.look.head_history import (
+    draw_history,
+    follow_run,
+    read_gold_columns,
+    write_csv,
+    write_found,
+)
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
@@ -25,8 +31,8 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from pellucid.bundle import Bundle
-    from pellucid.evaluate.links import GoldLinks
-    from pellucid.inside.corpus.study import Study
+    from pellucid.evaluate.word_links import GoldLinks
+    from pellucid.inside.study.head_study import Study
 
 _SORT = "cut_log_probability"
 MEASURED = 10
@@ -107,7 +113,7 @@ def study(
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
-    from pellucid.inside.corpus.page import study_page
+    from pellucid.inside.study.study_page import study_page
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
@@ -119,7 +125,7 @@ def study(
     bundle = load_bundle(resolve_model(model))
     if patch:
         return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
-    golds = None if gold is None else read_gold(columns, gold, bundle)
+    golds = None if gold is None else read_gold_columns(columns, gold, bundle)
     measured = (MEASURED if gold else 0) if measures is None else measures
     kept = Path(f"{places[0]}.study") if places else None
     found = _study_heads(bundle, columns, golds, head, measured, kept)
@@ -144,7 +150,7 @@ def _study_heads(
     num_measured: int,
     kept: Path | None,
 ) -> Study:
-    from pellucid.inside.corpus.study import study as study_heads
+    from pellucid.inside.study.head_study import study as study_heads
 
     with ProgressLine(bar="short") as line:
         return study_heads(
@@ -172,8 +178,8 @@ def _check_options(
 
 def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns: bool) -> str:
     """Return the figure to sort by or to follow: the given one if there is such a figure."""
-    from pellucid.inside.corpus.figures import PRONOUN_FIGURES
-    from pellucid.inside.corpus.study import CUTS, FIGURES
+    from pellucid.inside.study.head_study import CUTS, FIGURES
+    from pellucid.inside.study.line_figures import PRONOUN_FIGURES
 
     known = [name for name in FIGURES if has_gold or not name.startswith("error")]
     usual = _SORT
@@ -239,7 +245,7 @@ def _patch(
     overwrite: bool,
 ) -> int:
     """Patch pairs of lines, and write the shares with their intervals."""
-    from pellucid.inside.corpus.patched import patch_corpus
+    from pellucid.inside.study.patched import patch_corpus
 
     with ProgressLine(bar="short") as line:
         found = patch_corpus(

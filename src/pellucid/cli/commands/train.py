@@ -152,7 +152,7 @@ def _check_text(
     values: Mapping[str, Any], path: Path, folder: Path, run: Path, start: str | None
 ) -> DataReport:
     """Check a recipe's text, as training with this recipe in this run folder would read it."""
-    from pellucid.check.data import check_data
+    from pellucid.check.data_check import check_data
     from pellucid.config import DataConfig, Recipe, validate
 
     data = validate(DataConfig, values.get("data", {}), str(path))
@@ -180,7 +180,7 @@ def _check_text(
     from pellucid.check.findings import Finding
     from pellucid.train.start.choices import complete, describe_few
     from pellucid.train.start.fit import check_fit
-    from pellucid.train.start.kept import KeptText
+    from pellucid.train.start.kept_pairs import KeptText
 
     few = describe_few(report.num_pairs["train"])
     report = report.with_findings(
@@ -191,7 +191,7 @@ def _check_text(
     tokenizer = None if bundle is None else bundle.tokenizer
     report = report.with_findings(check_fit(recipe, folder, kept, report.tags, tokenizer))
     if data.train_alignments:
-        from pellucid.train.start.links import check_links
+        from pellucid.train.start.token_links import check_links
 
         report = report.with_findings(check_links(data, folder, tokenizer))
     return report
@@ -256,7 +256,7 @@ def _train(
     from pellucid.config import Recipe, validate
     from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.filling import fill_in
-    from pellucid.train.start.stages import preparing
+    from pellucid.train.start.preparation import preparing
 
     repair_recipe(run)
     with preparing(

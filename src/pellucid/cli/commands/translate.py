@@ -6,20 +6,20 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.align.options import WORDS, check_links
-from pellucid.cli.decoding import DECODING, TREATMENT, useless_options
+from pellucid.cli.align.align_options import WORDS, check_link_options
+from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn, warn_without_engine
-from pellucid.cli.lines.constraints import INPUT, ConstraintOptions
-from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
 from pellucid.cli.lines.streams import (
     LINES,
     STANDARD,
-    check_files,
+    check_readable,
     check_target,
     choose_format,
     is_special,
 )
-from pellucid.cli.lines.translate import change_translator, translate_files
+from pellucid.cli.lines.translate_lines import change_translator, translate_files
+from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
@@ -154,10 +154,10 @@ def translate(
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
     is_document = choice not in LINES
-    num_lines = None if is_document else check_files(files, damaged_in=[INPUT]).get(INPUT)
+    num_lines = None if is_document else check_readable(files, damaged_in=[INPUT]).get(INPUT)
     _check_outputs(output_file, options["report"], may_overwrite=overwrite)
 
-    from pellucid.cli.lines.documents import open_document
+    from pellucid.cli.lines.document_windows import open_document
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
@@ -166,7 +166,7 @@ def translate(
     if change:
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
         translator = change_translator(translator, change, read)
-    job = Job(
+    job = TranslationJob(
         translator,
         given,
         constraints.for_model(translator),
@@ -208,7 +208,7 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
 
 def _check_links(options: Mapping[str, Any]) -> Units:
     layer, head = options["align_layer"], options["align_head"]
-    return check_links(options, layer, head, is_wanted=bool(options["align"]))
+    return check_link_options(options, layer, head, is_wanted=bool(options["align"]))
 
 
 def _make_aligner(translator: Translator, units: Units, options: Mapping[str, Any]) -> Aligner:
@@ -224,7 +224,7 @@ def _make_aligner(translator: Translator, units: Units, options: Mapping[str, An
     )
 
 
-def _warn_of_useless(job: Job, options: Mapping[str, Any]) -> None:
+def _warn_of_useless(job: TranslationJob, options: Mapping[str, Any]) -> None:
     """Report the options that cannot change anything."""
     _ = job.code  # a language that the model does not have shows before anything is read
     useless = useless_options(job.given, job.decoding, is_score_shown=job.form != "plain")

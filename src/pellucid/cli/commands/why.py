@@ -16,17 +16,20 @@ from pellucid.errors import InputError, suggestion
 from pellucid.files import writing
 
 if TYPE_CHECKING:
-    from pellucid.lessons.why import Setting
-    from pellucid.lessons.why.kept import KeptCells
-    from pellucid.lessons.why.result import Cell, Finding, Measurement, Verdict
+    from pellucid.lessons.why import MeasurementSetting
+    from pellucid.lessons.why.kept_results import KeptCells
+    from pellucid.lessons.why.result import Cell, MeasuredClaim, Measurement, Verdict
     from pellucid.terminal.printing import Printer
 
 KEPT_IN = Path("why-results")
 """The folder for finished parts of full measurements, in the current folder."""
 
 _STYLES = {
-    "holds": "bold green", "holds only if": "bold yellow", "fails": "bold red", "open": "bold blue",
-}  # fmt: skip
+    "holds": "bold green",
+    "holds only if": "bold yellow",
+    "fails": "bold red",
+    "open": "bold blue",
+}
 
 
 @described(
@@ -122,10 +125,14 @@ def _list_claims(is_json: bool, **given: object) -> None:
             warn(f"--{name} has no effect without a claim to measure.")
     if is_json:
         claims = [
-            {"claim": one.name, "question": one.question, "is_timed": one.is_timed,
-             "is_trained": one.is_trained}
+            {
+                "claim": one.name,
+                "question": one.question,
+                "is_timed": one.is_timed,
+                "is_trained": one.is_trained,
+            }
             for one in CLAIMS.values()
-        ]  # fmt: skip
+        ]
         sys.stdout.write(to_json_line({"claims": claims}))
         return
     width = max(map(len, CLAIMS))
@@ -139,12 +146,12 @@ def _list_claims(is_json: bool, **given: object) -> None:
 
 def _measure(
     claim: str, size: str, seed: int, kept: KeptCells | None
-) -> tuple[Setting, Measurement]:
-    from pellucid.lessons.why import Setting, measure_claim
+) -> tuple[MeasurementSetting, Measurement]:
+    from pellucid.lessons.why import MeasurementSetting, measure_claim
     from pellucid.terminal.progress import ProgressLine
 
     with ProgressLine() as line:
-        setting = Setting(
+        setting = MeasurementSetting(
             size=size,  # type: ignore[arg-type]
             seed=seed,
             say=lambda doing: line.show(f"{doing} …"),
@@ -154,7 +161,7 @@ def _measure(
 
 
 def _open_kept(name: str, folder: Path) -> KeptCells:
-    from pellucid.lessons.why.kept import KeptCells
+    from pellucid.lessons.why.kept_results import KeptCells
 
     if folder.exists() and not folder.is_dir():
         raise InputError(f"--results must be a folder, but {folder} is a file. Name another.")
@@ -196,7 +203,7 @@ def _draw(measurement: Measurement) -> None:
     printer.paragraph("Try: " + " · ".join(measurement.to_try))
 
 
-def _draw_finding(printer: Printer, finding: Finding, *, is_new: bool) -> None:
+def _draw_finding(printer: Printer, finding: MeasuredClaim, *, is_new: bool) -> None:
     from rich.text import Text
 
     statement, verdict = finding.statement, finding.verdict

@@ -91,7 +91,7 @@ class Notices:
     """
 
     def __init__(self, glossary: Glossary | None = None) -> None:
-        from pellucid.text.codes import CodeFaults
+        from pellucid.text.language_tokens import CodeFaults
 
         self._terms = TermCounts(glossary)
         self._codes = CodeFaults()

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.constraints import INPUT
-from pellucid.cli.lines.job import Job
+from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.streams import is_json_lines, to_json_line
+from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.text.reading.lines import not_a_line
-from pellucid.text.reading.rows import NESTED, Fault, find_key, read_object, text_of
+from pellucid.text.reading.row_sides import NESTED, Fault, find_dotted_key, read_object, text_of
 from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
 
@@ -20,7 +20,7 @@ TEXT_KEYS = ("text", "source")
 
 
 @dataclass(frozen=True)
-class Row:
+class ObjectRow:
     """A line of JSON Lines.
 
     Attributes:
@@ -66,7 +66,7 @@ class ObjectForm:
         """Gather what the output depends on, by its name for users."""
         return {"the objects": [self.is_plain, self.column, self.into]}
 
-    def read(self, number: int, line: str) -> Row:
+    def read(self, number: int, line: str) -> ObjectRow:
         """Read one line; whatever is wrong with it is the row's fault.
 
         Args:
@@ -74,36 +74,36 @@ class ObjectForm:
             line: the line.
         """
         if sentence := not_a_line(line):
-            return Row("", {}, sentence)
+            return ObjectRow("", {}, sentence)
         if self.is_plain:
             value: dict[str, Any] | Fault = {TEXT_KEYS[0]: line}
         elif not line.strip():
-            return Row("", None)
+            return ObjectRow("", None)
         else:
             value = read_object(line, f"{self.path}:{number + 1}", '{"text": "…"}')
         if isinstance(value, Fault):
-            return Row("", {}, value.sentence)
+            return ObjectRow("", {}, value.sentence)
         found = self._find(value)
         if isinstance(found, str):
-            return Row("", value, found)
+            return ObjectRow("", value, found)
         key, holder = found
         text = text_of(holder, key, f"{self.path}:{number + 1}")
         if isinstance(text, Fault):
-            return Row("", value, text.sentence)
+            return ObjectRow("", value, text.sentence)
         key, holder = self._place(value, holder)
         taken = [key] if holder.get(key) not in (None, "") else []
         taken += [name for name in self._further if value.get(name) is not None]
         if taken:
-            return Row(
+            return ObjectRow(
                 "",
                 value,
                 f"The translation needs a free key, but the object has {taken[0]!r} "
                 f"already ({self.path}:{number + 1}). "
                 f"{'Name another one with --into.' if taken[0] == key else 'Rename it.'}",
             )
-        return Row(text, value, key=key, holder=holder)
+        return ObjectRow(text, value, key=key, holder=holder)
 
-    def write(self, row: Row, translation: Translation) -> str:
+    def write(self, row: ObjectRow, translation: Translation) -> str:
         """Write an object with its translation, or with an error, as one line."""
         if row.value is None:
             return "\n"
@@ -128,7 +128,7 @@ class ObjectForm:
         return ("alignment",) if self.has_links else ()
 
     def answer(
-        self, job: Job, first: int, columns: Mapping[str, Sequence[str]]
+        self, job: TranslationJob, first: int, columns: Mapping[str, Sequence[str]]
     ) -> Iterator[tuple[str, Translation]]:
         """Translate the texts of some lines; yield each line to write, with its translation.
 
@@ -146,7 +146,7 @@ class ObjectForm:
     def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
         """Find the key of the text and the object that has it, or say that it has no text."""
         if self.column:
-            key, holder = find_key(value, self.column)
+            key, holder = find_dotted_key(value, self.column)
             if key in holder:
                 return key, holder
             wanted = repr(self.column)
@@ -165,14 +165,14 @@ class ObjectForm:
     def _place(self, value: dict[str, Any], holder: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         """Choose the key of the translation, and the object that gets it."""
         if self.into:
-            return find_key(value, self.into)
+            return find_dotted_key(value, self.into)
         if holder is not value and self.languages[1]:
             return self.languages[1], holder
         return NESTED, value
 
 
 def choose_objects(
-    job: Job, input_file: str, output_file: str, choice: str, options: Mapping[str, Any]
+    job: TranslationJob, input_file: str, output_file: str, choice: str, options: Mapping[str, Any]
 ) -> ObjectForm | None:
     """Choose the form of objects, if input or output is JSON Lines; None for plain lines.
 

@@ -31,7 +31,7 @@ _MAX_SHOWN = 24
 
 
 @dataclass(frozen=True)
-class State:
+class PartState:
     """The state of a part.
 
     Attributes:
@@ -55,7 +55,7 @@ class DirectOutput:
     """Output to a stream, a device or a pipe, which cannot be resumed."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.state = State({})
+        self.state = PartState({})
         self._stream = stream
 
     def write(self, text: str) -> None:
@@ -65,7 +65,7 @@ class DirectOutput:
     def commit(self, num_lines: int, num_failed: int, input_sha256: Mapping[str, str]) -> None:
         """Flush the output of a window."""
         self._stream.flush()
-        self.state = State({}, num_lines, num_failed, dict(input_sha256))
+        self.state = PartState({}, num_lines, num_failed, dict(input_sha256))
 
 
 class ResumableOutput:
@@ -100,7 +100,7 @@ class ResumableOutput:
         self._window: list[str] = []
         self._digest = hashlib.sha256()
         self._descriptor = -1
-        self.state = State(self._run)
+        self.state = PartState(self._run)
         check_target(path, may_overwrite=may_overwrite)
 
     def __enter__(self) -> ResumableOutput:
@@ -155,7 +155,7 @@ class ResumableOutput:
         with self._explaining_errors():
             self._append(gzip.compress(data, mtime=0) if self._is_packed else data)
             os.fsync(self._descriptor)
-            state = State(
+            state = PartState(
                 self._run,
                 num_lines,
                 num_failed,
@@ -237,7 +237,7 @@ class ResumableOutput:
                 "could not be translated."
             )
 
-    def _read_state(self, size: int) -> tuple[str, State | None]:
+    def _read_state(self, size: int) -> tuple[str, PartState | None]:
         """Read the state of a part; return what is wrong, or the state if this run can resume."""
         if not self._may_resume:
             return "typed lines cannot be compared with those of an earlier run", None
@@ -246,7 +246,7 @@ class ResumableOutput:
 
         try:
             values = read_json_text(self._state_path.read_bytes())
-            state = State(**values)
+            state = PartState(**values)
             if [type(value) for value in values.values()] != [dict, int, int, dict, int, str]:
                 raise TypeError
             if min(state.num_lines, state.num_failed, state.num_bytes) < 0:
@@ -285,13 +285,13 @@ class ResumableOutput:
 
     def _start_over(self) -> None:
         # The state first: after a crash in between it must not promise more than the part holds.
-        self._store(State(self._run))
+        self._store(PartState(self._run))
         flush_folder(self._target.parent)
         os.ftruncate(self._descriptor, 0)
         os.lseek(self._descriptor, 0, os.SEEK_SET)
         self._digest = hashlib.sha256()
 
-    def _store(self, state: State) -> None:
+    def _store(self, state: PartState) -> None:
         values = dataclasses.asdict(state)
         write_text(self._state_path, json.dumps(values, indent=2, ensure_ascii=False) + "\n")
         self.state = state

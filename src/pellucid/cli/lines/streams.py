@@ -33,7 +33,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(frozen=True)
-class Window:
+class LineWindow:
     """Lines that are processed together.
 
     Attributes:
@@ -83,7 +83,7 @@ class ParallelReader:
         while self.num_lines < num_lines and self._next_row() is not None:
             pass
 
-    def windows(self, max_lines: int = MAX_LINES) -> Iterator[Window]:
+    def windows(self, max_lines: int = MAX_LINES) -> Iterator[LineWindow]:
         """Read windows until the end.
 
         A window ends after ``max_lines`` or `MAX_CHARACTERS`, whichever comes first. So its end
@@ -110,7 +110,7 @@ class ParallelReader:
                     column.append(line)
                     size += len(line)
             if self.num_lines > first:
-                yield Window(first, columns, is_whole, self.hashes())
+                yield LineWindow(first, columns, is_whole, self.hashes())
             if problem is not None:
                 raise problem
             if self.num_lines == first:
@@ -140,7 +140,7 @@ class ParallelReader:
         _refuse_lengths(self._files, counts)
 
 
-def check_files(files: Mapping[str, str], *, damaged_in: Collection[str] = ()) -> dict[str, int]:
+def check_readable(files: Mapping[str, str], *, damaged_in: Collection[str] = ()) -> dict[str, int]:
     """Read files through once, so that a damaged one is refused before any work is done.
 
     Standard input, pipes and devices can be read only once and are skipped.
@@ -203,7 +203,7 @@ def parallel_windows(
         InputError: standard input is named twice, or is closed.
         InputFileNotFoundError: a file does not exist.
     """
-    check_files(files, damaged_in=damaged_in)
+    check_readable(files, damaged_in=damaged_in)
     return _read_windows(files, damaged_in)
 
 
@@ -290,7 +290,7 @@ def choose_format(path: str, file_format: str | None) -> str:
         InputError: the format is unknown, or the name is that of a document without a reader.
     """
     from pellucid.documents.formats import FORMATS, format_of
-    from pellucid.text.reading.rows import kind_of_document
+    from pellucid.text.reading.row_sides import kind_of_document
 
     if file_format is not None and file_format not in (*LINES, *FORMATS):
         names = ", ".join((*LINES, *FORMATS))

@@ -11,6 +11,7 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import warn
+from pellucid.cli.look.look_options import is_compared, to_ask
 from pellucid.cli.look.measures import (
     show_contrast,
     show_lenses,
@@ -18,20 +19,24 @@ from pellucid.cli.look.measures import (
     show_trust,
     to_place,
 )
-from pellucid.cli.look.options import is_compared, to_ask
-from pellucid.cli.look.patching import look_patched
-from pellucid.cli.look.replaying import Line, remarks_on, replay_line, report_problems
-from pellucid.cli.look.tables import read_gold, show_changes, show_heads, show_links
+from pellucid.cli.look.patch_view import look_patched
+from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
+from pellucid.cli.look.sentence_tables import (
+    read_gold_of_pair,
+    show_changes,
+    show_heads,
+    show_links,
+)
 from pellucid.cli.look.trace import show_trace
 from pellucid.cli.look.two import look_at_difference
-from pellucid.cli.look.writer import Writer
+from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.files import is_packed, write_bytes
-from pellucid.inside.align.maps import guided_view
+from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.ask import Ask
-from pellucid.inside.look import Replaying
+from pellucid.inside.line_traces import Replaying
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.page import model_page
+from pellucid.inside.show.model_page import model_page
 from pellucid.inside.traces import Trace, save_trace
 from pellucid.lessons.walks.for_page import lessons_for
 from pellucid.translate.translator import Translator, load
@@ -42,7 +47,7 @@ _JSON_BYTES = 20
 
 def look_at_line(
     model: str,
-    line: Line,
+    line: LookedLine,
     files: Mapping[str, Path],
     options: Mapping[str, Any],
     *,
@@ -55,7 +60,7 @@ def look_at_line(
         model: the name of a model.
         line: the line.
         files: file to write by kind; without files, the terminal shows the line.
-        options: those of `pellucid.cli.look.options` and of decoding.
+        options: those of `pellucid.cli.look.look_options` and of decoding.
         float64: True to keep the arrays in double precision.
         threads: number of processor threads.
 
@@ -97,7 +102,9 @@ def look_at_line(
     return exit_code
 
 
-def _make_page(bundle: Bundle, model: str, line: Line, remarks: Sequence[str], trace: Trace) -> str:
+def _make_page(
+    bundle: Bundle, model: str, line: LookedLine, remarks: Sequence[str], trace: Trace
+) -> str:
     """Make the page of a trace: the model runs in it if it can, next to the lessons."""
     lessons, reason = lessons_for(bundle)
     return model_page(
@@ -125,12 +132,12 @@ def _warn_of_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None
 def _show(
     translator: Translator,
     traces: Sequence[Trace],
-    line: Line,
+    line: LookedLine,
     ask: Ask,
     options: Mapping[str, Any],
 ) -> None:
     """Show in the terminal what the options ask for, for each trace."""
-    writer = Writer(is_plain=bool(options["plain"]))
+    writer = LookWriter(is_plain=bool(options["plain"]))
     for trace in traces:
         pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
         target = line.target
@@ -141,7 +148,7 @@ def _show(
         elif options["heads"]:
             links, gold = options["gold"], None
             if links is not None:
-                gold = read_gold(pair, line.text, target, links, options["convention"])
+                gold = read_gold_of_pair(pair, line.text, target, links, options["convention"])
             show_heads(pair, trace, options["sort"], gold, writer)
         elif options["change"]:
             num_random = options["random"] or 0

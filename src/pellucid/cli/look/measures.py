@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from pellucid.cli.look.writer import Writer
+from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.measures import (
@@ -79,7 +79,7 @@ def _only(asked: Any, option: str) -> Any:
 
 
 def show_measures(
-    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: Writer
+    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
 ) -> None:
     """Show maps, and how similarly several of them order the source words.
 
@@ -138,7 +138,9 @@ def _to_table(found: Agreement) -> NumberTable:
     )
 
 
-def show_trust(pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: Writer) -> None:
+def show_trust(
+    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
+) -> None:
     """Test how far maps can be trusted: remove words in their order, and in random orders.
 
     Raises:
@@ -183,7 +185,7 @@ def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> NumberTa
     return NumberTable("How far to trust these maps on this sentence", "", header, tuple(rows))
 
 
-def show_lenses(pair: Pair, writer: Writer) -> None:
+def show_lenses(pair: Pair, writer: LookWriter) -> None:
     """Show the predictions from each layer of the decoder, and of the encoder."""
     depths = logit_lens(pair, most=1)
     header = ("row", *(f"after {depth.depth}" for depth in depths))
@@ -219,7 +221,7 @@ def show_contrast(
     words: tuple[str, str, str | None],
     names: Sequence[str] | None,
     place: Mapping[str, Any],
-    writer: Writer,
+    writer: LookWriter,
 ) -> None:
     """Show measures as the difference of two words.
 
@@ -299,10 +301,11 @@ def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
         read, written = (
             ", ".join(
                 f"{map_.column_labels[one]} {row[one]:+.2f}"
-                for one in found if (one < map_.num_source_columns) == is_source
+                for one in found
+                if (one < map_.num_source_columns) == is_source
             )
             for is_source in (True, False)
-        )  # fmt: skip
+        )
         if found:
             after = f"{'; ' if read else ''}already written: {written}" if written else ""
             yield f"For {word}: {read}{after}"

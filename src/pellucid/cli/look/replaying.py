@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
-from pellucid.cli.decoding import DECODING, useless_options
+from pellucid.cli.decoding_options import DECODING, useless_options
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
-from pellucid.documents.masks import mask
-from pellucid.inside.align.maps import guided_view
-from pellucid.inside.look import Replaying, look_at_given
+from pellucid.documents.placeholder_masks import mask
+from pellucid.inside.align.alignment_maps import guided_view
+from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.inside.traces import Trace
-from pellucid.text.codes import CodeFaults, find_fault
+from pellucid.text.language_tokens import CodeFaults, find_fault
 from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.translate.attention import unlinked_words
+from pellucid.translate.attended_words import unlinked_words
 from pellucid.translate.translator import Translator
 
 
 @dataclass(frozen=True)
-class Line:
+class LookedLine:
     """A line to look at.
 
     Attributes:
@@ -38,11 +38,11 @@ class Line:
     target: str | None
     prefix: str | None
 
-    def as_read(self, tokenizer: Tokenizer) -> Line:
+    def as_read(self, tokenizer: Tokenizer) -> LookedLine:
         """Write the line as a model reads it, maybe with symbols for placeholders."""
         text, target = tokenizer.masked_pair(self.text, self.target or "")
         prefix = tokenizer.masked_pair(self.text, self.prefix or "")[1]
-        return Line(text, self.target and target, self.prefix and prefix)
+        return LookedLine(text, self.target and target, self.prefix and prefix)
 
 
 def remarks_on(translator: Translator, text: str) -> Iterator[str]:
@@ -66,7 +66,7 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
 
 
 def replay_line(
-    translator: Translator, line: Line, how: Replaying, options: Mapping[str, Any]
+    translator: Translator, line: LookedLine, how: Replaying, options: Mapping[str, Any]
 ) -> list[Trace]:
     """Decode a line, unless its target is given, and replay each hypothesis."""
     line = line.as_read(translator.tokenizer)

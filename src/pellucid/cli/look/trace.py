@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.cli.look.writer import Writer
+from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, Part, require_attention
 from pellucid.inside.pair import Pair
-from pellucid.inside.show.steps import SHOWN, NumberTable, follow
+from pellucid.inside.show.steps import SHOWN, NumberTable, follow_one_row
 from pellucid.inside.show.terminal import draw_tokens
 from pellucid.inside.show.unit_steps import follow_unit
 from pellucid.inside.show.view import HeadView, usual_head
@@ -32,7 +32,12 @@ _OF_RECURRENT = (
 
 
 def show_trace(
-    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
+    bundle: Bundle,
+    pair: Pair,
+    trace: Trace,
+    ask: Ask,
+    options: Mapping[str, Any],
+    writer: LookWriter,
 ) -> None:
     """Show a map of a trace, or follow one of its rows number by number.
 
@@ -97,7 +102,12 @@ def _explain_last(names: Sequence[str]) -> str:
 
 
 def _follow_unit(
-    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
+    bundle: Bundle,
+    pair: Pair,
+    trace: Trace,
+    ask: Ask,
+    options: Mapping[str, Any],
+    writer: LookWriter,
 ) -> None:
     """Follow a row of a recurrent model through a step of its unit."""
     model, row, column = pair.model, options["row"], options["column"]
@@ -121,7 +131,7 @@ def _follow_unit(
         writer.lines(["", _verify(bundle, trace, "decoder.0.cross", 0, row, column)])
 
 
-def _write_steps(steps: Iterable[NumberTable], shown: int | None, writer: Writer) -> None:
+def _write_steps(steps: Iterable[NumberTable], shown: int | None, writer: LookWriter) -> None:
     for step in steps:
         writer.table(step)
     if shown is not None:
@@ -137,11 +147,16 @@ def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column
 
 
 def _follow_row(
-    bundle: Bundle, pair: Pair, trace: Trace, ask: Ask, options: Mapping[str, Any], writer: Writer
+    bundle: Bundle,
+    pair: Pair,
+    trace: Trace,
+    ask: Ask,
+    options: Mapping[str, Any],
+    writer: LookWriter,
 ) -> None:
     (view, why), row, column = _choose_view(trace, ask), options["row"], options["column"]
     shown = None if options["whole"] else SHOWN
-    steps = list(follow(view, pair.model.config, row, column=column, shown=shown))
+    steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
     if column is None:
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""

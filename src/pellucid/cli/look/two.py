@@ -10,19 +10,19 @@ from typing import Any
 
 from pellucid.bundle import resolve_model
 from pellucid.cli.ending import warn
-from pellucid.cli.look.replaying import Line, remarks_on, replay_line, report_problems
+from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.trace import choose_array
-from pellucid.cli.look.writer import Writer
+from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.files import write_text
 from pellucid.inside.ask import Ask, AttentionKind
-from pellucid.inside.beside import Answer, check_languages, make_answer, side_by_side
 from pellucid.inside.changes.place import Place, parse_place
 from pellucid.inside.heads.compare import MapDifference, compare_heads
-from pellucid.inside.look import Replaying
-from pellucid.inside.record.files import trace_to_json
+from pellucid.inside.line_traces import Replaying
+from pellucid.inside.record.trace_files import trace_to_json
 from pellucid.inside.show.view import HeadView
 from pellucid.inside.traces import Trace
+from pellucid.inside.two_models import AnswerOfModel, check_languages, make_answer, side_by_side
 from pellucid.translate.translator import Translator, load
 
 FORMAT = 1
@@ -31,7 +31,7 @@ _CROSS: tuple[AttentionKind, ...] = ("cross",)
 
 def look_beside(
     models: tuple[str, str],
-    line: Line,
+    line: LookedLine,
     files: Mapping[str, Path],
     options: Mapping[str, Any],
     *,
@@ -44,7 +44,7 @@ def look_beside(
         models: the names of both.
         line: the line.
         files: file to write by kind; without files, the terminal shows the answers.
-        options: those of `pellucid.cli.look.options` and of decoding.
+        options: those of `pellucid.cli.look.look_options` and of decoding.
         float64: True to keep the arrays in double precision.
         threads: number of processor threads.
 
@@ -69,7 +69,7 @@ def look_beside(
     if files:
         _write_answers(line.text, sides, files)
     else:
-        _show_answers(line.text, sides, Writer(is_plain=bool(options["plain"])))
+        _show_answers(line.text, sides, LookWriter(is_plain=bool(options["plain"])))
     return exit_code
 
 
@@ -79,7 +79,7 @@ def _short_names(models: Sequence[str]) -> Sequence[str]:
     return names if len(set(names)) > 1 else models
 
 
-def _warn_about(line: Line, models: Sequence[str], translators: Sequence[Translator]) -> None:
+def _warn_about(line: LookedLine, models: Sequence[str], translators: Sequence[Translator]) -> None:
     """Write remarks on the line to standard error; one that holds for both models, once."""
     remarks = [list(remarks_on(translator, line.text)) for translator in translators]
     if remarks[0] == remarks[1]:
@@ -92,8 +92,13 @@ def _warn_about(line: Line, models: Sequence[str], translators: Sequence[Transla
 
 
 def _answer(
-    name: str, translator: Translator, line: Line, options: Mapping[str, Any], *, float64: bool
-) -> Answer:
+    name: str,
+    translator: Translator,
+    line: LookedLine,
+    options: Mapping[str, Any],
+    *,
+    float64: bool,
+) -> AnswerOfModel:
     has_attention = translator.model.config.has_attention
     ask = Ask(kinds=_CROSS) if has_attention else Ask(stages=("vector",))
     trace, *_ = replay_line(translator, line, Replaying(ask, float64=float64), options)
@@ -102,7 +107,7 @@ def _answer(
     return make_answer(bundle, trace, name=name, translation=translation)
 
 
-def _show_answers(line: str, sides: Sequence[Answer], writer: Writer) -> None:
+def _show_answers(line: str, sides: Sequence[AnswerOfModel], writer: LookWriter) -> None:
     """Show in the terminal what each model answers, token by token, and its map."""
     writer.lines(_summarize_answers(line, sides))
     writer.table(side_by_side(sides))
@@ -112,7 +117,7 @@ def _show_answers(line: str, sides: Sequence[Answer], writer: Writer) -> None:
             writer.array(side.trace, side.view.name, side.view.head)
 
 
-def _write_answers(line: str, sides: Sequence[Answer], files: Mapping[str, Path]) -> None:
+def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[str, Path]) -> None:
     """Write what each model answers as JSON, and draw the maps as pictures.
 
     Raises:
@@ -128,7 +133,7 @@ def _write_answers(line: str, sides: Sequence[Answer], files: Mapping[str, Path]
             draw_answers_figure(sides, path)
 
 
-def _sides_to_json(line: str, sides: Sequence[Answer]) -> str:
+def _sides_to_json(line: str, sides: Sequence[AnswerOfModel]) -> str:
     """Turn answers into one JSON object: each with its record and its whole trace."""
     head = json.dumps({"format": FORMAT, "source": line}, ensure_ascii=False)[:-1]
     written = []
@@ -138,7 +143,7 @@ def _sides_to_json(line: str, sides: Sequence[Answer]) -> str:
     return f'{head}, "sides": [{", ".join(written)}]}}'
 
 
-def _summarize_answers(line: str, sides: Sequence[Answer]) -> Iterator[str]:
+def _summarize_answers(line: str, sides: Sequence[AnswerOfModel]) -> Iterator[str]:
     yield f"Source  {line}"
     for side in sides:
         yield ""
@@ -195,7 +200,7 @@ def choose_side(trace: Trace, head: str | None, name: str) -> HeadOnLine:
     return HeadOnLine(trace, place, f"{place}, {name}")
 
 
-def show_difference(first: HeadOnLine, second: HeadOnLine, writer: Writer) -> None:
+def show_difference(first: HeadOnLine, second: HeadOnLine, writer: LookWriter) -> None:
     """Show one head's weights minus another's.
 
     Raises:
@@ -251,7 +256,7 @@ def _describe_difference(
 def look_at_difference(
     translator: Translator,
     trace: Trace,
-    line: Line,
+    line: LookedLine,
     files: Mapping[str, Path],
     options: Mapping[str, Any],
     threads: int | None,
@@ -261,7 +266,7 @@ def look_at_difference(
     other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None
-    other_line = Line(other_text, line.target, other_prefix)
+    other_line = LookedLine(other_text, line.target, other_prefix)
     second, *_ = replay_line(other, other_line, Replaying(), options)
     exit_code = report_problems([trace, second])
     first_side = choose_side(trace, None, f"{translator.own_bundle.folder.name}: {line.text}")
@@ -270,5 +275,5 @@ def look_at_difference(
     if files:
         draw_difference(first_side, second_side, files)
     else:
-        show_difference(first_side, second_side, Writer(is_plain=bool(options["plain"])))
+        show_difference(first_side, second_side, LookWriter(is_plain=bool(options["plain"])))
     return exit_code

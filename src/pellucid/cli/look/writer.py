@@ -32,7 +32,7 @@ _VISIBLE |= dict.fromkeys((*range(0x2028, 0x202F), *range(0x2066, 0x206A)), 0xFF
 and a terminal would obey."""
 
 
-class Writer:
+class LookWriter:
     """A writer to the terminal.
 
     Args:

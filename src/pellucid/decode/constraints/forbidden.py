@@ -12,11 +12,16 @@ import torch
 from torch import Tensor
 
 from pellucid.decode.constraints.automata import TextAutomata
-from pellucid.decode.constraints.history import History, last_tokens, lower_values, pad_rows
+from pellucid.decode.constraints.token_history import (
+    TokenHistory,
+    last_tokens,
+    lower_values,
+    pad_rows,
+)
 from pellucid.errors import InputError
 from pellucid.languages.letters import is_word_letter
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.text.tokenizers.words import JOINER
+from pellucid.text.tokenizers.whole_words import JOINER
 
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
@@ -245,7 +250,7 @@ class TextRule:
             for part, fill in enumerate((0, 0, -1))
         )
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         """Forbid tokens that would complete a phrase."""
         group_A = self._group_R[history.request_A]
         tail_A1X = self._read_tails(history)[:, None]
@@ -273,7 +278,7 @@ class TextRule:
             mask[first] |= _OPEN
         return pattern, mask
 
-    def _read_tails(self, history: History) -> Tensor:
+    def _read_tails(self, history: TokenHistory) -> Tensor:
         """Read the last bytes of each row's text with their flags, and the flags of the next byte.
 
         Returns:

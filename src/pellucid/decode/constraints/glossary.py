@@ -10,9 +10,9 @@ from typing import final
 
 from pellucid.errors import DataError
 from pellucid.languages.letters import word_pattern
-from pellucid.text.forms import Match, base_forms
 from pellucid.text.normalization import normalize
 from pellucid.text.reading.lines import read_lines
+from pellucid.text.word_forms import Match, base_forms
 
 _Words = tuple[str, ...]
 

@@ -17,8 +17,8 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pellucid.decode.constraints.automata import match_tokens
-from pellucid.decode.constraints.history import pad_rows
 from pellucid.decode.constraints.request import Request, check_ids
+from pellucid.decode.constraints.token_history import pad_rows
 from pellucid.decode.logits import best_of_rows
 
 

@@ -10,8 +10,14 @@ from torch import Tensor
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.forbidden import TextRule
-from pellucid.decode.constraints.history import History, Rule, last_tokens, lower_values, pad_rows
 from pellucid.decode.constraints.request import Request, check_requests
+from pellucid.decode.constraints.token_history import (
+    Rule,
+    TokenHistory,
+    last_tokens,
+    lower_values,
+    pad_rows,
+)
 
 Device = torch.device | str
 Group = TypeVar("Group", bound=Hashable)
@@ -34,7 +40,7 @@ def make_rules(
     ``repetition_penalty`` count here. The rules may leave a row without any token.
 
     Args:
-        requests: what `History.request_A` points into.
+        requests: what `TokenHistory.request_A` points into.
         config: the options of the search.
         eos_id: the end token.
         vocabulary_size: the number of tokens.
@@ -86,7 +92,7 @@ class _Never:
     def __init__(self, never: Sequence[int], device: Device) -> None:
         self._ids = torch.tensor(list(never), device=device)
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         values_AV.index_fill_(1, self._ids, -torch.inf)
 
 
@@ -98,7 +104,7 @@ class _MinimumLength:
         self._min_length_R = torch.tensor(min_lengths, device=device)
         self._eos_id = eos_id
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         is_short_A = history.length_A + 1 < self._min_length_R[history.request_A]
         values_AV[:, self._eos_id].masked_fill_(is_short_A, -torch.inf)
 
@@ -110,7 +116,7 @@ class _NoRepeatedNgram:
     def __init__(self, size: int) -> None:
         self._size = size
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         tokens_AT, num_before = history.tokens_AT, self._size - 1
         num_places = tokens_AT.shape[1] - num_before
         if num_places <= 0:
@@ -140,7 +146,7 @@ class _RepetitionPenalty:
     def __init__(self, factor: float) -> None:
         self._factor = factor
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         tokens_AT = history.tokens_AT
         columns_T = torch.arange(tokens_AT.shape[1], device=tokens_AT.device)
         is_there_AT = columns_T < history.length_A[:, None]
@@ -166,7 +172,7 @@ class _Endings:
         self._tokens_GQX = torch.tensor(rows, dtype=torch.long, device=device)
         self._set_R = torch.tensor(set_of_request, device=device)
 
-    def __call__(self, history: History) -> Tensor:
+    def __call__(self, history: TokenHistory) -> Tensor:
         """Compare: ``is_ending_AQ``."""
         tokens_AQX = self._tokens_GQX[self._set_R[history.request_A]]
         last_A1X = last_tokens(history, self._width)[:, None]
@@ -184,7 +190,7 @@ class _ForbiddenSequences:
         last = [[ids[-1] for ids in sequences] for sequences in of_requests]
         self._last_RQ = pad_rows(last, 0, device)
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         last_AQ = self._last_RQ[history.request_A]
         lower_values(values_AV, last_AQ, self._has_begun(history), -torch.inf)
 
@@ -200,7 +206,7 @@ class _ForcedPrefix:
         self._length_R = torch.tensor([len(prefix) for prefix in prefixes], device=device)
         self._others = others
 
-    def __call__(self, values_AV: Tensor, history: History) -> None:
+    def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
         request_A, last = history.request_A, self._prefix_RX.shape[1] - 1
         is_inside_A1 = (history.length_A < self._length_R[request_A])[:, None]
         forced_A1 = self._prefix_RX[request_A, history.length_A.clamp(max=last)][:, None]

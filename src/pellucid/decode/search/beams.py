@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pellucid.config import DecodingConfig
-from pellucid.decode.constraints.history import History
 from pellucid.decode.constraints.request import Request
+from pellucid.decode.constraints.token_history import TokenHistory
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.native.call import length_penalties
 
@@ -20,7 +20,7 @@ NO_REQUEST = -1
 
 
 class LengthPenalty:
-    """The score of a hypothesis, by `pellucid.native.engine.length_penalties`.
+    """The score of a hypothesis, by `pellucid.native.call.length_penalties`.
 
     Args:
         config: which penalty, and its α.
@@ -116,10 +116,10 @@ class Beams:
         return self._limit_R[self.request_B]
 
     @property
-    def history(self) -> History:
+    def history(self) -> TokenHistory:
         """The tokens of each row, for the rules."""
         longest = max(1, int(self.length_B.max()))
-        return History(
+        return TokenHistory(
             self.tokens_AT[:, :longest],
             self.length_B.repeat_interleave(self.width),
             self.request_B.clamp(min=0).repeat_interleave(self.width),

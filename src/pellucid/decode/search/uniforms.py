@@ -19,7 +19,7 @@ def number_sample(request: Request, index: int) -> Request:
     return replace(request, key=f"{index}\x1f{request.key}")
 
 
-def draw_samples(
+def draw_many_samples(
     requests: Sequence[Request],
     config: DecodingConfig,
     draw: Callable[[Sequence[Request], DecodingConfig], Sequence[tuple[Hypothesis, ...]]],

@@ -55,7 +55,7 @@ class Token:
         return found
 
 
-def read_tokens(html: str) -> Iterator[Token]:
+def cut_html(html: str) -> Iterator[Token]:
     """Cut a document into texts and tags, as browsers do.
 
     A tag that never ends is not text, nor is anything after it.

@@ -15,8 +15,7 @@ from functools import reduce
 from itertools import accumulate, pairwise
 
 from pellucid.documents.markup.lexing import RAISED
-from pellucid.documents.markup.segments import Segment
-from pellucid.documents.markup.words import (
+from pellucid.documents.markup.linked_words import (
     Alignment,
     Atom,
     Chain,
@@ -24,7 +23,8 @@ from pellucid.documents.markup.words import (
     count_shared,
     find_letters,
 )
-from pellucid.documents.markup.writing import Writer
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.markup.tag_writing import TagWriter
 
 _MANY = 1000
 """Letters of a word that decide which elements it is in."""
@@ -55,7 +55,7 @@ def place_tags(
 
 def write_placed(found: Alignment) -> tuple[str, str]:
     """Write a translation with its tags, as the document does; return also its text."""
-    return Writer(found, *_Placing(found).place()).write()
+    return TagWriter(found, *_Placing(found).place()).write()
 
 
 class _Placing:

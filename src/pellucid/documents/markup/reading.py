@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.documents.markup.lexing import RAISED, Token, match_tags, read_tokens
+from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.languages.codes import short_code
 from pellucid.languages.letters import is_unspaced
@@ -63,12 +63,12 @@ def read_segments(document: str, languages: tuple[str, str] = ("", "")) -> list[
         document: a fragment or a whole document.
         languages: codes of the source and the target, for ``lang`` of what is translated.
     """
-    return _Reader(list(read_tokens(document)), languages).read()
+    return _Reader(list(cut_html(document)), languages).read()
 
 
 def visible_text(document: str) -> str:
     """Return a document's text without tags, scripts and comments."""
-    return _text_of(list(read_tokens(document)))
+    return _text_of(list(cut_html(document)))
 
 
 def _text_of(tokens: Sequence[Token]) -> str:

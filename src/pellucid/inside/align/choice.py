@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from pellucid.errors import InputError
-from pellucid.inside.align.links import Aligned
+from pellucid.inside.align.attention_links import Aligned
 
 FEW_PAIRS = 50
 """With fewer pairs, words hardly repeat, and consistency says little."""

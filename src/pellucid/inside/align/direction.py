@@ -9,11 +9,18 @@ from itertools import islice
 import numpy as np
 
 from pellucid.bundle import Bundle
-from pellucid.evaluate.links import GoldLinks, LinkScore, count_links, score_counts
+from pellucid.evaluate.word_links import GoldLinks, LinkScore, count_links, score_counts
+from pellucid.inside.align.alignment_maps import (
+    CONVENTIONS,
+    MAPS,
+    Convention,
+    MapName,
+    View,
+    all_views,
+)
+from pellucid.inside.align.attention_links import Aligned, LinkRule, align_pairs
 from pellucid.inside.align.choice import consistencies
-from pellucid.inside.align.links import Aligned, LinkRule, align_pairs
-from pellucid.inside.align.maps import CONVENTIONS, MAPS, Convention, MapName, View, all_views
-from pellucid.inside.align.units import NOTHING_GIVEN, Given, UnitRule
+from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits, UnitRule
 from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
@@ -77,7 +84,7 @@ class Direction:
     taught_rule: LinkRule = "all"
 
     def align(
-        self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN
+        self, sources: Sequence[str], targets: Sequence[str], given: GivenUnits = NOTHING_GIVEN
     ) -> Iterator[Aligned]:
         """Link the words of each pair by every view, in order.
 
@@ -116,7 +123,7 @@ class Direction:
         return replace(self, views=(view,))
 
     def recommend(
-        self, sources: Sequence[str], targets: Sequence[str], given: Given = NOTHING_GIVEN
+        self, sources: Sequence[str], targets: Sequence[str], given: GivenUnits = NOTHING_GIVEN
     ) -> list[Recommended]:
         """Judge the views by the consistency of their links, the best first.
 
@@ -135,7 +142,7 @@ class Direction:
         sources: Sequence[str],
         targets: Sequence[str],
         golds: Sequence[GoldLinks],
-        given: Given = NOTHING_GIVEN,
+        given: GivenUnits = NOTHING_GIVEN,
         *,
         tell: Callable[[int, str], object],
         tell_unknown: Callable[[int, Sequence[str]], object] | None = None,

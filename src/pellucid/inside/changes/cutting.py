@@ -11,8 +11,8 @@ from pellucid.attention.probe import Probe
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes, CutHead, parse_change
+from pellucid.inside.changes.changed_decoding import ReplayDecoder
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.changes.replaying import ReplayDecoder
 from pellucid.inside.pair import attention_at, check_probe
 from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer

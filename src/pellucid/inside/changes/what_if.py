@@ -28,7 +28,7 @@ UNCHANGED = Changes()
 
 
 @dataclass(frozen=True, repr=False)
-class Output(Brief):
+class WhatIfOutput(Brief):
     """A translation, and how likely the model found it.
 
     Attributes:
@@ -103,10 +103,10 @@ class WhatIf(Brief):
     """
 
     changes: tuple[str, ...]
-    original: Output
+    original: WhatIfOutput
     under_change: tuple[float, ...]
-    before: Output
-    after: Output
+    before: WhatIfOutput
+    after: WhatIfOutput
     after_unchanged: tuple[float, ...]
     baseline: Baseline | None = None
 
@@ -191,7 +191,7 @@ def decode_under(
     prefix_ids: Sequence[int] = (),
     max_length: int,
     never: Sequence[int] = (),
-) -> Output:
+) -> WhatIfOutput:
     """Decode the pair's source greedily, with a probe at every step.
 
     This is the slow path: each step runs the whole decoder again without a cache, so that a change
@@ -288,6 +288,6 @@ def _score(pair: Pair, probe: Probe) -> tuple[float, ...]:
     return tuple(pair.log_probabilities(probe=probe).tolist())
 
 
-def _output(pair: Pair, ids: Sequence[int], logs: Sequence[float]) -> Output:
+def _output(pair: Pair, ids: Sequence[int], logs: Sequence[float]) -> WhatIfOutput:
     tokens = tuple(pair.tokenizer.target_tokens(ids))
-    return Output(pair.tokenizer.decode_target(ids), tuple(ids), tokens, tuple(logs))
+    return WhatIfOutput(pair.tokenizer.decode_target(ids), tuple(ids), tokens, tuple(logs))

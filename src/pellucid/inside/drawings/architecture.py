@@ -14,8 +14,8 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.drawings.attention import draw_heads, draw_one_attention
 from pellucid.inside.drawings.canvas import Canvas
 from pellucid.inside.drawings.counts import Counts
-from pellucid.inside.drawings.recurrent import draw_unit, draw_unrolled
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
+from pellucid.inside.drawings.unrolled import draw_unit, draw_unrolled
 from pellucid.inside.drawings.whole import draw_whole
 
 Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"]

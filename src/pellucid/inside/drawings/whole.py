@@ -7,7 +7,7 @@ from typing import Literal
 
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import ATTENTION, IN_LAYER, Counts
-from pellucid.model.variants import IN_ATTENTION
+from pellucid.model.rotary import IN_ATTENTION
 
 LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
 STEP = 66.0

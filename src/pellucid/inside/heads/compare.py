@@ -15,7 +15,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.changes.place import Place
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.shapes import Brief
 
 

@@ -30,7 +30,7 @@ import numpy as np
 import torch
 
 from pellucid.errors import InputError
-from pellucid.inside.changes.words import MARKS, find_word
+from pellucid.inside.changes.written_changes import MARKS, find_word
 from pellucid.inside.measures.maps import OWN, Map
 from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import Pair, problem_of

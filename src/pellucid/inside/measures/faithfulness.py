@@ -37,7 +37,7 @@ BINS = (0.01, 0.05, 0.1, 0.2, 0.5)
 
 
 @dataclass(frozen=True)
-class Score:
+class MapScore:
     """A map's score, averaged over the rows, and the scores of random orders.
 
     Attributes:
@@ -66,8 +66,8 @@ class Faithfulness(Brief):
     """
 
     title: str
-    comprehensiveness: Score
-    sufficiency: Score
+    comprehensiveness: MapScore
+    sufficiency: MapScore
     comprehensiveness_rows: np.ndarray
     sufficiency_rows: np.ndarray
 
@@ -135,7 +135,9 @@ def faithfulness(
         rows = np.arange(num_rows)
         own = _areas(pair, words, list(orders))[:, rows, rows]
         scores = [
-            Score(float(own[one].mean()), float(random_values[one].mean()), *_interval(drawn[one]))
+            MapScore(
+                float(own[one].mean()), float(random_values[one].mean()), *_interval(drawn[one])
+            )
             for one in range(2)
         ]
         found.append(Faithfulness(map_.title, scores[0], scores[1], own[0], own[1]))

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid.inside.ask import Part, require_transformer
-from pellucid.inside.changes.what_if import Output, decode_under
+from pellucid.inside.changes.what_if import WhatIfOutput, decode_under
 from pellucid.inside.pair import Pair, states_of
 from pellucid.model import Transformer
 from pellucid.model.site import Site
@@ -62,7 +62,7 @@ class DecoderDepth(Depth):
         written: the greedy output; None if it was not asked for.
     """
 
-    written: Output | None
+    written: WhatIfOutput | None
 
 
 @torch.inference_mode()

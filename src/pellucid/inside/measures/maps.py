@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.inside.ask import Part, check_number
 from pellucid.inside.pair import Pair
-from pellucid.inside.record.data import row_labels
+from pellucid.inside.record.trace_data import row_labels
 from pellucid.shapes import Brief
 from pellucid.text.token_words import is_punctuation
 

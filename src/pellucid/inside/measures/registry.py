@@ -11,7 +11,7 @@ import torch
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import Part, check_number, require_attention, require_transformer
 from pellucid.inside.measures.alti import alti
-from pellucid.inside.measures.gradients import gradients
+from pellucid.inside.measures.gradient_attention import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map
 from pellucid.inside.measures.norms import norms, residual_norms

@@ -10,14 +10,33 @@ from collections.abc import Sequence
 import numpy as np
 
 CIVIDIS = (
-    "00224e", "003170", "2a3f6d", "434e6c", "575d6d", "6a6c71", "7d7c78",
-    "918b78", "a59c74", "bcae6c", "d2c060", "e9d34e", "fee838",
-)  # fmt: skip
+    "00224e",
+    "003170",
+    "2a3f6d",
+    "434e6c",
+    "575d6d",
+    "6a6c71",
+    "7d7c78",
+    "918b78",
+    "a59c74",
+    "bcae6c",
+    "d2c060",
+    "e9d34e",
+    "fee838",
+)
 """The scale at equal distances from 0 to 1 (Nuñez, Anderton and Renslow 2018)."""
 
 BLUE_ORANGE = (
-    "08468b", "3f7fc1", "8fb8e0", "d3e3f2", "f7f7f7", "fbe0c4", "f3b26b", "d9801f", "964b00",
-)  # fmt: skip
+    "08468b",
+    "3f7fc1",
+    "8fb8e0",
+    "d3e3f2",
+    "f7f7f7",
+    "fbe0c4",
+    "f3b26b",
+    "d9801f",
+    "964b00",
+)
 """The scale at equal distances from −1 over 0, the middle, to 1."""
 
 EQUAL_CONTRAST = 0.179

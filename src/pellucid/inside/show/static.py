@@ -9,7 +9,7 @@ from html import escape
 import numpy as np
 
 from pellucid.errors import InputError
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import HeadView, default_view, number_in_cell
 

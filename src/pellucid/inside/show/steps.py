@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.config import ModelConfig
 from pellucid.inside.ask import check_number
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.view import HeadView
 
 Cell = str | float
@@ -36,7 +36,7 @@ class NumberTable:
     rows: tuple[tuple[Cell, ...], ...]
 
 
-def follow(
+def follow_one_row(
     view: HeadView,
     model: ModelConfig,
     row: int,
@@ -91,7 +91,7 @@ def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> 
     if model.norm == "pre":
         found.append((norm, trace.get(f"{view.site}.norm")[row]))
     position = " + P[position]" if model.adds_positions else ""
-    return table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
+    return numbers_table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
 
 
 _NORMS = {"layer": "layer norm", "rms": "RMS norm"}
@@ -114,7 +114,7 @@ def _vectors(
         view.at("value")[column],
     )
     is_turned = model.positions == "rotary" and view.kind == "self"
-    yield table(
+    yield numbers_table(
         f"Query of the row; key and value of {word}",
         _PROJECTIONS[model.projections] + ("; q and k turned by position" if is_turned else ""),
         [("query", query_K), ("key", key_K), ("value", value_E)],
@@ -186,7 +186,7 @@ def mixing(view: HeadView, row: int, shown: int | None) -> NumberTable:
         )
     ]
     found.append(("sum: the context", view.at("context")[row]))
-    return table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
+    return numbers_table("Weights times values", "c = Σⱼ αⱼ vⱼ", found, shown)
 
 
 def _way_out(
@@ -198,13 +198,13 @@ def _way_out(
     found.append((word, trace.get(f"{site}.residual")[row]))
     if model.norm == "post":
         found.append((f"after {_NORMS[model.norm_kind]}", trace.get(f"{site}.norm")[row]))
-    yield table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
+    yield numbers_table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
     site = f"{view.part}.{view.layer}.feed_forward"
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
     gate = ["gate"] if model.gated_feed_forward else []
     stages = ["input", *before, "inner", *gate, "activated", "output", "residual", *after]
     gating = " ⊙ (x V + c)" if gate else ""
-    yield table(
+    yield numbers_table(
         f"The feed-forward network of layer {view.layer}",
         f"({model.activation}(x W₁ + b₁){gating}) W₂ + b₂"
         if gate
@@ -214,7 +214,9 @@ def _way_out(
     )
     end = f"{view.part}.norm"
     if end in trace.arrays:
-        yield table(f"The last {_NORMS[model.norm_kind]}", "", [(end, trace.get(end)[row])], shown)
+        yield numbers_table(
+            f"The last {_NORMS[model.norm_kind]}", "", [(end, trace.get(end)[row])], shown
+        )
 
 
 def choosing(trace: TraceData, row: int) -> NumberTable:
@@ -237,7 +239,7 @@ def choosing(trace: TraceData, row: int) -> NumberTable:
     )
 
 
-def table(
+def numbers_table(
     title: str, formula: str, vectors: Sequence[tuple[str, np.ndarray]], shown: int | None
 ) -> NumberTable:
     """Show the numbers of some vectors, or the first of them, and the norm of each.

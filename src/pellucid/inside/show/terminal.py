@@ -15,7 +15,7 @@ from rich.cells import cell_len, set_cell_size
 from rich.table import Table
 from rich.text import Text
 
-from pellucid.inside.record.data import TraceData, row_labels
+from pellucid.inside.record.trace_data import TraceData, row_labels
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import HeadView, describe_model_of, views_of

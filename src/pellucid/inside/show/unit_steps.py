@@ -8,14 +8,14 @@ import numpy as np
 from torch import Tensor
 
 from pellucid.inside.ask import Part, check_number
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.steps import (
     SHOWN,
     NumberTable,
     by_dimension,
     choosing,
     mixing,
-    table,
+    numbers_table,
     weighing,
 )
 from pellucid.inside.show.view import HeadView
@@ -59,7 +59,9 @@ def follow_unit(
         yield from _attending(trace, model, row, column, shown)
     elif has_context:
         vector = ("the vector of fixed length, c", trace.get("encoder.vector")[0])
-        yield table("The context of every step", "c = the encoder's last state", [vector], shown)
+        yield numbers_table(
+            "The context of every step", "c = the encoder's last state", [vector], shown
+        )
     if part == "encoder":
         yield from _encoder_steps(trace, model, layer, row, shown)
         return
@@ -77,7 +79,7 @@ def _way_in(
     scale = f" · √{config.d_model}" if config.embedding_scale == "sqrt" else ""
     name = f"embedding of id {ids[row]}{scale}, x"
     found = [(name, trace.get(f"{part}.input")[row])]
-    return table("The token's vector", f"x = E[id]{scale}", found, shown)
+    return numbers_table("The token's vector", f"x = E[id]{scale}", found, shown)
 
 
 def _attending(
@@ -99,7 +101,7 @@ def _attending(
     ]
     is_additive = isinstance(attention, AdditiveAttention)
     formula = "q = W s, k = U h, v = h" if is_additive else "q = s, k = v = h"
-    yield table(f"The state before the step asks; {word} answers", formula, vectors, shown)
+    yield numbers_table(f"The state before the step asks; {word} answers", formula, vectors, shown)
     if isinstance(attention, AdditiveAttention):
         energy_K = _numbers(attention.energy.weight)[0]
         hidden_K = np.tanh(query_K.astype(np.float64) + key_K)
@@ -203,7 +205,7 @@ def _unit(
         found.append((f"{said}, from the state", own_state))
         found.append(("sum", sum(part for _, part in found)))
         found.append((f"{sign} of the sum, {letter}", stages[gate]))
-        yield table(f"The {name} of {where}", f"{letter} = {sign}(sum)", found, shown)
+        yield numbers_table(f"The {name} of {where}", f"{letter} = {sign}(sum)", found, shown)
     update_D, candidate_D = stages["update"], stages["candidate"]
     found = [
         ("state before, h", state_D),
@@ -212,7 +214,7 @@ def _unit(
         ("z · h", update_D * state_D),
         ("sum: state after, h'", stages["state"]),
     ]
-    yield table(f"The state of {where}", "h' = (1 - z) ⊙ n + z ⊙ h", found, shown)
+    yield numbers_table(f"The state of {where}", "h' = (1 - z) ⊙ n + z ⊙ h", found, shown)
 
 
 def _reading_out(
@@ -225,7 +227,9 @@ def _reading_out(
         ("context, c", _context(trace, model, row)),
         ("readout, o", trace.get("decoder.readout")[row]),
     ]
-    return table("Input, state and context read out", "o = tanh(R [x; h'; c] + b)", found, shown)
+    return numbers_table(
+        "Input, state and context read out", "o = tanh(R [x; h'; c] + b)", found, shown
+    )
 
 
 def _numbers(weight: Tensor) -> np.ndarray:

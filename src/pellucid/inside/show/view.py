@@ -10,7 +10,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import scale_end
 
 SPECIAL_TOKENS = frozenset({"<s>", "</s>", "<pad>", "<unk>"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.inside.show.page import cannot_carry
+from pellucid.inside.show.model_page import cannot_carry
 from pellucid.lessons.walks.walk import NAMES, SENTENCE, Statement, load_walk, read_outputs
 
 

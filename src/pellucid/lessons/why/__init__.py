@@ -6,6 +6,6 @@ terminal, JSON and pictures are made from it.
 
 from pellucid.lessons.why.claim import CLAIMS, Claim, measure_claim
 from pellucid.lessons.why.result import Measurement
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.setting import MeasurementSetting
 
-__all__ = ["CLAIMS", "Claim", "Measurement", "Setting", "measure_claim"]
+__all__ = ["CLAIMS", "Claim", "Measurement", "MeasurementSetting", "measure_claim"]

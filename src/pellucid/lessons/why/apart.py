@@ -15,8 +15,8 @@ from pellucid.corpora import Example, make_split
 from pellucid.corpora.lexicon import ADJECTIVES
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.tiny.learn import Tiny
-from pellucid.lessons.why.tiny.pizza import draw_hesitant
-from pellucid.lessons.why.tiny.words import START
+from pellucid.lessons.why.tiny.tiny_vocabulary import START
+from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 from pellucid.text.token_words import words_of_tokens
@@ -78,8 +78,16 @@ def look_apart(
         even = sum(len(cases[place].antecedent) / len(cases[place].source) for place in far)
         antecedent, other = weights_X2.mean(dim=0).tolist()
         right = sum(is_right for _, is_right in seen) / len(seen)
-        found.append({"words": number, "place": names[best], "weight": antecedent, "other": other,
-                      "even": even / len(far), "right": right})  # fmt: skip
+        found.append(
+            {
+                "words": number,
+                "place": names[best],
+                "weight": antecedent,
+                "other": other,
+                "even": even / len(far),
+                "right": right,
+            }
+        )
     return found
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from pellucid.lessons.why.result import Cell, Outcome, Series, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Cell, Outcome, ResultTable, Series, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 
 Row = Mapping[str, Any]
 _LISTED = 3
@@ -89,14 +89,22 @@ class Cells:
 
     def add(self, **made: Callable[[Row], Any]) -> Cells:
         """Compute more numbers of each row."""
-        return Cells(tuple({**row, **{k: make(row) for k, make in made.items()}}
-                           for row in self.rows))  # fmt: skip
+        return Cells(
+            tuple({**row, **{k: make(row) for k, make in made.items()}} for row in self.rows)
+        )
 
     def table(
-        self, title: str, axis: str | Sequence[str], columns: Iterable[Column], *,
-        head: str | Sequence[str] = "", form: str = "d", names: Mapping[Any, str] | None = None,
-        more: Sequence[tuple[Cell, ...]] = (), **rest: Any,
-    ) -> Table:  # fmt: skip
+        self,
+        title: str,
+        axis: str | Sequence[str],
+        columns: Iterable[Column],
+        *,
+        head: str | Sequence[str] = "",
+        form: str = "d",
+        names: Mapping[Any, str] | None = None,
+        more: Sequence[tuple[Cell, ...]] = (),
+        **rest: Any,
+    ) -> ResultTable:
         """Make a table with one row for each value of an axis, or each combination of several."""
         columns, axes = tuple(columns), (axis,) if isinstance(axis, str) else tuple(axis)
         heads = (head,) * len(axes) if isinstance(head, str) else tuple(head)
@@ -117,20 +125,29 @@ class Cells:
 
         places = dict.fromkeys(tuple(row[one] for one in axes) for row in self.rows)
         rows = [
-            (*((names or {}).get(one, one) for one in place),
-             *(cell(one, self.where(**dict(zip(axes, place, strict=True)))) for one in columns))
+            (
+                *((names or {}).get(one, one) for one in place),
+                *(cell(one, self.where(**dict(zip(axes, place, strict=True)))) for one in columns),
+            )
             for place in places
-        ]  # fmt: skip
+        ]
         labels = ["" if isinstance(label, str) else form for label in rows[0][: len(axes)]]
         is_text = [has_seeds and one.over_seeds not in ("mean", "first") for one in columns]
         forms = ["" if text else one.form for one, text in zip(columns, is_text, strict=True)]
         titles = (*heads, *(one.head for one in columns))
-        return Table(title, titles, (*labels, *forms), (*rows, *more), **rest)
+        return ResultTable(title, titles, (*labels, *forms), (*rows, *more), **rest)
 
     def line(
-        self, name: str, axis: str | Sequence[float], what: str, role: Any = "plain", *,
-        scale: float = 1, is_log: bool = False, **chosen: Any,
-    ) -> Series:  # fmt: skip
+        self,
+        name: str,
+        axis: str | Sequence[float],
+        what: str,
+        role: Any = "plain",
+        *,
+        scale: float = 1,
+        is_log: bool = False,
+        **chosen: Any,
+    ) -> Series:
         """Make a line along an axis, or of a course whose places are given, and its seeds."""
         here = self.where(**chosen)
         if isinstance(axis, str):
@@ -141,18 +158,30 @@ class Cells:
         return _series(name, places, numbers, role, scale, is_log)
 
     def course(
-        self, name: str, what: str, every: int, role: Any = "plain", *, is_log: bool = False,
+        self,
+        name: str,
+        what: str,
+        every: int,
+        role: Any = "plain",
+        *,
+        is_log: bool = False,
         **chosen: Any,
-    ) -> Series:  # fmt: skip
+    ) -> Series:
         """Make the line of a training whose losses are means over each few updates."""
         length = len(self.where(**chosen).rows[0][what])
         updates = [every * place + max(1, every / 2) for place in range(length)]
         return self.line(name, updates, what, role, is_log=is_log, **chosen)
 
     def bars(
-        self, name: str, axis: str, what: str, role: Any = "plain", *, scale: float = 1,
+        self,
+        name: str,
+        axis: str,
+        what: str,
+        role: Any = "plain",
+        *,
+        scale: float = 1,
         **chosen: Any,
-    ) -> Series:  # fmt: skip
+    ) -> Series:
         """Make a bar for each value of an axis, none where the chosen rows have no number."""
         here, places = self.where(**chosen), self.values(axis)
         numbers = [here.all(what, **{axis: place}) for place in places]
@@ -160,24 +189,34 @@ class Cells:
 
 
 def _series(
-    name: str, places: Sequence[float], numbers: Sequence[Sequence[float]], role: Any,
-    scale: float, is_log: bool,
-) -> Series:  # fmt: skip
+    name: str,
+    places: Sequence[float],
+    numbers: Sequence[Sequence[float]],
+    role: Any,
+    scale: float,
+    is_log: bool,
+) -> Series:
     seeds = tuple(tuple(scale * number for number in one) for one in numbers)
     means = tuple(average(one, in_logarithms=is_log) for one in seeds)
     dots = seeds if any(len(one) > 1 for one in seeds) else ()
     return Series(name, tuple(map(float, places)), means, role, dots)
 
 
-def join(parts: Iterable[Cells]) -> Cells:
+def join_rows(parts: Iterable[Cells]) -> Cells:
     """Put the rows of several measurements one after another."""
     return Cells(tuple(row for part in parts for row in part.rows))
 
 
 def measure_cells(
-    setting: Setting, key: str, make: Callable[..., Any], *, is_timed: bool = False,
-    is_quick: bool = False, read: Callable[[Any], Any] = lambda found: found, **axes: Iterable[Any],
-) -> Cells:  # fmt: skip
+    setting: MeasurementSetting,
+    key: str,
+    make: Callable[..., Any],
+    *,
+    is_timed: bool = False,
+    is_quick: bool = False,
+    read: Callable[[Any], Any] = lambda found: found,
+    **axes: Iterable[Any],
+) -> Cells:
     """Measure every combination with every seed, or take it from the kept ones.
 
     Args:

@@ -17,20 +17,23 @@ from pellucid.lessons.why.result import (
     OBJECTIVES,
     SLIDES,
     STUDY_NOTES,
-    Finding,
+    ClaimText,
+    MeasuredClaim,
     Measurement,
     Panel,
     Plot,
-    Statement,
-    Table,
+    ResultTable,
     Verdict,
 )
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.setting import MeasurementSetting
 
 _TEXTS = {
-    "lecture": LECTURE, "slides": SLIDES, "notes": NOTES, "objectives": OBJECTIVES,
+    "lecture": LECTURE,
+    "slides": SLIDES,
+    "notes": NOTES,
+    "objectives": OBJECTIVES,
     "study-notes": STUDY_NOTES,
-}  # fmt: skip
+}
 
 
 @dataclass(frozen=True)
@@ -70,7 +73,7 @@ class Found:
     number: str
     method: str
     verdicts: dict[str, Verdict]
-    tables: tuple[Table, ...]
+    tables: tuple[ResultTable, ...]
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = ()
 
@@ -87,7 +90,7 @@ CLAIMS = _read_claims()
 """Every claim by name."""
 
 
-def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
+def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measurement:
     """Measure a claim on this machine.
 
     Args:
@@ -102,20 +105,29 @@ def measure_claim(name: str, setting: Setting | None = None) -> Measurement:
             f"A claim must be one of those that pellucid why lists, but is {name!r}. "
             + suggestion(name, CLAIMS)
         )
-    claim, setting = CLAIMS[name], setting or Setting()
+    claim, setting = CLAIMS[name], setting or MeasurementSetting()
     module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
     found: Found = module.measure(setting)
     findings = []
     for key, verdict in found.verdicts.items():
         text, section, says = claim.says[key]
-        findings.append(Finding(Statement(_TEXTS[text], section, says), verdict))
+        findings.append(MeasuredClaim(ClaimText(_TEXTS[text], section, says), verdict))
     machine = ""
     if claim.is_timed:
         from pellucid.machine.hardware import describe_machine  # Loads PyTorch.
 
         machine = describe_machine()
     return Measurement(
-        name, claim.question, f"{findings[0].verdict.answer}: {found.number}", found.method,
-        tuple(findings), found.tables,
-        Plot(found.panels), found.notes, claim.to_try, setting.seed, setting.size, machine,
-    )  # fmt: skip
+        name,
+        claim.question,
+        f"{findings[0].verdict.answer}: {found.number}",
+        found.method,
+        tuple(findings),
+        found.tables,
+        Plot(found.panels),
+        found.notes,
+        claim.to_try,
+        setting.seed,
+        setting.size,
+        machine,
+    )

@@ -14,12 +14,12 @@ from torch import Tensor
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.look import weights_of_heads
+from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny
-from pellucid.lessons.why.tiny.words import Pair
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
@@ -32,9 +32,15 @@ STRENGTHS = (1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 
 
 def add_distances(
-    setting: Setting, order: Cells, number: str, method: str, verdicts: dict[str, Verdict],
-    tables: tuple[Table, ...], panel: Panel, note: str,
-) -> Found:  # fmt: skip
+    setting: MeasurementSetting,
+    order: Cells,
+    number: str,
+    method: str,
+    verdicts: dict[str, Verdict],
+    tables: tuple[ResultTable, ...],
+    panel: Panel,
+    note: str,
+) -> Found:
     """Add what positions make of distance: a step as a linear map, and a word put in front."""
     count, longest, d_model, steps = setting.choose((4000, 48, 32, 600), (40, 24, 16, 3))
     waves = table_fits(sinusoidal_positions(longest, d_model, dtype=torch.float64).numpy(), OFFSETS)
@@ -49,12 +55,13 @@ def add_distances(
             | {name: found[name][place] for name in ("encoder", "decoder", "before")}
             for place, offset in enumerate(OFFSETS)
         ],
-    )  # fmt: skip
+    )
     drawn = setting.choose(4000, 600)
     told = measure_cells(
-        setting, f"{packaged_name()}: then in front, of {drawn} sentences",
+        setting,
+        f"{packaged_name()}: then in front, of {drawn} sentences",
         lambda seed: movement_of_packaged(drawn, seed=seed),
-    )  # fmt: skip
+    )
     errors = {offset: error_of_matrix(offset, 5000, 512) for offset in (1, 3, 50)}
     loss = write(learned.all("loss", offset=OFFSETS[0]))
     return Found(
@@ -63,9 +70,10 @@ def add_distances(
         f"{d_model}, {steps} updates); R² is that of positions that the map was not fitted on. "
         "Maps are compared over the words that both sentences have, rows summing to 1 again: 0 if "
         "equal, 100 % if they share no weight.",
-        verdicts | {
+        verdicts
+        | {
             "matrix": judge_seeds(lambda one: judge_matrix(max(errors.values()), one), learned),
-            "relative": judge_seeds(judge_distance, order),
+            "relative": judge_seeds(judge_map_distance, order),
         },
         (*tables, _matrix_table(errors), _fit_table(learned), _moving_table(order, told)),
         (panel, *_distance_panels(learned, order)),
@@ -76,7 +84,7 @@ def add_distances(
             "nothing. In deeper layers it also speaks through the other words.",
             f"The copying model ends at a loss of {loss} nats.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge_matrix(error: float, learned: Cells) -> Verdict:
@@ -96,12 +104,14 @@ def judge_matrix(error: float, learned: Cells) -> Verdict:
         f"sinusoids at least {min(learned.all('waves')):.4f}"
     )
     return decide(
-        rule.replace("e-", "e−"), numbers.replace("e-", "e−"), fails=error >= EXACT,
+        rule.replace("e-", "e−"),
+        numbers.replace("e-", "e−"),
+        fails=error >= EXACT,
         unless={"the encodings are sinusoids, not learned": min(fits) < FITS},
-    )  # fmt: skip
+    )
 
 
-def judge_distance(order: Cells) -> Verdict:
+def judge_map_distance(order: Cells) -> Verdict:
     """Judge by how far the attention maps of trained models move with a word in front."""
     found = {
         kind: tuple(order.mean(f"moved_by_{what}", kind=kind) for what in ("word", "place"))
@@ -115,12 +125,13 @@ def judge_distance(order: Cells) -> Verdict:
             f"{kind}: same words {word:.0%}, same places {place:.0%}"
             for kind, (word, place) in found.items()
         ),
-        fails=by_word >= by_place, unless={},
-    )  # fmt: skip
+        fails=by_word >= by_place,
+        unless={},
+    )
 
 
-def _matrix_table(errors: Mapping[int, float]) -> Table:
-    return Table(
+def _matrix_table(errors: Mapping[int, float]) -> ResultTable:
+    return ResultTable(
         "Largest error of M · PE_i = PE_{i+δ}, 5,000 positions of width 512, float64",
         ("δ", "error"),
         ("d", ".1e"),
@@ -128,42 +139,51 @@ def _matrix_table(errors: Mapping[int, float]) -> Table:
     )
 
 
-def _fit_table(cells: Cells) -> Table:
+def _fit_table(cells: Cells) -> ResultTable:
     columns = (
         Column("sinusoids", "waves", ".3f", over_seeds="first"),
-        Column("learned, encoder", "encoder"), Column("decoder", "decoder"),
+        Column("learned, encoder", "encoder"),
+        Column("decoder", "decoder"),
         Column("before training", "before"),
-    )  # fmt: skip
+    )
     title = "R² of the best linear map from PE_i to PE_{i+δ}, for positions it was not fitted on"
     return cells.table(title, "offset", columns, head="δ")
 
 
-def _moving_table(order: Cells, told: Cells) -> Table:
+def _moving_table(order: Cells, told: Cells) -> ResultTable:
     by_word, by_place = (
         write([100 * share for share in told.all(name)]) for name in ("by_word", "by_place")
     )
     bank = f"{100 * told.rows[0]['bank']:.3g}"
     return order.table(
-        "Weight that moves when “then” is put in front, encoder, all layers and heads", "kind",
-        (Column("same words, %", "moved_by_word", scale=100),
-         Column("same places, %", "moved_by_place", scale=100)),
+        "Weight that moves when “then” is put in front, encoder, all layers and heads",
+        "kind",
+        (
+            Column("same words, %", "moved_by_word", scale=100),
+            Column("same places, %", "moved_by_place", scale=100),
+        ),
         names={kind: f"tiny model, {kind}" for kind in order.values("kind")},
         more=[
-            (f"packaged model, {sum(told.all('sentences'))} sentences with told", by_word,
-             by_place),
+            (
+                f"packaged model, {sum(told.all('sentences'))} sentences with told",
+                by_word,
+                by_place,
+            ),
             ("packaged model, “the bank told the man he was bankrupt”", bank, "–"),
         ],
-    )  # fmt: skip
+    )
 
 
 def _distance_panels(learned: Cells, order: Cells) -> tuple[Panel, Panel]:
     fits = tuple(
         learned.line(name, "offset", what, role)
         for name, what, role in (
-            ("sinusoids", "waves", "accent"), ("learned, encoder", "encoder", "plain"),
-            ("learned, decoder", "decoder", "plain"), ("before training", "before", "plain"),
+            ("sinusoids", "waves", "accent"),
+            ("learned, encoder", "encoder", "plain"),
+            ("learned, decoder", "decoder", "plain"),
+            ("before training", "before", "plain"),
         )
-    )  # fmt: skip
+    )
     moved = tuple(
         order.bars(name, "kind", f"moved_by_{what}", role, scale=100)
         for name, what, role in (
@@ -172,11 +192,22 @@ def _distance_panels(learned: Cells, order: Cells) -> tuple[Panel, Panel]:
         )
     )
     return (
-        Panel("A step δ as a linear map", "δ, positions", "R², positions not fitted on", fits,
-              y_range=(-0.1, 1.1)),
-        Panel("Weight moved by “then” in front", "", "%", moved, kind="bars",
-              names=tuple(order.values("kind"))),
-    )  # fmt: skip
+        Panel(
+            "A step δ as a linear map",
+            "δ, positions",
+            "R², positions not fitted on",
+            fits,
+            y_range=(-0.1, 1.1),
+        ),
+        Panel(
+            "Weight moved by “then” in front",
+            "",
+            "%",
+            moved,
+            kind="bars",
+            names=tuple(order.values("kind")),
+        ),
+    )
 
 
 def error_of_matrix(offset: int, num_positions: int, d_model: int) -> float:
@@ -241,10 +272,15 @@ def fits_of_learned(
     """
     pairs = _draw_letters(count, longest, seed)
     tiny = make_tiny(
-        pairs, seed=seed, d_model=d_model,
-        d_ff=2 * d_model, num_heads=2, positions="learned", max_source_length=longest + 1,
+        pairs,
+        seed=seed,
+        d_model=d_model,
+        d_ff=2 * d_model,
+        num_heads=2,
+        positions="learned",
+        max_source_length=longest + 1,
         max_target_length=longest + 1,
-    )  # fmt: skip
+    )
     tables = {
         name.split(".")[0]: weight
         for name, weight in tiny.model.named_parameters()

@@ -15,7 +15,7 @@ from pellucid.inside.show.figures.style import (
     Sheet,
     check_ending,
     save_figure,
-    wrap,
+    wrap_sentences,
 )
 from pellucid.lessons.why.result import Measurement, Panel, Series
 
@@ -54,7 +54,7 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
         texts += [panel.title, panel.x_label, panel.y_label, *panel.names]
         texts += [series.name for series in panel.series]
     lettering = Lettering(path, texts)
-    lines = wrap([lettering.write(line) for line in caption], width - 0.24, 7.5)
+    lines = wrap_sentences([lettering.write(line) for line in caption], width - 0.24, 7.5)
     num_legend = max(_rows_of_legend(panel) for panel in panels)
     more_lines = max(_lines_of_names(panel) for panel in panels) - 1
     below = 0.62 + 0.12 * more_lines + 0.16 * num_legend

@@ -18,13 +18,13 @@ from pellucid.lessons.why.cells import (
     Column,
     average,
     decide,
-    join,
+    join_rows,
     judge_seeds,
     measure_cells,
     write,
 )
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.look import WithoutHeads, weights_of_heads
+from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
     packaged_name,
@@ -32,10 +32,10 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
-from pellucid.lessons.why.tiny.trials import LEARNED, Task, TaskName, make_task, run_trial
+from pellucid.lessons.why.tiny.trials import LEARNED, TaskName, TextToLearn, make_task, run_trial
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
@@ -50,19 +50,22 @@ TEXTS: dict[TaskName, str] = {"lists": "accent", "pronouns": "plain"}
 """The texts of trainings, and their roles in a plot."""
 
 
-def add_needed_heads(setting: Setting, found: Found) -> Found:
+def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
     """Add trainings by number of heads, distances between heads, and cutting heads."""
     count = setting.choose(60, 2)
     distances = measure_cells(
-        setting, f"{packaged_name()}: distances, {count} sentences",
+        setting,
+        f"{packaged_name()}: distances, {count} sentences",
         lambda seed: _packaged_distances(count, seed),
-    )  # fmt: skip
+    )
     cuts = measure_cells(
-        setting, f"{packaged_name()}: cutting heads, {count} and {count} sentences",
-        lambda seed: cut_heads(seed, count), read=_by_number,
-    )  # fmt: skip
+        setting,
+        f"{packaged_name()}: cutting heads, {count} and {count} sentences",
+        lambda seed: cut_heads(seed, count),
+        read=_by_number,
+    )
     numbers, free = setting.choose(NUMBERS, (1, 2)), count_free(cuts)
-    taught = join(_teach(setting, text, numbers) for text in TEXTS)
+    taught = join_rows(_teach(setting, text, numbers) for text in TEXTS)
     return replace(
         found,
         number=f"{found.number} Of all {cuts.values('cut')[-1]} heads, those that "
@@ -74,26 +77,35 @@ def add_needed_heads(setting: Setting, found: Found) -> Found:
         "head of the same layer, averaged over rows and pairs of heads. Cutting: each time the "
         f"head of encoder and decoder whose loss least raises the loss on {count} sentences; "
         f"the curve is that of {count} others, with the true translations.",
-        verdicts=found.verdicts | {
+        verdicts=found.verdicts
+        | {
             "matrices": judge_seeds(judge_number, taught),
-            "unique": judge_seeds(judge_distance, distances, taught.where(text="pronouns")),
+            "unique": judge_seeds(judge_head_distance, distances, taught.where(text="pronouns")),
             "needed": judge_seeds(judge_cut, cuts),
         },
-        tables=(*found.tables, *(_number_table(taught, text) for text in TEXTS),
-                _distance_table(distances, taught), _cut_table(cuts)),
+        tables=(
+            *found.tables,
+            *(_number_table(taught, text) for text in TEXTS),
+            _distance_table(distances, taught),
+            _cut_table(cuts),
+        ),
         panels=(found.panels[0], *_panels(taught, cuts)),
-    )  # fmt: skip
+    )
 
 
 def judge_number(cells: Cells) -> Verdict:
     """Judge by the updates that one head needs, compared with several at equal width."""
     several = SEVERAL if SEVERAL in cells.values("heads") else max(cells.values("heads"))
     ratios = {
-        text: [one / more for one, more in zip(
-            *(cells.all("updates", text=text, heads=heads) for heads in (1, several)), strict=True
-        )]
+        text: [
+            one / more
+            for one, more in zip(
+                *(cells.all("updates", text=text, heads=heads) for heads in (1, several)),
+                strict=True,
+            )
+        ]
         for text in cells.values("text")
-    }  # fmt: skip
+    }
     return decide(
         f"holds if one head needs {FASTER} times the updates of {several} heads that share its "
         "width, or more, in every text; fails otherwise",
@@ -103,7 +115,7 @@ def judge_number(cells: Cells) -> Verdict:
     )
 
 
-def judge_distance(packaged: Cells, tiny: Cells) -> Verdict:
+def judge_head_distance(packaged: Cells, tiny: Cells) -> Verdict:
     """Judge by the distance between heads of trained models, compared with random weights.
 
     Args:
@@ -119,14 +131,16 @@ def judge_distance(packaged: Cells, tiny: Cells) -> Verdict:
     return decide(
         "holds if trained heads are further apart than those of random weights, in the packaged "
         "and in the tiny models; fails if in neither",
-        "; ".join(f"{name}: {trained:.2f} trained, {untrained:.2f} untrained"
-                  for name, (trained, untrained) in means.items()),
+        "; ".join(
+            f"{name}: {trained:.2f} trained, {untrained:.2f} untrained"
+            for name, (trained, untrained) in means.items()
+        ),
         fails=not any(is_more.values()),
         unless={
             f"the model is the {name} one": is_more[name] and not all(is_more.values())
             for name in models
         },
-    )  # fmt: skip
+    )
 
 
 def judge_cut(cells: Cells) -> Verdict:
@@ -160,24 +174,31 @@ def distance_between(weights_HLM: Tensor) -> float:
     return float(gaps_HHL.mean(dim=-1).sum() / (num_heads * (num_heads - 1)))
 
 
-def _teach(setting: Setting, text: TaskName, numbers: Sequence[int]) -> Cells:
+def _teach(setting: MeasurementSetting, text: TaskName, numbers: Sequence[int]) -> Cells:
     steps = make_task(text, setting, seed=setting.seed).steps
     return measure_cells(
-        setting, f"{{text}}, {{heads}} heads, {steps} updates",
+        setting,
+        f"{{text}}, {{heads}} heads, {steps} updates",
         lambda text, heads, seed: _train(make_task(text, setting, seed=seed), heads, seed),
-        text=(text,), heads=numbers,
-    )  # fmt: skip
+        text=(text,),
+        heads=numbers,
+    )
 
 
-def _train(task: Task, num_heads: int, seed: int) -> dict[str, Any]:
+def _train(task: TextToLearn, num_heads: int, seed: int) -> dict[str, Any]:
     """Train with a number of heads, and measure their distance before and after."""
     trial, tiny = run_trial(task, seed=seed, num_heads=num_heads)
     record: dict[str, Any] = asdict(trial) | {"trained": None, "untrained": None}
     if num_heads > 1:
         config = tiny.model.config
-        raw = make_tiny([*task.train, *task.tests], seed=seed, num_heads=num_heads,
-                        d_model=config.d_model, d_ff=config.d_ff,
-                        num_encoder_layers=config.num_encoder_layers)  # fmt: skip
+        raw = make_tiny(
+            [*task.train, *task.tests],
+            seed=seed,
+            num_heads=num_heads,
+            d_model=config.d_model,
+            d_ff=config.d_ff,
+            num_encoder_layers=config.num_encoder_layers,
+        )
         sources = tiny.source.encode_all([pair[0] for pair in task.tests[:40]])
         record["trained"] = _distance(tiny.model, sources)
         record["untrained"] = _distance(raw.model, sources)
@@ -263,33 +284,39 @@ def _by_number(found: dict[str, list[Any]]) -> list[dict[str, float]]:
     ]
 
 
-def _number_table(cells: Cells, text: str) -> Table:
+def _number_table(cells: Cells, text: str) -> ResultTable:
     cells = cells.add(width=lambda row: WIDTH // row["heads"])
     columns = (
-        Column("width of one", "width", "d", over_seeds="first"), Column("updates", "updates"),
-        Column("right, %", "exact", scale=100), Column("loss", "loss"),
-    )  # fmt: skip
+        Column("width of one", "width", "d", over_seeds="first"),
+        Column("updates", "updates"),
+        Column("right, %", "exact", scale=100),
+        Column("loss", "loss"),
+    )
     title = f"Number of heads at width {WIDTH}: {text}"
     return cells.where(text=text).table(title, "heads", columns, head="heads")
 
 
-def _distance_table(packaged: Cells, taught: Cells) -> Table:
+def _distance_table(packaged: Cells, taught: Cells) -> ResultTable:
     several = Cells(tuple(row for row in taught.rows if row["heads"] > 1))
-    cells = join(
-        (packaged.add(label=lambda row: "packaged model, 4 heads"),
-         several.add(label=lambda row: f"tiny, {row['heads']} heads, {row['text']}"))
-    )  # fmt: skip
+    cells = join_rows(
+        (
+            packaged.add(label=lambda row: "packaged model, 4 heads"),
+            several.add(label=lambda row: f"tiny, {row['heads']} heads, {row['text']}"),
+        )
+    )
     return cells.table(
         "Distance between heads of one layer, 0 for the same weights to 1 for no word in common",
-        "label", (Column("trained", "trained"), Column("untrained", "untrained")),
-    )  # fmt: skip
+        "label",
+        (Column("trained", "trained"), Column("untrained", "untrained")),
+    )
 
 
-def _cut_table(cells: Cells) -> Table:
+def _cut_table(cells: Cells) -> ResultTable:
     columns = (
-        Column("loss", "loss"), Column("tokens right, %", "right", scale=100),
+        Column("loss", "loss"),
+        Column("tokens right, %", "right", scale=100),
         Column("loss, order drawn", "random"),
-    )  # fmt: skip
+    )
     even = Cells(tuple(row for row in cells.rows if row["cut"] % 2 == 0))
     return even.table("Packaged model with heads cut", "cut", columns, head="heads cut")
 
@@ -303,7 +330,12 @@ def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
         cuts.line("order drawn", "cut", "random"),
     )
     return (
-        Panel("Updates until the text is learned", "heads at equal width", "updates", updates,
-              x_log=True),
+        Panel(
+            "Updates until the text is learned",
+            "heads at equal width",
+            "updates",
+            updates,
+            x_log=True,
+        ),
         Panel("Loss without heads", "heads cut, of all", "nats a token", losses, y_log=True),
-    )  # fmt: skip
+    )

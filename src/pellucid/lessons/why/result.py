@@ -19,7 +19,7 @@ Cell = str | int | float | None
 
 
 @dataclass(frozen=True)
-class Statement:
+class ClaimText:
     """A claim of a text.
 
     Attributes:
@@ -66,15 +66,15 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Finding:
+class MeasuredClaim:
     """A claim and what was measured about it."""
 
-    statement: Statement
+    statement: ClaimText
     verdict: Verdict
 
 
 @dataclass(frozen=True)
-class Table:
+class ResultTable:
     """A table of numbers.
 
     Attributes:
@@ -169,8 +169,8 @@ class Measurement:
     question: str
     number: str
     method: str
-    findings: tuple[Finding, ...]
-    tables: tuple[Table, ...]
+    findings: tuple[MeasuredClaim, ...]
+    tables: tuple[ResultTable, ...]
     plot: Plot
     notes: tuple[str, ...]
     to_try: tuple[str, ...]

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
-from pellucid.lessons.why.kept import KeptCells
+from pellucid.lessons.why.kept_results import KeptCells
 
 Size = Literal["quick", "toy", "full"]
 T = TypeVar("T")
@@ -17,7 +17,7 @@ def say_nothing(doing: str) -> None:
 
 
 @dataclass(frozen=True)
-class Setting:
+class MeasurementSetting:
     """The setting of a measurement.
 
     Attributes:

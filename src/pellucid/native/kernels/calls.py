@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from pellucid.native.layout import fields
+from pellucid.native.structures import fields
 
 
 class DropoutBytes(NamedTuple):
@@ -40,7 +40,7 @@ _NOTHING_DROPPED = DropoutMask()
 _fields = partial(fields, dropout_mask=DropoutMask, pointers=ctypes.c_void_p * 3)
 
 
-def address_of(tensor: Tensor | None) -> int | None:
+def tensor_address(tensor: Tensor | None) -> int | None:
     """Give a tensor's address; a call does not keep the tensor alive."""
     return None if tensor is None else tensor.data_ptr()
 

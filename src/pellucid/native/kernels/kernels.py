@@ -29,8 +29,8 @@ from pellucid.native.kernels.calls import (
     NormCall,
     OrthogonalCall,
     WeightGradientCall,
-    address_of,
     mask_of,
+    tensor_address,
 )
 from pellucid.native.loading import load_library
 
@@ -47,7 +47,7 @@ CHUNK_PARTS = 12
 """The parts of a chunk, which threads share, are a multiple of this: it has many divisors."""
 
 
-class Norm(NamedTuple):
+class KernelNorm(NamedTuple):
     """A layer norm, and what its backward pass needs: it is filled by the forward pass."""
 
     gain: Tensor
@@ -162,7 +162,7 @@ class Kernels:
         gate_JF: Tensor | None = None,
         gate_factor: float = 1.0,
         add_JF: Tensor | None = None,
-        norm: Norm | None = None,
+        norm: KernelNorm | None = None,
     ) -> Tensor:
         """Multiply rows by a packed factor, then apply the steps that are given, in this order.
 
@@ -189,19 +189,19 @@ class Kernels:
             x_stride=x_JD.stride(0),
             x=x_JD.data_ptr(),
             packed=packed.data_ptr(),
-            bias=address_of(bias_F),
+            bias=tensor_address(bias_F),
             has_relu=has_relu,
             dropout=mask_of(dropout),
-            gate=address_of(gate_JF),
+            gate=tensor_address(gate_JF),
             gate_factor=gate_factor,
-            add=address_of(add_JF),
+            add=tensor_address(add_JF),
             out=out_JF.data_ptr(),
             **_norm_fields(norm),
         )
         self._run("linear", call)
         return out_JF
 
-    def norm(self, x_JD: Tensor, norm: Norm) -> Tensor:
+    def norm(self, x_JD: Tensor, norm: KernelNorm) -> Tensor:
         """Apply layer norm; its tensors are filled."""
         rows, width = x_JD.shape
         out_JD = self.empty(rows, width)
@@ -213,7 +213,7 @@ class Kernels:
     def norm_backward(
         self,
         grad_JD: Tensor,
-        norm: Norm | None,
+        norm: KernelNorm | None,
         grads: tuple[Tensor, Tensor] | None,
         *,
         add_JD: Tensor | None = None,
@@ -243,7 +243,7 @@ class Kernels:
             rows=rows,
             width=width,
             grad=grad_JD.data_ptr(),
-            add=address_of(add_JD),
+            add=tensor_address(add_JD),
             dropout=mask_of(dropout),
             grad_input=grad_input_JD.data_ptr() if needs_input else None,
             grad_dropped=None if dropout is None else grad_dropped_JD.data_ptr(),
@@ -282,8 +282,8 @@ class Kernels:
             grad_stride=grad_JF.stride(0),
             x=x_JD.data_ptr(),
             grad=grad_JF.data_ptr(),
-            weight=tuple(map(address_of, weights)),
-            bias=tuple(map(address_of, biases)),
+            weight=tuple(map(tensor_address, weights)),
+            bias=tuple(map(tensor_address, biases)),
         )
         self._run("weight_gradient", call)
 
@@ -346,7 +346,7 @@ class Kernels:
             scaled_states=scaled_states.data_ptr(),
             nll=nll_P.data_ptr(),
             grad_states=grad_states_PD.data_ptr(),
-            grad_table=address_of(grad_table_VD),
+            grad_table=tensor_address(grad_table_VD),
         )
         self._run("cross_entropy", call)
         return nll_P, grad_states_PD
@@ -391,7 +391,7 @@ class Kernels:
             raise MemoryError(f"not enough memory for {name}")
 
 
-def _norm_fields(norm: Norm | None) -> dict[str, Any]:
+def _norm_fields(norm: KernelNorm | None) -> dict[str, Any]:
     if norm is None:
         return {}
     return {

@@ -8,23 +8,23 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, create_model
 
 from pellucid.config import DecodingConfig, TreatmentConfig
-from pellucid.config.options import request_fields, settings_of
+from pellucid.config.sections import request_fields, settings_of
 from pellucid.serve.settings import Limits
 
 
-class Answer(BaseModel):
+class AnswerBody(BaseModel):
     """An answer."""
 
     model_config = ConfigDict(protected_namespaces=())
 
 
-class ProblemAnswer(Answer):
+class ProblemAnswer(AnswerBody):
     """A refusal or a failure."""
 
     error: str = Field(description="One sentence about the fault, and what to do now.")
 
 
-class Hypothesis(Answer):
+class HypothesisBody(AnswerBody):
     """One translation of a text."""
 
     text: str
@@ -39,24 +39,24 @@ class Hypothesis(Answer):
     )
 
 
-class TranslationAnswer(Answer):
+class TranslationAnswer(AnswerBody):
     """The translation of one text."""
 
     text: str = Field(description="The best translation; empty if there is an error.")
     error: str | None = Field(description="Why this text could not be translated.")
-    hypotheses: list[Hypothesis]
+    hypotheses: list[HypothesisBody]
     source_words: list[str] | None = None
     notes: dict[str, Any] | None = Field(None, description="Anything unusual about the text.")
 
 
-class TranslateAnswer(Answer):
+class TranslateAnswer(AnswerBody):
     """The translations of a request's texts, in their order."""
 
     model: str
     translations: list[TranslationAnswer]
 
 
-class ScoreAnswer(Answer):
+class ScoreAnswer(AnswerBody):
     """The score of one pair."""
 
     log_probability: float | None
@@ -66,14 +66,14 @@ class ScoreAnswer(Answer):
     token_log_probabilities: list[float] | None = None
 
 
-class ScoresAnswer(Answer):
+class ScoresAnswer(AnswerBody):
     """The scores of a request's pairs, in their order."""
 
     model: str
     scores: list[ScoreAnswer]
 
 
-class OutputAnswer(Answer):
+class OutputAnswer(AnswerBody):
     """A translation and how likely the model found each of its tokens."""
 
     text: str
@@ -81,7 +81,7 @@ class OutputAnswer(Answer):
     log_probabilities: list[float | None]
 
 
-class EditAnswer(Answer):
+class EditAnswer(AnswerBody):
     """Words that differ, at the number of a word from 0."""
 
     place: int
@@ -89,14 +89,14 @@ class EditAnswer(Answer):
     after: list[str]
 
 
-class BaselineAnswer(Answer):
+class BaselineAnswer(AnswerBody):
     """The same change of other heads, drawn at random."""
 
     changes: list[str]
     effects: list[float | None]
 
 
-class ChangeAnswer(Answer):
+class ChangeAnswer(AnswerBody):
     """The effect of changes on one line."""
 
     model: str
@@ -111,7 +111,7 @@ class ChangeAnswer(Answer):
     baseline: BaselineAnswer | None = None
 
 
-class ModelAnswer(Answer):
+class ModelAnswer(AnswerBody):
     """A model."""
 
     name: str
@@ -129,14 +129,14 @@ class ModelAnswer(Answer):
     decoding: dict[str, Any] = Field(description="The model's own decoding options.")
 
 
-class ModelsAnswer(Answer):
+class ModelsAnswer(AnswerBody):
     """The models of the server; the first is the default."""
 
     models: list[ModelAnswer]
     limits: dict[str, float]
 
 
-class StatusAnswer(Answer):
+class StatusAnswer(AnswerBody):
     """The state of the server."""
 
     status: Literal["ok"]

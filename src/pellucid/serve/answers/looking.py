@@ -44,7 +44,7 @@ RECORDS = (
 )
 
 
-def look(
+def answer_look(
     model: ServedModel, body: Any, *, most_bytes: int
 ) -> tuple[dict[str, Any], list[tuple[str, np.ndarray]]]:
     """Look inside the translation of a text.
@@ -61,7 +61,7 @@ def look(
         InputError: the text or the target cannot be looked at, or an array does not exist.
         Problem: 413, the arrays are too large.
     """
-    from pellucid.inside.look import describe_model
+    from pellucid.inside.line_traces import model_facts
     from pellucid.inside.pair import make_pair
     from pellucid.inside.replay import replay
     from pellucid.translate.records import clean_line, line_notes
@@ -87,7 +87,7 @@ def look(
         pair,
         ask,
         decode_log_probabilities=found.logs,
-        model=describe_model(bundle),
+        model=model_facts(bundle),
         decoding=found.decoding,
         changes=_probe(body, translator.tokenizer, text, source_ids),
         decoded_under_changes=found.logs is not None,
@@ -224,7 +224,7 @@ def _hypothesis(
 
 def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]) -> Changes | None:
     from pellucid.inside.changes.change import Changes
-    from pellucid.inside.changes.words import parse_changes
+    from pellucid.inside.changes.written_changes import parse_changes
 
     if not body.changes:
         return None
@@ -264,7 +264,7 @@ def _vocabulary(
 
 
 def _one_line(body: Any, model: ServedModel) -> str:
-    from pellucid.text.codes import with_codes
+    from pellucid.text.language_tokens import with_codes
 
     text = body.text.strip()
     if not text or "\n" in text:
@@ -317,7 +317,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         InputError: a change cannot be read, or its place does not exist.
     """
     from pellucid.inside.changes.what_if import what_if
-    from pellucid.inside.changes.words import parse_changes
+    from pellucid.inside.changes.written_changes import parse_changes
     from pellucid.inside.pair import Pair
 
     translator = model.translator

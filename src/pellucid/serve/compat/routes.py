@@ -13,10 +13,10 @@ from starlette.responses import Response
 from pellucid.documents.markup.reading import visible_text
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
-from pellucid.serve.compat import bodies
-from pellucid.serve.compat.bodies import Fields, read_fields
-from pellucid.serve.compat.files import READERS, FileStore, Format, translate_file
-from pellucid.serve.compat.languages import Detector, Direction, Languages, display_name
+from pellucid.serve.compat import schemas
+from pellucid.serve.compat.language_pairs import Detector, LanguagePair, Languages, display_name
+from pellucid.serve.compat.schemas import Fields, read_fields
+from pellucid.serve.compat.uploads import READERS, FileStore, Format, translate_file
 from pellucid.serve.documents import translate_documents
 from pellucid.serve.operations import BASE, DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
@@ -85,10 +85,10 @@ def _facts(parts: Parts, languages: Languages) -> list[Operation]:
         raise Problem(403, "Suggestions are disabled on this server.")
 
     return [
-        _fact("/languages", list_languages, gives=list[bodies.LanguageAnswer]),
+        _fact("/languages", list_languages, gives=list[schemas.LanguageAnswer]),
         _fact("/frontend/settings", frontend_settings, gives=dict[str, Any]),
         _fact("/health", health, gives=StatusAnswer),
-        _keyed("/suggest", suggest, form=bodies.SUGGEST, gives=dict[str, bool]),
+        _keyed("/suggest", suggest, form=schemas.SUGGEST, gives=dict[str, bool]),
     ]
 
 
@@ -130,8 +130,8 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         return reply(await parts.scheduler.call(partial(detector.detect, whole), cost=cost))
 
     return [
-        _work("/translate", translate, form=bodies.TRANSLATE, gives=bodies.TranslatedAnswer),
-        _work("/detect", detect, form=bodies.DETECT, gives=list[bodies.Detection]),
+        _work("/translate", translate, form=schemas.TRANSLATE, gives=schemas.TranslatedAnswer),
+        _work("/detect", detect, form=schemas.DETECT, gives=list[schemas.Detection]),
     ]
 
 
@@ -157,7 +157,7 @@ async def _translate(
 
 
 async def _translate_all(
-    parts: Parts, direction: Direction | None, texts: Sequence[str], form: str
+    parts: Parts, direction: LanguagePair | None, texts: Sequence[str], form: str
 ) -> list[str]:
     """Translate texts.
 
@@ -179,7 +179,7 @@ async def _translate_all(
 
 
 async def _translate_with_others(
-    parts: Parts, direction: Direction | None, texts: Sequence[str], form: Format, count: int
+    parts: Parts, direction: LanguagePair | None, texts: Sequence[str], form: Format, count: int
 ) -> tuple[list[str], list[list[str]]]:
     """Translate texts, and give other translations of each.
 
@@ -206,7 +206,7 @@ async def _translate_with_others(
 
 
 def _task(
-    direction: Direction, options: dict[str, Any], align: tuple[Any, ...] | None = None
+    direction: LanguagePair, options: dict[str, Any], align: tuple[Any, ...] | None = None
 ) -> Translate:
     chosen = direction.model.decide(options, is_plain=True)
     # Clients show a word that the model does not know rather than <unk>.
@@ -303,7 +303,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         return Response(file.content, headers=headers, media_type=file.media_type)
 
     return [
-        _work("/translate_file", translate_a_file, form=bodies.FILE, gives=bodies.FileAnswer),
+        _work("/translate_file", translate_a_file, form=schemas.FILE, gives=schemas.FileAnswer),
         # Open, because the name of a file cannot be guessed and clients fetch it without a key.
         _fact("/download_file/{name}", download_file, refusals=(404, *DOOR)),
     ]

@@ -21,8 +21,8 @@ from pellucid.serve.connection.exchange import Exchange, GoneError
 from pellucid.serve.connection.protocol import MOST_HEADER_BYTES
 from pellucid.serve.operations import BASE, Need, Operation
 from pellucid.serve.queue.jobs import Account
-from pellucid.serve.queue.metrics import Metrics
 from pellucid.serve.queue.pauses import Turns
+from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import STANDSTILL_SECONDS, Scheduler
 from pellucid.serve.settings import Settings, is_loopback, is_prefix, key_of
 

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator
 from uvicorn import Config, Server
 
 from pellucid.errors import InputError, PellucidError
-from pellucid.serve.app import Service
 from pellucid.serve.connection.protocol import make_protocol
 from pellucid.serve.queue.pauses import freeze_objects, share_memory, watch_for_pytorch
+from pellucid.serve.service import Service
 from pellucid.serve.settings import Settings
 
 FIRST_PASSED = 3
@@ -185,7 +185,9 @@ def _refuse_new(listening: socket.socket) -> None:
         listening.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program)
 
 
-def serve(service: Service, listening: socket.socket, *, announce: Callable[[str], None]) -> None:
+def run_server(
+    service: Service, listening: socket.socket, *, announce: Callable[[str], None]
+) -> None:
     """Answer requests until a signal says to end.
 
     Args:
@@ -201,12 +203,12 @@ def serve(service: Service, listening: socket.socket, *, announce: Callable[[str
     listening.listen(MOST_WAITING)
     watch_for_pytorch()
     freeze_objects()
-    announce(address_of(listening))
+    announce(socket_address(listening))
     server.run(sockets=[listening])
     service.stop()
 
 
-def address_of(listening: socket.socket) -> str:
+def socket_address(listening: socket.socket) -> str:
     """Write the address of a socket: a URL, or the path of a Unix socket."""
     if listening.family == socket.AF_UNIX:
         return f"unix:{os.fsdecode(listening.getsockname()).replace(chr(0), '@', 1)}"

@@ -64,12 +64,12 @@ class Turns:
             loop.call_soon(self._begin_pass, loop)
 
 
-def in_turns(functions: Sequence[Callable[[], None]]) -> None:
+def call_in_passes(functions: Sequence[Callable[[], None]]) -> None:
     """Call functions in the running event loop, `A_PASS` in each pass."""
     for function in functions[:A_PASS]:
         function()
     if len(functions) > A_PASS:
-        asyncio.get_running_loop().call_soon(in_turns, functions[A_PASS:])
+        asyncio.get_running_loop().call_soon(call_in_passes, functions[A_PASS:])
 
 
 YOUNG = (1_000, 20)

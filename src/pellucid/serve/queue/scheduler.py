@@ -25,8 +25,8 @@ from typing import Any
 from pellucid.machine.turns import StoppedError, give_way, taking_turns
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.jobs import LEAST_COST, Account, Job, Run, Task
-from pellucid.serve.queue.metrics import Metrics
-from pellucid.serve.queue.pauses import GarbageCollector, in_turns
+from pellucid.serve.queue.pauses import GarbageCollector, call_in_passes
+from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.settings import Limits
 
 SECONDS_A_TURN = 0.05
@@ -357,7 +357,7 @@ class Scheduler:
             if len(job.results) == len(job.items):
                 done.setdefault(job.loop, []).append(job)
         for loop, jobs in done.items():
-            _call_in(loop, partial(in_turns, [job.finish for job in jobs]))
+            _call_in(loop, partial(call_in_passes, [job.finish for job in jobs]))
         self._show_waiting()
 
     def _end_turn(self, run: Run) -> None:

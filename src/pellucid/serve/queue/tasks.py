@@ -33,10 +33,10 @@ def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text without cutting it, which takes too long for the event loop."""
     dense = 0 if text.isascii() else len(_DENSE.findall(text))
     others = (len(text) - dense) // CHARACTERS_A_TOKEN
-    return 2 * count_lines(text) + max(dense + others, len(text.split()))
+    return 2 * count_units(text) + max(dense + others, len(text.split()))
 
 
-def count_lines(text: str) -> int:
+def count_units(text: str) -> int:
     """Count the lines of a text that are translated one by one; at least one."""
     return max(1, sum(map(bool, map(str.strip, text.split("\n")))))
 
@@ -50,7 +50,7 @@ def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: b
         longest: the most tokens that the model writes in a line.
         retry: True if translations that repeat themselves are searched for again.
     """
-    lines = count_lines(text)
+    lines = count_units(text)
     source = estimate_tokens(text) / lines
     most = config.max_length or config.max_length_ratio * source + config.max_length_offset
     target = max(source, config.min_length, config.min_length_ratio * source)
@@ -130,7 +130,7 @@ class Translate:
 
 
 @dataclass(frozen=True)
-class Score:
+class ScoreTask:
     """Log-probabilities of given translations with the same model.
 
     Attributes:

@@ -11,9 +11,9 @@ from starlette.responses import Response
 
 from pellucid.errors import PellucidError
 from pellucid.serve.answers.bodies import ChangeAnswer, Schemas
+from pellucid.serve.answers.looking import answer_look as compute_look
 from pellucid.serve.answers.looking import change as compute_change
 from pellucid.serve.answers.looking import estimate_change, estimate_look, write_trace
-from pellucid.serve.answers.looking import look as compute_look
 from pellucid.serve.answers.responses import NOT_KEPT, Pieces, Problem, from_error, reply
 from pellucid.serve.operations import Operation
 from pellucid.serve.parts import Parts

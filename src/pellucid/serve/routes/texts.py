@@ -17,7 +17,7 @@ from pellucid.serve.documents import translate_documents
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
-from pellucid.serve.queue.tasks import Score, Text, Translate
+from pellucid.serve.queue.tasks import ScoreTask, Text, Translate
 from pellucid.translate.constraints import constraints_of, fit_glossary
 from pellucid.translate.records import score_record, translation_record
 
@@ -76,7 +76,7 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         """Compute the log-probability of given translations."""
         model = parts.models.choose(body.model, body.source, body.target)
         pairs = [(pair.source, pair.target) for pair in body.pairs]
-        found = await parts.scheduler.compute(Score(model, body.to), pairs)
+        found = await parts.scheduler.compute(ScoreTask(model, body.to), pairs)
         parts.metrics.texts.labels(model.name, "score").inc(len(found))
         answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
         return reply({"model": model.name, "scores": answers}, most_bytes=limit)
@@ -120,7 +120,7 @@ def decoding_of(body: Any, model: ServedModel) -> Options:
     is_plain = not any(getattr(body, name, None) for name in (*PHRASES, "retry"))
     options = model.decide(given, is_plain=is_plain)
     if body.to is not None:
-        from pellucid.text.codes import find_code
+        from pellucid.text.language_tokens import find_code
 
         find_code(model.translator.tokenizer, body.to)
     return options

@@ -122,7 +122,9 @@ def unpack_stream(stream: io.BufferedReader, path: Path | str) -> BinaryIO:
     """Unpack a stream if it is packed; arguments and errors are those of `open_binary`."""
     kind = _packed_kind(stream.peek(10))
     make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
-    return stream if make is None else io.BufferedReader(Joined(stream, _unpack(stream, make)))
+    return (
+        stream if make is None else io.BufferedReader(JoinedStream(stream, _unpack(stream, make)))
+    )
 
 
 def _zstandard(path: Path | str) -> Callable[[], Any]:
@@ -154,7 +156,7 @@ def _unpack(packed: BinaryIO, make: Callable[[], Any]) -> Iterator[bytes]:
 
 
 @final
-class Joined(io.RawIOBase):
+class JoinedStream(io.RawIOBase):
     """The pieces that are made of a file, such as its unpacked content, as one stream.
 
     Args:

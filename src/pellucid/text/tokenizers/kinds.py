@@ -9,7 +9,7 @@ from pellucid.errors import BundleError
 from pellucid.text.tokenizers.marian import MarianTokenizer
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import LearnedTokenizer, Lines, Tokenizer
-from pellucid.text.tokenizers.words import WordTokenizer
+from pellucid.text.tokenizers.whole_words import WordTokenizer
 
 _KINDS: dict[str, type[LearnedTokenizer]] = {
     "sentencepiece": SentencePieceTokenizer,

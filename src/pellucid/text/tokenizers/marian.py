@@ -11,17 +11,22 @@ import sentencepiece
 
 from pellucid.config import TokenizerConfig
 from pellucid.errors import BundleError
-from pellucid.text.tokenizers.pieces import Piece, append_pieces, learn_pieces, spell_piece
+from pellucid.text.tokenizers.new_pieces import (
+    VocabularyPiece,
+    append_pieces,
+    learn_pieces,
+    spell_piece,
+)
 from pellucid.text.tokenizers.tokenizer import (
     SPACE_SIGN,
     Lines,
     Tokenizer,
     damaged_model,
     file_names,
-    prepare_lines,
+    prepare_training_lines,
     read_tokens,
     take_file,
-    write_tokens,
+    write_vocabulary,
 )
 
 # SentencePiece decodes its unknown piece as " ⁇ ", but leaves a piece that is not in its model
@@ -97,7 +102,7 @@ class PieceVocabulary:
                 text = text.removeprefix(" ")
         return text.replace(_STAND_IN, self.tokens[self._unk_id])
 
-    def learn_pieces(self, lines: Iterable[str], count: int) -> list[Piece]:
+    def learn_pieces(self, lines: Iterable[str], count: int) -> list[VocabularyPiece]:
         """Learn pieces for characters that become ``<unk>``.
 
         Args:
@@ -115,7 +120,9 @@ class PieceVocabulary:
         """Find the ids that write the text of a piece that the list lacks."""
         return spell_piece(token, self.encode, self.tokens)
 
-    def with_pieces(self, pieces: Sequence[Piece], tokens: Sequence[str]) -> PieceVocabulary:
+    def with_pieces(
+        self, pieces: Sequence[VocabularyPiece], tokens: Sequence[str]
+    ) -> PieceVocabulary:
         """Append pieces to the model; ``tokens`` is the list with them.
 
         Args:
@@ -187,7 +194,7 @@ class MarianTokenizer(Tokenizer):
     def extended(self, count: int, sources: Lines, targets: Lines) -> MarianTokenizer:
         """Append tokens for characters that the vocabularies lack, as `Tokenizer.extended` says."""
         pieces = [
-            vocabulary.learn_pieces(prepare_lines(self.config, lines), count)
+            vocabulary.learn_pieces(prepare_training_lines(self.config, lines), count)
             for vocabulary, lines in ((self._source, sources), (self._target, targets))
         ]
         names = [[piece.text for piece in side] for side in pieces]
@@ -215,8 +222,8 @@ class MarianTokenizer(Tokenizer):
         models = {"source.model": self._source.to_bytes(), "target.model": self._target.to_bytes()}
         source_list, target_list = file_names(self.config, "vocabulary.txt")
         return models | {
-            source_list: write_tokens(self._source.tokens),
-            target_list: write_tokens(self._target.tokens),
+            source_list: write_vocabulary(self._source.tokens),
+            target_list: write_vocabulary(self._target.tokens),
         }
 
 

@@ -14,13 +14,13 @@ from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.errors import BundleError
 from pellucid.machine.hardware import threads_in_use
 from pellucid.machine.randomness import random_bytes
-from pellucid.text.tokenizers.learning import NOT_LEARNED, STAND_INS, train_model
-from pellucid.text.tokenizers.pieces import (
+from pellucid.text.tokenizers.new_pieces import (
     append_pieces,
     has_probabilities,
     learn_pieces,
     spell_piece,
 )
+from pellucid.text.tokenizers.sentencepiece_training import NOT_LEARNED, STAND_INS, train_model
 from pellucid.text.tokenizers.tokenizer import (
     SPACE_SIGN,
     SPECIAL_TOKENS,

@@ -8,8 +8,8 @@ from functools import cached_property
 from typing import ClassVar, Literal, Protocol, Self
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
-from pellucid.config.bundle import MASKS
-from pellucid.documents.masks import has_no_space, mask, mask_pair
+from pellucid.config.config_json import MASKS
+from pellucid.documents.placeholder_masks import has_no_space, mask, mask_pair
 from pellucid.errors import BundleError
 from pellucid.text.normalization import normalize
 
@@ -264,12 +264,14 @@ class LearnedTokenizer(Tokenizer):
     def extended(self, count: int, sources: Lines, targets: Lines) -> Self:
         """Append tokens for text that the vocabularies lack, as `Tokenizer.extended` says."""
         if self.config.sharing == "joint":
-            joint = self._source.extended(prepare_lines(self.config, sources, targets), count)
+            joint = self._source.extended(
+                prepare_training_lines(self.config, sources, targets), count
+            )
             return type(self)(self.config, joint, joint)
         return type(self)(
             self.config,
-            self._source.extended(prepare_lines(self.config, sources), count),
-            self._target.extended(prepare_lines(self.config, targets), count),
+            self._source.extended(prepare_training_lines(self.config, sources), count),
+            self._target.extended(prepare_training_lines(self.config, targets), count),
         )
 
     @classmethod
@@ -309,7 +311,7 @@ def prepare_symbols(config: TokenizerConfig) -> tuple[str, ...]:
     return tuple(sorted(symbols, key=lambda symbol: (-len(symbol), symbol)))
 
 
-def prepare_lines(config: TokenizerConfig, *sides: Lines) -> Iterator[str]:
+def prepare_training_lines(config: TokenizerConfig, *sides: Lines) -> Iterator[str]:
     """Yield the training lines of some sides, one side after the other, in the form that is cut."""
     for side in sides:
         for line in side():
@@ -378,6 +380,6 @@ def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
     return list(first)
 
 
-def write_tokens(tokens: Iterable[str]) -> bytes:
+def write_vocabulary(tokens: Iterable[str]) -> bytes:
     r"""Make a vocabulary file: one token a line, each ended by ``\n``."""
     return "".join(f"{token}\n" for token in tokens).encode("utf-8")

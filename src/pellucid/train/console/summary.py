@@ -11,8 +11,8 @@ from pellucid.terminal.text import count_of, wrap
 if TYPE_CHECKING:
     from torch import nn
 
-    from pellucid.train.start.pairs import CorpusCount
     from pellucid.train.start.plan import TrainingPlan
+    from pellucid.train.start.training_pairs import CorpusCount
 
 WIDTH = 100
 HEIGHT = 24

@@ -18,14 +18,14 @@ from pellucid.bundle import resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.evaluate.corpus import evaluate_corpus
+from pellucid.evaluate.corpus_scores import evaluate_corpus
 from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
 from pellucid.files import new_folder, write_text
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.corpus import check_files, read_pairs
 from pellucid.text.reading.lines import read_lines
+from pellucid.text.reading.sentence_pairs import check_text_files, read_pairs
 from pellucid.train.console.summary import describe_seconds
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import LINES_IN_A_PART, TaughtPair, TeacherSettings, teach
@@ -99,11 +99,12 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     """
     began = time.monotonic()
     data = validate(DataConfig, task.recipe.get("data", {}), "the recipe")
-    check_files(data, task.recipe_folder)
+    check_text_files(data, task.recipe_folder)
     text = StudentText(
-        task.out / "text" / "train.source", task.out / "text" / "train.target",
+        task.out / "text" / "train.source",
+        task.out / "text" / "train.target",
         task.out / "text" / "train.links" if task.teaching.is_guided else None,
-    )  # fmt: skip
+    )
     # The student's recipe first: its faults should not wait for the teacher.
     values = student_recipe(
         _with_validation_named(task, data),
@@ -215,9 +216,13 @@ def _write_text(
 
 
 def _compare(
-    task: Distillation, data: DataConfig, teacher: Translator, student_folder: Path, *,
+    task: Distillation,
+    data: DataConfig,
+    teacher: Translator,
+    student_folder: Path,
+    *,
     say: Callable[[str], None],
-) -> list[MeasuredModel]:  # fmt: skip
+) -> list[MeasuredModel]:
     split: Split = "test" if any(data.names("test")) else "validation"
     pairs = list(read_pairs(data, split, task.recipe_folder))
     if task.minutes is not None:
@@ -312,9 +317,16 @@ def _measure(
     search = "greedy" if beam == 1 else f"beam {beam}"
     precision = translator.configure(beam=beam, sample=False).precision
     return MeasuredModel(
-        name, search, precision, score.score, score.low, score.high,
-        *_count_weights(folders), single, bulk,
-    )  # fmt: skip
+        name,
+        search,
+        precision,
+        score.score,
+        score.low,
+        score.high,
+        *_count_weights(folders),
+        single,
+        bulk,
+    )
 
 
 def _translate(translator: Translator, beam: int, lines: Sequence[str]) -> tuple[list[str], int]:

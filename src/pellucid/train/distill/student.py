@@ -11,7 +11,7 @@ from typing import Any
 from pellucid.config import NAMED_SIZES, DataConfig, modernize
 from pellucid.config.data import SPLITS, as_texts
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.text.reading.corpus import resolve_folder
+from pellucid.text.reading.sentence_pairs import resolve_folder
 
 DEFAULT_LAYERS = "6+1"
 _FILES = ("train", "train_alignments")
@@ -118,8 +118,9 @@ def _student_model(model: dict[str, Any], size: StudentSize) -> dict[str, Any]:
         model["size"] = size.name
     layers = size.layers or (None if size.name is not None else DEFAULT_LAYERS)
     if layers is not None:
-        model |= dict(zip(("num_encoder_layers", "num_decoder_layers"), _parse_layers(layers),
-                          strict=True))  # fmt: skip
+        model |= dict(
+            zip(("num_encoder_layers", "num_decoder_layers"), _parse_layers(layers), strict=True)
+        )
     return _halved(model) if size.is_half else model
 
 

@@ -13,8 +13,8 @@ from typing import Any
 
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError, DataError, PellucidError
-from pellucid.evaluate.links import write_links
 from pellucid.evaluate.tokenization import choose_tokenizer
+from pellucid.evaluate.word_links import write_links
 from pellucid.files import read_bytes, write_text, writing
 from pellucid.translate.aligning import Aligner
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -101,9 +101,12 @@ def teach(
 def _settings(translator: Translator, how: TeacherSettings) -> dict[str, Any]:
     hashes = [] if translator.bundle is None else [translator.bundle.model_hash]
     return {
-        "models": [*hashes, *translator.other_hashes], "beam": how.beam, "n_best": how.n_best,
-        "guided": how.is_guided, "lines_in_a_part": LINES_IN_A_PART,
-    }  # fmt: skip
+        "models": [*hashes, *translator.other_hashes],
+        "beam": how.beam,
+        "n_best": how.n_best,
+        "guided": how.is_guided,
+        "lines_in_a_part": LINES_IN_A_PART,
+    }
 
 
 def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
@@ -144,9 +147,12 @@ def _translate(
     aligner: Aligner | None,
 ) -> list[TaughtPair]:
     found = translator.translate(
-        [source for source, _ in rows], beam=how.beam, n_best=how.n_best, sample=False,
+        [source for source, _ in rows],
+        beam=how.beam,
+        n_best=how.n_best,
+        sample=False,
         align=aligner or False,
-    )  # fmt: skip
+    )
     taught = []
     for (source, reference), translation in zip(rows, found, strict=True):
         best = _choose(translation, reference)
@@ -175,8 +181,10 @@ def _sentence_bleu(hypothesis: str, reference: str) -> float:
 
 def _to_line(lesson: TaughtPair) -> str:
     record = {
-        "source_sha256": _hash(lesson.source), "target": lesson.target, "links": lesson.links,
-    }  # fmt: skip
+        "source_sha256": _hash(lesson.source),
+        "target": lesson.target,
+        "links": lesson.links,
+    }
     return json.dumps(record, ensure_ascii=False) + "\n"
 
 

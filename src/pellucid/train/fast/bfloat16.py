@@ -50,7 +50,7 @@ def row_multiple(num_rows: int) -> int:
     return multiple
 
 
-def pad_rows(matrix_JC: Tensor, multiple: int) -> Tensor:
+def pad_to_multiple(matrix_JC: Tensor, multiple: int) -> Tensor:
     """Add rows of zeros up to a multiple; without any to add, return the matrix itself."""
     missing = -len(matrix_JC) % multiple
     if not missing:
@@ -88,7 +88,7 @@ def _multiply(x_JD: Tensor, matrix_DF: Tensor) -> Tensor:
     num_rows = len(x_JD)
     multiple = row_multiple(num_rows)
     if num_rows < multiple:
-        return pad_rows(x_JD, multiple).mm(matrix_DF)[:num_rows]
+        return pad_to_multiple(x_JD, multiple).mm(matrix_DF)[:num_rows]
     whole = num_rows - num_rows % multiple
     y_JF = x_JD.new_empty(num_rows, matrix_DF.shape[1])
     torch.mm(x_JD[:whole], matrix_DF, out=y_JF[:whole])
@@ -104,7 +104,10 @@ def _multiply_over_rows(x_JF: Tensor, y_JD: Tensor) -> Tensor:
     whole = num_rows - num_rows % multiple
     product_FD = _multiply_transposed(x_JF[:whole], y_JD[:whole])
     if whole < num_rows:
-        rest_RF, rest_RD = pad_rows(x_JF[whole:], multiple), pad_rows(y_JD[whole:], multiple)
+        rest_RF, rest_RD = (
+            pad_to_multiple(x_JF[whole:], multiple),
+            pad_to_multiple(y_JD[whole:], multiple),
+        )
         product_FD += rest_RF.T @ rest_RD
     return product_FD
 

@@ -113,8 +113,8 @@ class GuidedRows:
         assert batch.guide_BTS is not None
         width = config.d_key
         columns = slice(self.guided.head * width, (self.guided.head + 1) * width)
-        query_BTK = pad_rows(query_JX[:, columns], batch.target_mask_BT)
-        key_BSK = pad_rows(key_IX[:, columns], batch.source_mask_BS)
+        query_BTK = pad_guided_rows(query_JX[:, columns], batch.target_mask_BT)
+        key_BSK = pad_guided_rows(key_IX[:, columns], batch.source_mask_BS)
         scale = width**-0.5 if config.scale_scores else 1.0
         scores_BTS = torch.bmm(query_BTK, key_BSK.transpose(1, 2)) * scale
         scores_BTS.masked_fill_(~batch.source_mask_BS[:, None, :], float("-inf"))
@@ -131,7 +131,7 @@ class GuidedRows:
             grad[:, columns] += added[mask].to(grad.dtype)
 
 
-def pad_rows(rows_JK: Tensor, mask_BL: Tensor) -> Tensor:
+def pad_guided_rows(rows_JK: Tensor, mask_BL: Tensor) -> Tensor:
     """Put rows into a padded batch, in float32."""
     padded_BLK = torch.zeros(*mask_BL.shape, rows_JK.shape[1])
     padded_BLK[mask_BL] = rows_JK.float()

@@ -13,7 +13,7 @@ from torch.autograd.function import once_differentiable
 from pellucid.train.fast.bfloat16 import (
     FEWEST_ROWS,
     Float32Gradient,
-    pad_rows,
+    pad_to_multiple,
     shapes_matter,
     transposed_copy,
 )
@@ -121,7 +121,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             rows = slice(start, min(start + chunk, num_rows))
             chunk_target_C1 = target_P[rows, None]
             real = len(chunk_target_C1)
-            chunk_CD = pad_rows(states_PD[rows], multiple)
+            chunk_CD = pad_to_multiple(states_PD[rows], multiple)
             logits_CV = buffer_CV[: len(chunk_CD)]
             torch.mm(chunk_CD, weight_DV, out=logits_CV)
             if bias_V is not None:

@@ -20,7 +20,7 @@ from pellucid.train.fast.bfloat16 import (
 )
 from pellucid.train.fast.compiled import CompiledTransformer
 from pellucid.train.fast.loss import interleave, smoothed_cross_entropy
-from pellucid.train.update.pieces import to_device
+from pellucid.train.update.batch_parts import to_device
 
 
 class ModelOnPyTorch:
@@ -77,7 +77,7 @@ class ModelOnPyTorch:
     def add_gradient(
         self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
     ) -> Tensor:
-        """Add a gradient, as `pellucid.train.fast.kernels.model.ModelOnKernels.add_gradient`."""
+        """Add a gradient, as ``ModelOnKernels.add_gradient`` does in the kernels' model."""
         real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
         if r_drop:
             real_P = interleave(real_P)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
-from pellucid.train.fast.guided import pad_rows
+from pellucid.train.fast.guided import pad_guided_rows
 
 
 class ScorePenalty:
@@ -109,7 +109,8 @@ class PenaltyOnRows:
         batch, heads = self.batch, config.num_heads
         mask_BL = batch.source_mask_BS if site.startswith("encoder") else batch.target_mask_BT
         query_BHLK, key_BHLK = (
-            pad_rows(one, mask_BL).view(*mask_BL.shape, heads, -1).transpose(1, 2) for one in rows
+            pad_guided_rows(one, mask_BL).view(*mask_BL.shape, heads, -1).transpose(1, 2)
+            for one in rows
         )
         scale = config.d_key**-0.5 if config.scale_scores else 1.0
         scores_BHLM = query_BHLK @ key_BHLK.transpose(2, 3) * scale

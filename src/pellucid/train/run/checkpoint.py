@@ -23,9 +23,9 @@ from torch import Tensor
 
 from pellucid.bundle import (
     MANIFEST,
+    bundle_json,
     load_bundle,
-    read_json,
-    to_json,
+    read_json_object,
     verify_files,
     write_bundle,
     write_listed,
@@ -34,7 +34,7 @@ from pellucid.config import BundleConfig
 from pellucid.config.parsing import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
-from pellucid.model.stored import serialize_tensors
+from pellucid.model.stored_tensors import serialize_tensors
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 STATE = "state.json"
@@ -186,7 +186,7 @@ def save_checkpoint(
         for name, group in tensors.items():
             file = f"{name}{ENDING}"
             listed[file] = write_listed(part / file, serialize_tensors(group))
-        listed[STATE] = write_listed(part / STATE, to_json(asdict(state)).encode())
+        listed[STATE] = write_listed(part / STATE, bundle_json(asdict(state)).encode())
         write_bundle(
             part,
             config=config,
@@ -315,7 +315,7 @@ def _read_again(path: Path, step: int) -> None:
 
 def _verify(path: Path) -> TrainingState:
     """Compare every byte with the manifest, in little memory, and read the state."""
-    manifest = read_json(path / MANIFEST)
+    manifest = read_json_object(path / MANIFEST)
     listed = manifest.get(LISTED)
     if listed is None:  # Saved by a version that did not list them.
         return _load(path).state
@@ -352,7 +352,7 @@ def _groups(path: Path) -> Iterator[str]:
 
 
 def _read_state(path: Path) -> TrainingState:
-    values = read_json(path)
+    values = read_json_object(path)
     unknown = sorted(values.keys() - {entry.name for entry in fields(TrainingState)})
     if unknown:
         raise BundleError(

@@ -13,7 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import to_json
+from pellucid.bundle import bundle_json
 from pellucid.config import Recipe, parse_toml, to_toml, validate
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import (
@@ -216,7 +216,7 @@ class RunFolder:
     def write_plan(self, plan: Mapping[str, Any]) -> None:
         """Write ``plan.json``; if that fails, warn once and let training continue."""
         try:
-            write_text(self.path / PLAN_FILE, to_json(plan))
+            write_text(self.path / PLAN_FILE, bundle_json(plan))
         except OSError as error:
             self._warn_once(str(error))
 
@@ -277,7 +277,7 @@ class RunFolder:
             tidy_folder(self.untrained)
             is_new = not self._recipe_file.exists()
             if is_new:
-                write_text(self._chosen_file, to_json(self._chosen))
+                write_text(self._chosen_file, bundle_json(self._chosen))
                 write_text(self._no_checkpoint_file, "")
             if is_new or read_bytes(self._recipe_file) != self.recipe_toml.encode():
                 write_text(self._recipe_file, self.recipe_toml)

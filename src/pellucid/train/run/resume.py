@@ -6,16 +6,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from pellucid.bundle import MANIFEST, load_bundle, read_json
+from pellucid.bundle import MANIFEST, load_bundle, read_json_object
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError, PellucidError, TrainingError
 from pellucid.files import hash_bytes, read_bytes
-from pellucid.text.reading.corpus import Pair
+from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train.learner import Learner
 from pellucid.train.plain import UpdateResult
 from pellucid.train.run.checkpoint import LoadedCheckpoint, TrainingState, load_newest_checkpoint
-from pellucid.train.run.ending import is_done
 from pellucid.train.run.folder import RunFolder
+from pellucid.train.run.run_end import is_done
 
 SKIPPED_BEFORE_ROLL_BACK = 3
 """Updates in a row that may be skipped before the run goes back to a checkpoint."""
@@ -69,7 +69,7 @@ def _announce_start_over(run: RunFolder) -> None:
 
 def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
     try:
-        step = int(read_json(run.bundle / MANIFEST)["training"]["step"])
+        step = int(read_json_object(run.bundle / MANIFEST)["training"]["step"])
     except (PellucidError, OSError, KeyError, TypeError, ValueError):
         return
     if max(step, run.last_step()) > validate_every:
@@ -105,7 +105,7 @@ def find_finished(run: RunFolder, training: TrainingConfig) -> TrainingState | N
     return None
 
 
-def check_validation(state: TrainingState, pairs: Sequence[Pair]) -> None:
+def check_validation(state: TrainingState, pairs: Sequence[SentencePair]) -> None:
     """Refuse other validation text than the run started with: its figures could not be compared.
 
     Args:

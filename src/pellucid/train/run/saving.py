@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 
 import pellucid
-from pellucid.bundle import read_json, save_bundle
+from pellucid.bundle import read_json_object, save_bundle
 from pellucid.config import Recipe
 from pellucid.data import TokenStore
 from pellucid.errors import OutputError, missing_extra
@@ -17,9 +17,9 @@ from pellucid.machine.hardware import describe_machine
 from pellucid.text.learned import STATISTICS
 from pellucid.train.learner import Learner
 from pellucid.train.run.checkpoint import save_checkpoint
-from pellucid.train.run.ending import is_done
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.run.resume import is_best_model_lost
+from pellucid.train.run.run_end import is_done
 from pellucid.train.validation import MEASURES, Validation
 
 
@@ -156,7 +156,7 @@ class Saver:
     def write_report(self) -> None:
         """Write the report of the run, or log why it was not written."""
         try:
-            from pellucid.train.report.page import write_report  # It needs Matplotlib.
+            from pellucid.train.report.report_page import write_report  # It needs Matplotlib.
 
             write_report(self._run.path)
         except (OutputError, ModuleNotFoundError) as error:
@@ -167,7 +167,7 @@ class Saver:
         state, store, recipe = self._learner.state, self._store, self._recipe
         statistics = self._run.data / STATISTICS
         # A run that an earlier version began has no counts of its text.
-        counts = {"text": read_json(statistics)} if statistics.is_file() else {}
+        counts = {"text": read_json_object(statistics)} if statistics.is_file() else {}
         start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
         # Below 0 before the first validation, and in runs that early versions began.
         chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}

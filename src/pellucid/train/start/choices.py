@@ -11,12 +11,17 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from pellucid.check.counting import COMMON_COVERAGE, TextCounts, count_placeholders, count_text
+from pellucid.check.counting import (
+    COMMON_COVERAGE,
+    TextCounts,
+    count_pairs_with_placeholders,
+    count_text,
+)
 from pellucid.check.findings import percent
 from pellucid.config import Recipe, modernize
 from pellucid.errors import PellucidError
 from pellucid.terminal.text import count_of
-from pellucid.train.start.kept import SUBWORDS_PER_WORD, KeptText
+from pellucid.train.start.kept_pairs import SUBWORDS_PER_WORD, KeptText
 
 
 @dataclass(frozen=True)
@@ -198,7 +203,7 @@ def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> li
         return []
     pairs = masked = 0
     with suppress(PellucidError):  # Who reads all of the text says what is wrong.
-        pairs, masked = count_placeholders(recipe.data, folder, SAMPLE)
+        pairs, masked = count_pairs_with_placeholders(recipe.data, folder, SAMPLE)
     if masked < max(FEWEST_MASKED, SHARE_MASKED * pairs):
         return []
     reason = (

@@ -10,8 +10,8 @@ from pellucid.config import parse_toml
 from pellucid.files import read_bytes
 from pellucid.train.run.folder import RECIPE_FILE, read_chosen
 from pellucid.train.start.choices import complete
-from pellucid.train.start.kept import KeptText
-from pellucid.train.start.stages import Say, be_silent
+from pellucid.train.start.kept_pairs import KeptText
+from pellucid.train.start.preparation import Say, be_silent
 
 LIMITS = ("max_steps", "patience")
 """Settings that a run keeps if its recipe no longer gives them, whatever their value."""

@@ -13,10 +13,10 @@ from pellucid.config import Recipe
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, read_lessons
+from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_lessons
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
-from pellucid.train.start.kept import KeptText, longest_kept
-from pellucid.train.start.pairs import CorpusCount, KeptPairs
+from pellucid.train.start.kept_pairs import KeptText, longest_kept
+from pellucid.train.start.training_pairs import CorpusCount, KeptPairs
 
 MANY_DROPPED = 0.05
 """The share of pairs left out from which it is a warning."""
@@ -140,7 +140,7 @@ def _too_long(recipe: Recipe, base: Path, tokenizer: Tokenizer | None) -> Iterat
     )
 
 
-def _lengths(pair: Pair, tokenizer: Tokenizer | None) -> tuple[int, int]:
+def _lengths(pair: SentencePair, tokenizer: Tokenizer | None) -> tuple[int, int]:
     if tokenizer is None:
         return len(pair.source.split()) + 1, len(pair.target.split()) + 1
     return len(tokenizer.encode_source(pair.source)), len(tokenizer.encode_target(pair.target))
@@ -165,7 +165,9 @@ def _describe_outside(outside: Outside, split: Split) -> Finding:
     )
 
 
-def check_lengths(recipe: Recipe, tokenizer: Tokenizer, validation: Sequence[Pair]) -> str | None:
+def check_lengths(
+    recipe: Recipe, tokenizer: Tokenizer, validation: Sequence[SentencePair]
+) -> str | None:
     """Say how many validation pairs are too long for the model to read or write.
 
     Args:

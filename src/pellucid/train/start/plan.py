@@ -12,9 +12,9 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import choose_device, choose_precision, reachable_memory
 from pellucid.train.fast.compiled import require_compiler
-from pellucid.train.fast.kernels.model import KernelChoice, choose_kernels
+from pellucid.train.fast.kernels.kernel_model import KernelChoice, choose_kernels
 from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.update.memory import MemoryNeeds, count_weights, require_memory
+from pellucid.train.update.memory_estimate import MemoryNeeds, count_parameters, require_memory
 from pellucid.train.update.ranks import Ranks
 
 TOKENS_A_PROCESS = 1000
@@ -131,7 +131,7 @@ def make_plan(
     needs = MemoryNeeds(
         model,
         training,
-        num_weights=count_weights(model, has_output_bias=has_output_bias),
+        num_weights=count_parameters(model, has_output_bias=has_output_bias),
         longest=longest,
         bytes_per_number=2 if precision == "bfloat16" else 4,
         processes=processes,

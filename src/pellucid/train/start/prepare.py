@@ -9,7 +9,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from pellucid.bundle import MANIFEST, read_json, to_json, verify_files
+from pellucid.bundle import MANIFEST, bundle_json, read_json_object, verify_files
 from pellucid.config import Recipe, TokenizerConfig, parse_toml, validate
 from pellucid.config.parsing import read_record
 from pellucid.data import TokenStore, VariantStore, build_store, build_variants
@@ -23,16 +23,22 @@ from pellucid.text.learned import (
     read_text_counts,
 )
 from pellucid.text.outside import Outside, count_outside
-from pellucid.text.reading.corpus import BadLines, Pair, read_lessons, read_pairs, resolve_folder
+from pellucid.text.reading.sentence_pairs import (
+    BadLines,
+    SentencePair,
+    read_lessons,
+    read_pairs,
+    resolve_folder,
+)
 from pellucid.text.tokenizers.kinds import load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.run.folder import RECIPE_FILE, RunFolder
 from pellucid.train.start.fit import check_lengths
 from pellucid.train.start.from_model import describe_extension
-from pellucid.train.start.kept import KeptText
-from pellucid.train.start.links import BrokenLinks
-from pellucid.train.start.pairs import CorpusCount, KeptPair, KeptPairs
-from pellucid.train.start.stages import Say, follow
+from pellucid.train.start.kept_pairs import KeptText
+from pellucid.train.start.preparation import Say, say_progress
+from pellucid.train.start.token_links import BrokenLinks
+from pellucid.train.start.training_pairs import CorpusCount, KeptPair, KeptPairs
 
 TOKENIZER_CONFIG = "tokenizer.json"
 CORPORA = "corpora.json"
@@ -68,7 +74,7 @@ class PreparedData:
 
     tokenizer: Tokenizer
     store: TokenStore
-    validation: list[Pair]
+    validation: list[SentencePair]
     corpora: tuple[CorpusCount, ...]
     variants: VariantStore | None
     links: TokenStore | None = None
@@ -151,7 +157,7 @@ def _text_files(recipe: Recipe, base: Path) -> dict[str, Path]:
 def _check_same_text(data: Path, recipe: Recipe, base: Path, advice: str) -> None:
     """Refuse to use other text than the run's tokens were made of."""
     hashes = data / TEXT_HASHES
-    earlier = read_json(hashes)
+    earlier = read_json_object(hashes)
     for name, path in _text_files(recipe, base).items():
         if earlier.get(name) != hash_file(path):
             raise ConfigurationError(
@@ -171,7 +177,7 @@ def _prepare_into(
 ) -> Iterator[str]:
     """Write everything; yield sentences about what was left out."""
     hashes = {name: hash_file(path) for name, path in _text_files(recipe, base).items()}
-    write_text(folder / TEXT_HASHES, to_json(hashes))
+    write_text(folder / TEXT_HASHES, bundle_json(hashes))
     given = tokenizer
     tokenizer = text.learn(recipe, given)
     former = given or tokenizer
@@ -185,14 +191,14 @@ def _prepare_into(
         "target_vocabulary_size": tokenizer.target_vocabulary_size,
     }
     statistics = TextStatistics(**sizes)
-    pairs = _counted(follow(kept, "Cutting the text into tokens", say), tokenizer, statistics)
+    pairs = _counted(say_progress(kept, "Cutting the text into tokens", say), tokenizer, statistics)
     build_store(folder / TRAIN, (pair.ids for pair in pairs), dropped=dropped, **sizes)
     counted = statistics.to_manifest()
     for side, numbers in kept.outside.to_sides().items():
         counted[side] |= numbers
     known = {side: len(former.vocabulary(side)) for side in ("source", "target")}
     text_counts = merge_statistics(read_text_counts(learned or {}), counted, known)
-    write_text(folder / STATISTICS, to_json(text_counts))
+    write_text(folder / STATISTICS, bundle_json(text_counts))
     if recipe.training.subword_samples:
         dropped.clear()
         counts.clear()
@@ -215,13 +221,13 @@ def _prepare_into(
     yield from _describe_bad(kept.bad, "training")
     for name, data in tokenizer.files().items():
         write_bytes(folder / name, data)
-    write_text(folder / TOKENIZER_CONFIG, to_json(tokenizer.config.model_dump(mode="json")))
-    write_text(folder / CORPORA, to_json({"corpora": [asdict(count) for count in counts]}))
+    write_text(folder / TOKENIZER_CONFIG, bundle_json(tokenizer.config.model_dump(mode="json")))
+    write_text(folder / CORPORA, bundle_json({"corpora": [asdict(count) for count in counts]}))
     _write_manifest(folder)
     write_text(folder / RECIPE_FOLDER, str(base.resolve()))
 
 
-def read_test(run: Path) -> list[Pair]:
+def read_test(run: Path) -> list[SentencePair]:
     """Read the test text of a run's recipe.
 
     Raises:
@@ -265,9 +271,9 @@ def _counted(
         yield pair
 
 
-def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
+def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> PreparedData:
     """Open the files that `_prepare_into` made."""
-    corpora, where = read_json(folder / CORPORA).get("corpora"), str(folder / CORPORA)
+    corpora, where = read_json_object(folder / CORPORA).get("corpora"), str(folder / CORPORA)
     if not isinstance(corpora, list):
         raise BundleError(f"corpora must be a list, but is not ({where}). The file was changed.")
     counts = tuple(read_record(CorpusCount, values, where) for values in corpora)
@@ -283,7 +289,9 @@ def _open(folder: Path, recipe: Recipe, validation: list[Pair]) -> PreparedData:
         counts,
         variants,
         TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
-        Outside.read(read_json(folder / STATISTICS)) if (folder / STATISTICS).is_file() else None,
+        Outside.read(read_json_object(folder / STATISTICS))
+        if (folder / STATISTICS).is_file()
+        else None,
         count_outside(tokenizer, ((pair.source, pair.target) for pair in validation)),
     )
 
@@ -306,7 +314,7 @@ def _load_tokenizer(folder: Path) -> Tokenizer:
         if path.is_file() and path.name not in OWN_FILES
     }
     path = folder / TOKENIZER_CONFIG
-    config = validate(TokenizerConfig, read_json(path), str(path))
+    config = validate(TokenizerConfig, read_json_object(path), str(path))
     return load_tokenizer(config, files, str(folder))
 
 
@@ -320,7 +328,7 @@ def _write_manifest(folder: Path) -> None:
         }
         for path in names
     }
-    write_text(folder / MANIFEST, to_json({"files": files}))
+    write_text(folder / MANIFEST, bundle_json({"files": files}))
 
 
 def _check_whole(folder: Path) -> None:
@@ -330,7 +338,7 @@ def _check_whole(folder: Path) -> None:
         BundleError: one is missing or has been changed.
     """
     try:
-        verify_files(folder, read_json(folder / MANIFEST).get("files"))
+        verify_files(folder, read_json_object(folder / MANIFEST).get("files"))
     except (BundleError, InputFileNotFoundError) as error:
         raise BundleError(
             "The run's tokens must be as an earlier start wrote them, but are not. "

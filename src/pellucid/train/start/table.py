@@ -9,16 +9,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from pellucid.check.foreign import main_language
+from pellucid.check.foreign_text import main_language
 from pellucid.config import DataConfig, apply_overrides, validate
 from pellucid.documents.formats import PAIRED
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.corpus import BadLines, read_pairs
 from pellucid.text.reading.lines import name_unpacked
-from pellucid.text.reading.rows import NESTED, Fault, Row, named_sides
-from pellucid.text.reading.tables import kind_of_table, read_rows
+from pellucid.text.reading.pair_tables import kind_of_table, read_rows
+from pellucid.text.reading.row_sides import NESTED, Fault, Row, named_sides
+from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
 
 HELD_OUT = 1000
 """Pairs set aside for each of validation and test, if there is enough text."""

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pellucid.check.scan import corpora
 from pellucid.config import DataConfig
-from pellucid.text.reading.corpus import Pair, read_pairs
+from pellucid.text.reading.sentence_pairs import SentencePair, read_pairs
 from pellucid.translate.translator import Translator
 
 AT_ONCE = 2000
@@ -93,7 +93,7 @@ def find_worst(
     return WorstPairs(tuple(worst), num_scored, num_left_out)
 
 
-def _rows(data: DataConfig, base: Path) -> Iterator[tuple[Pair, tuple[str, str]]]:
+def _rows(data: DataConfig, base: Path) -> Iterator[tuple[SentencePair, tuple[str, str]]]:
     """Yield the training pairs with the places of both sides."""
     readable = data.model_copy(update={"on_bad_line": "skip"})
     for corpus in corpora(readable, "train"):

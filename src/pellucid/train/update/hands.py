@@ -20,17 +20,17 @@ import pellucid
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError, LostRankError, PellucidError
 from pellucid.machine.hardware import keep_freed_memory, set_threads
-from pellucid.machine.launch import Place
+from pellucid.machine.launch import RankPlace
 from pellucid.machine.processes import to_bytes
 from pellucid.model import make_model
 from pellucid.train.run.interruption import ending_signals
-from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, Link, Store, open_store
-from pellucid.train.update.pieces import pieces_of_bytes
+from pellucid.train.update.batch_parts import pieces_of_bytes
+from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, Store, open_store
 from pellucid.train.update.tree import Flat, Share, flatten_weights
 from pellucid.train.weights.optimizer import freeze
 
 
-def be_hand(place: Place) -> int:
+def be_hand(place: RankPlace) -> int:
     """Be a hand until rank 0 says that all is done.
 
     The main thread only listens for signals and shows that this process is alive.
@@ -77,7 +77,7 @@ def be_local_hand(descriptor: int, **place: Any) -> NoReturn:
     """Be a hand that rank 0 started on this machine; it sees the descriptor close at the end."""
     assert descriptor
     with suppress(PellucidError):
-        be_hand(Place(**place))
+        be_hand(RankPlace(**place))
     os._exit(0)
 
 
@@ -90,7 +90,7 @@ def require_version(rank: int, host: str, version: str, wanted: str) -> None:
         )
 
 
-def _serve(place: Place, store: Store, signals: list[int]) -> None:
+def _serve(place: RankPlace, store: Store, signals: list[int]) -> None:
     """Do as rank 0 orders, until it says that all is done."""
 
     def guard(work: Callable[[], Any]) -> Any:
@@ -114,7 +114,7 @@ def _serve(place: Place, store: Store, signals: list[int]) -> None:
     if (name := await_word("go")) == "end":
         return
     device = torch.device(name)
-    link = Link(place, store, device, guard)
+    link = RankLink(place, store, device, guard)
     while (order := link.receive_order())[0] != END:
         step, num_pieces, body = order
         if step == SET_UP:

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from pellucid.errors import ConfigurationError, LostRankError, PellucidError
-from pellucid.machine.launch import LOOPBACK, Place
+from pellucid.machine.launch import LOOPBACK, RankPlace
 
 distributed: Any = torch.distributed
 """PyTorch exports most of what is used here without types."""
@@ -39,7 +39,7 @@ BEAT_SECONDS = 1.0
 """Time between two signs of life of a hand."""
 
 
-class Link:
+class RankLink:
     """Tensors from rank to rank.
 
     Args:
@@ -49,7 +49,7 @@ class Link:
         guard: called for everything that may wait for another rank.
     """
 
-    def __init__(self, place: Place, store: Store, device: torch.device, guard: Guard) -> None:
+    def __init__(self, place: RankPlace, store: Store, device: torch.device, guard: Guard) -> None:
         self.rank, self.size, self._guard = place.rank, place.num_ranks, guard
         ranks = (self.rank, self.size)
         options: Any = distributed.ProcessGroupGloo._Options()
@@ -103,7 +103,7 @@ class Link:
         return order, number, body.numpy().tobytes()
 
 
-def open_store(place: Place) -> Store:
+def open_store(place: RankPlace) -> Store:
     """Open the place where ranks meet; rank 0 makes it, unless the launcher has.
 
     Raises:

@@ -12,9 +12,9 @@ from pellucid.config import TrainingConfig
 from pellucid.model import EncoderDecoder, Transformer
 from pellucid.train import plain
 from pellucid.train.fast.attention_losses import AttentionLosses
-from pellucid.train.fast.kernels.model import ModelOnKernels, choose_kernels
+from pellucid.train.fast.kernels.kernel_model import ModelOnKernels, choose_kernels
 from pellucid.train.fast.pytorch import ModelOnPyTorch
-from pellucid.train.update.pieces import Piece, repeat_batch
+from pellucid.train.update.batch_parts import BatchPart, repeat_batch
 from pellucid.train.weights.schedule import make_dropout
 
 
@@ -65,7 +65,7 @@ class Passes:
         self.way.refresh_weights()
 
     def sum_gradients(
-        self, step: int, pieces: Sequence[Piece], into: Sequence[Tensor] = ()
+        self, step: int, pieces: Sequence[BatchPart], into: Sequence[Tensor] = ()
     ) -> Tensor:
         """Leave the sum of the pieces' gradients, each times its share, in the model.
 

@@ -25,14 +25,14 @@ import pellucid
 from pellucid.config import TrainingConfig
 from pellucid.errors import LostRankError, PellucidError, TrainingError
 from pellucid.machine.hardware import share_threads, some_threads
-from pellucid.machine.launch import Place
+from pellucid.machine.launch import RankPlace
 from pellucid.machine.processes import Child, end_all, to_bytes
 from pellucid.model import EncoderDecoder
 from pellucid.train.run.interruption import Interruption
+from pellucid.train.update.batch_parts import BatchPart, pieces_to_bytes, run_of
 from pellucid.train.update.hands import require_version
-from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, Link, Store, open_store
+from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, Store, open_store
 from pellucid.train.update.passes import is_out_of_memory
-from pellucid.train.update.pieces import Piece, pieces_to_bytes, run_of
 from pellucid.train.update.tree import Flat, Share, flatten_weights
 
 SILENT_SECONDS = 60.0
@@ -61,13 +61,13 @@ class Ranks:
         longest: seconds of the longest share of an update.
     """
 
-    def __init__(self, place: Place | None = None) -> None:
+    def __init__(self, place: RankPlace | None = None) -> None:
         self.interruption, self.longest = Interruption(), 0.0
         self.place = place
         self._children: list[Child] = []
         self._hosts: dict[int, str] = {}
         self._store: Store = None
-        self._link: Link | None = None
+        self._link: RankLink | None = None
         weakref.finalize(self, end_all, self._children)
         if place is not None:
             self._open(place)
@@ -96,14 +96,14 @@ class Ranks:
         can_start = device.type == "cpu" and os.name == "posix"
         return 1 << (processes.bit_length() - 1) if can_start else 1
 
-    def join(self, number: int, device: torch.device) -> Link:
+    def join(self, number: int, device: torch.device) -> RankLink:
         """Link the ranks, unless they are; those that no launcher started are started.
 
         Raises:
             PellucidError: one did not come, or cannot take part.
         """
         if self._link is None:
-            place = self.place or Place(0, number, 0, number)
+            place = self.place or RankPlace(0, number, 0, number)
             store = self._store or self._open(place)
             # For hands: PyTorch's messages about lost connections have traces of its own calls.
             os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
@@ -114,7 +114,7 @@ class Ranks:
                 self._children.append(Child(run, theirs, advice=ADVICE))
             self._await_hands(place, store)
             store.set("go", device.type)
-            self._link = Link(place, store, device, self._guard)
+            self._link = RankLink(place, store, device, self._guard)
         return self._link
 
     def leave(self, *, is_over: bool = False) -> None:
@@ -127,7 +127,7 @@ class Ranks:
         if self.place is None or is_over:
             self._link = self._store = None
 
-    def _open(self, place: Place) -> Store:
+    def _open(self, place: RankPlace) -> Store:
         self._opened = time.monotonic()
         store = self._store = open_store(place)
         store.set("version", pellucid.__version__)
@@ -142,7 +142,7 @@ class Ranks:
                 if store.check(["signal"]):
                     self.interruption.pass_on(int(store.get("signal")))
 
-    def _await_hands(self, place: Place, store: Store) -> None:
+    def _await_hands(self, place: RankPlace, store: Store) -> None:
         hands = range(1, place.num_ranks)
         while missing := [rank for rank in hands if not store.check([f"here/{rank}"])]:
             self.interruption.exit_if_signaled()
@@ -234,7 +234,7 @@ class RankedPasses:
     ) -> None:
         self._model, self._ranks, self._number = model, ranks, number
         self._share = Share(model, training, precision)
-        self._link: Link | None = None
+        self._link: RankLink | None = None
         self._weights: Flat | None = None
         self._threads = share_threads(1 if ranks.place else number)
         self._settings = {
@@ -276,7 +276,7 @@ class RankedPasses:
             raise
         self._link = link
 
-    def sum_gradients(self, step: int, pieces: Sequence[Piece]) -> Tensor:
+    def sum_gradients(self, step: int, pieces: Sequence[BatchPart]) -> Tensor:
         """Do as `Passes.sum_gradients` does.
 
         Raises:

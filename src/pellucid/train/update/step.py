@@ -13,8 +13,8 @@ from pellucid.data import Batch
 from pellucid.errors import TrainingError
 from pellucid.model import EncoderDecoder
 from pellucid.train.plain import UpdateResult, move_weights
+from pellucid.train.update.batch_parts import make_pieces, split_batch
 from pellucid.train.update.passes import Passes, is_out_of_memory
-from pellucid.train.update.pieces import make_pieces, split_batch
 from pellucid.train.update.ranks import RankedPasses, Ranks
 from pellucid.train.weights.optimizer import Optimizer
 

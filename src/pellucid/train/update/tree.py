@@ -16,9 +16,9 @@ from torch import Tensor
 from pellucid.config import TrainingConfig
 from pellucid.model import EncoderDecoder
 from pellucid.train.fast.pytorch import trained
-from pellucid.train.update.link import Link
+from pellucid.train.update.batch_parts import BatchPart, halve, run_of
+from pellucid.train.update.link import RankLink
 from pellucid.train.update.passes import Passes, is_out_of_memory
-from pellucid.train.update.pieces import Piece, halve, run_of
 
 LOSS, MEMORY, SIGNAL = 0, 1, 2
 ALIGNMENT = 16
@@ -70,7 +70,7 @@ class Share:
         self._sums = [Flat(self._weights), Flat(self._weights)]
         self._has_gradient = [True] * len(self._weights)
 
-    def compute(self, step: int, pieces: Sequence[Piece], *, has_signal: bool = False) -> None:
+    def compute(self, step: int, pieces: Sequence[BatchPart], *, has_signal: bool = False) -> None:
         """Add up this rank's pieces; memory that runs out is noted."""
         numbers = self._sums[0].numbers
         try:
@@ -82,7 +82,7 @@ class Share:
             numbers[MEMORY] = 1
         numbers[SIGNAL] = int(has_signal)
 
-    def add_ranks(self, link: Link, num_pieces: int) -> None:
+    def add_ranks(self, link: RankLink, num_pieces: int) -> None:
         """Add the sums of all ranks, each to that of its neighbor in the tree; rank 0 gets all."""
         total, other = self._sums[:2]
         distance = 1
@@ -108,7 +108,7 @@ class Share:
         _, memory, signals = numbers[:3].tolist()
         return numbers[LOSS].clone(), memory, signals
 
-    def _add_up(self, step: int, pieces: Sequence[Piece], level: int) -> None:
+    def _add_up(self, step: int, pieces: Sequence[BatchPart], level: int) -> None:
         """Leave the sum of some pieces in the buffer of a level; deeper ones are overwritten."""
         if len(pieces) < 2:
             return self._compute_one(step, pieces, self._sums[level])
@@ -120,7 +120,7 @@ class Share:
         self._sums[level].all += self._sums[level + 1].all
         return None
 
-    def _compute_one(self, step: int, pieces: Sequence[Piece], into: Flat) -> None:
+    def _compute_one(self, step: int, pieces: Sequence[BatchPart], into: Flat) -> None:
         if not pieces:
             return
         loss = self.passes.sum_gradients(step, pieces, into.views)

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pellucid.errors import InputError
-from pellucid.inside.beside import Answer
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,
     MapPanel,
@@ -26,11 +25,12 @@ from pellucid.inside.show.figures.style import (
     width_in_inches,
 )
 from pellucid.inside.show.view import HeadView, describe_model_of
+from pellucid.inside.two_models import AnswerOfModel
 
 TITLE_SIZE = 9
 
 
-def draw_answers_figure(sides: Sequence[Answer], path: str | Path) -> None:
+def draw_answers_figure(sides: Sequence[AnswerOfModel], path: str | Path) -> None:
     """Draw the maps of models that answered the same line, next to each other.
 
     A model without attention has no map and is described in the caption.
@@ -74,7 +74,7 @@ def draw_answers_figure(sides: Sequence[Answer], path: str | Path) -> None:
         draw_scale(sheet, panels[-1], left=at, top=top, height=bottom - top, label="weight")
 
 
-def _caption(sides: Sequence[Answer], panels: Sequence[MapPanel]) -> list[str]:
+def _caption(sides: Sequence[AnswerOfModel], panels: Sequence[MapPanel]) -> list[str]:
     """Say what each model is and answered, and how to read the maps."""
     found = [f"{' next to '.join(side.name for side in sides)}: weights of cross-attention."]
     for side in sides:

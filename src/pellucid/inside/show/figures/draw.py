@@ -15,7 +15,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.heads.compare import MapDifference, compare_maps
-from pellucid.inside.record.data import TraceData
+from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import scale_end
 from pellucid.inside.show.figures.panels import (
     MOST_NUMBERS,

@@ -32,11 +32,17 @@ FIRST_FONT = "DejaVu Sans"
 """This font comes with Matplotlib, so that a figure looks the same everywhere."""
 
 _WIDE_FONTS = (
-    "Noto Sans CJK SC", "Noto Sans CJK JP", "Source Han Sans SC",
-    "WenQuanYi Micro Hei", "PingFang SC", "Hiragino Sans",
-    "Hiragino Sans GB", "Apple SD Gothic Neo", "Arial Unicode MS",
+    "Noto Sans CJK SC",
+    "Noto Sans CJK JP",
+    "Source Han Sans SC",
+    "WenQuanYi Micro Hei",
+    "PingFang SC",
+    "Hiragino Sans",
+    "Hiragino Sans GB",
+    "Apple SD Gothic Neo",
+    "Arial Unicode MS",
     "Noto Sans",
-)  # fmt: skip
+)
 _SETTINGS: dict[str, Any] = {
     "font.size": 8.0,
     "svg.fonttype": "none",
@@ -195,7 +201,7 @@ def width_in_inches(text: str, size: float) -> float:
     return (cell_len(text) * 0.66 + broad * 0.34) * size / 72
 
 
-def wrap(sentences: Sequence[str], width: float, size: float) -> list[str]:
+def wrap_sentences(sentences: Sequence[str], width: float, size: float) -> list[str]:
     """Break sentences into lines, each sentence on a new one.
 
     Args:
@@ -246,7 +252,7 @@ def captioned(
         below: inches below the caption.
     """
     sentences = [lettering.write(sentence) for sentence in caption]
-    lines = wrap(sentences, width - 2 * MARGIN, CAPTION_SIZE)
+    lines = wrap_sentences(sentences, width - 2 * MARGIN, CAPTION_SIZE)
     with lettering.settings():
         sheet = Sheet(width, top + LINE * len(lines) + below)
         yield sheet

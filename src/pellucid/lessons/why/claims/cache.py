@@ -17,8 +17,8 @@ from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.fits import fit_power_law
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
 
@@ -29,20 +29,24 @@ JUDGED = 64
 """Tokens at which time is judged, and up to which logits are compared: rounding adds up."""
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Write tokens with and without kept keys, count products, and compare keys."""
     count = setting.choose(30, 6, 60)
     written = measure_cells(
-        setting, f"{packaged_name()}, {{length}} tokens",
-        lambda length, seed: write_tokens(length, count, seed, repeats=setting.choose(3, 1)),
+        setting,
+        f"{packaged_name()}, {{length}} tokens",
+        lambda length, seed: write_with_and_without_cache(
+            length, count, seed, repeats=setting.choose(3, 1)
+        ),
         is_timed=True,
         length=setting.choose((4, 8, 16, 32, 64), (2, 5), (4, 8, 16, 32, 64, 128, 256)),
-    )  # fmt: skip
+    )
     sentences = setting.choose(30, 6)
     keys = measure_cells(
-        setting, f"{packaged_name()}, keys without and with the last word, {sentences} sentences",
+        setting,
+        f"{packaged_name()}, keys without and with the last word, {sentences} sentences",
         lambda seed: compare_keys(sentences, seed),
-    )  # fmt: skip
+    )
     compared = Cells(tuple(row for row in written.rows if row["length"] <= JUDGED))
     last = compared.rows[-1]
     number = (
@@ -57,8 +61,9 @@ def measure(setting: Setting) -> Found:
         "the multiplications of all matrix products of the decoder and the output projection."
     )
     verdicts = {
-        "kept": judge_seeds(judge_kept, keys, compared), "rows": judge_seeds(judge_rows, compared)
-    }  # fmt: skip
+        "kept": judge_seeds(judge_kept, keys, compared),
+        "rows": judge_seeds(judge_rows, compared),
+    }
     tables = [_tabulate(written)]
     panels = [
         _panel(written, "Multiplications, packaged model", "millions", "products", 1e-6),
@@ -67,27 +72,35 @@ def measure(setting: Setting) -> Found:
     if setting.is_long:
         shape = _shape(setting)
         steps = measure_cells(
-            setting, "step {position} of the paper's decoder",
+            setting,
+            "step {position} of the paper's decoder",
             lambda position, seed: _time_step(position, shape, seed, setting.choose(5, 1)),
             is_timed=True,
             position=setting.choose((1, 4, 16, 64, 256, 1024, 2048), (1, 4, 16)),
-        ).add(times=lambda row: row["plain"] / row["cached"])  # fmt: skip
+        ).add(times=lambda row: row["plain"] / row["cached"])
         method += (
             f" One step: a decoder of {shape.num_decoder_layers} layers of width {shape.d_model} "
             f"with random weights, which reads a source of {SOURCE} tokens and writes the token at "
             "a position; its vocabulary of 1,000 is smaller than the paper's. Exponents are fitted "
             "to the longer half."
         )
-        verdicts["time"] = judge_seeds(judge_time, written)
+        verdicts["time"] = judge_seeds(judge_saved_time, written)
         tables += [_tabulate_steps(steps), _exponents(written, steps)]
         panels.append(
             _panel(steps, "Time of one token, paper's size", "ms", "", 1000, "the token's place")
         )
     tables.append(_tabulate_keys(keys))
-    return Found(number, method, verdicts, tuple(tables), tuple(panels), (
-        "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
-        "differs with position and, from layer 1 on, with the words around it.",
-    ))  # fmt: skip
+    return Found(
+        number,
+        method,
+        verdicts,
+        tuple(tables),
+        tuple(panels),
+        (
+            "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
+            "differs with position and, from layer 1 on, with the words around it.",
+        ),
+    )
 
 
 def judge_kept(keys: Cells, written: Cells) -> Verdict:
@@ -101,7 +114,7 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         f"{off:.0e}".replace("e-", "e−"),
         fails=decoder >= ROUNDING or off >= ROUNDING,
         unless={"words see only those before them, as in a decoder": encoder >= ROUNDING},
-    )  # fmt: skip
+    )
 
 
 def judge_rows(written: Cells) -> Verdict:
@@ -114,24 +127,27 @@ def judge_rows(written: Cells) -> Verdict:
         f"rows a step at {last['length']} tokens: {cached:.1f} with kept keys, {plain:.1f} without",
         fails=plain > 1 and (cached > 1 or last["difference"] >= ROUNDING),
         unless={"keys and values of earlier tokens are kept": plain > 1},
-    )  # fmt: skip
+    )
 
 
-def judge_time(written: Cells) -> Verdict:
+def judge_saved_time(written: Cells) -> Verdict:
     """Judge by the time that kept keys save at a length chosen before measuring."""
     lengths = written.values("length")
     judged = JUDGED if JUDGED in lengths else lengths[-1]
     ratios = {
-        length: [row["plain_seconds"] / row["cached_seconds"]
-                 for row in written.where(length=length).rows]
+        length: [
+            row["plain_seconds"] / row["cached_seconds"]
+            for row in written.where(length=length).rows
+        ]
         for length in lengths
-    }  # fmt: skip
+    }
     return decide(
         f"judged at {judged} tokens; holds if it takes {FASTER} times as long or longer without "
         "kept keys, fails otherwise",
         "; ".join(f"{length} tokens: × {write(one)}" for length, one in ratios.items()),
-        fails=fmean(ratios[judged]) < FASTER, unless={},
-    )  # fmt: skip
+        fails=fmean(ratios[judged]) < FASTER,
+        unless={},
+    )
 
 
 def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:
@@ -143,7 +159,9 @@ def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:
 
 
 @torch.inference_mode()
-def write_tokens(length: int, count: int, seed: int, *, repeats: int) -> dict[str, Any]:
+def write_with_and_without_cache(
+    length: int, count: int, seed: int, *, repeats: int
+) -> dict[str, Any]:
     """Write given tokens with and without kept keys: count, time and compare.
 
     Args:
@@ -218,13 +236,20 @@ def compare_keys(count: int, seed: int) -> list[dict[str, float]]:
     ]
 
 
-def _shape(setting: Setting) -> ModelConfig:
+def _shape(setting: MeasurementSetting) -> ModelConfig:
     width, layers = setting.choose((512, 6), (24, 2))
     return ModelConfig.model_validate(
-        {"d_model": width, "d_ff": setting.choose(2048, 40), "num_heads": setting.choose(8, 3),
-         "num_encoder_layers": 1, "num_decoder_layers": layers, "source_vocabulary_size": 1000,
-         "target_vocabulary_size": 1000, "max_target_length": 4096}
-    )  # fmt: skip
+        {
+            "d_model": width,
+            "d_ff": setting.choose(2048, 40),
+            "num_heads": setting.choose(8, 3),
+            "num_encoder_layers": 1,
+            "num_decoder_layers": layers,
+            "source_vocabulary_size": 1000,
+            "target_vocabulary_size": 1000,
+            "max_target_length": 4096,
+        }
+    )
 
 
 @torch.inference_mode()
@@ -258,50 +283,69 @@ def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> di
     }
 
 
-def _tabulate(written: Cells) -> Table:
+def _tabulate(written: Cells) -> ResultTable:
     columns = [
-        Column(f"{unit} kept" if way == "cached" else "again", f"{way}_{name}", form, scale,
-               over_seeds=seeds)
+        Column(
+            f"{unit} kept" if way == "cached" else "again",
+            f"{way}_{name}",
+            form,
+            scale,
+            over_seeds=seeds,
+        )
         for unit, name, form, scale, seeds in (
-            ("keys", "keys", ",d", 1, "first"), ("products", "products", ",.1f", 1e-6, "first"),
+            ("keys", "keys", ",d", 1, "first"),
+            ("products", "products", ",.1f", 1e-6, "first"),
             ("ms", "seconds", ".1f", 1000, ""),
         )
         for way in ("cached", "plain")
-    ]  # fmt: skip
+    ]
     title = "Tokens written by the packaged model: keys of a layer, millions of products, time"
     return written.table(title, "length", columns, head="tokens", is_of_this_machine=True)
 
 
-def _tabulate_keys(keys: Cells) -> Table:
+def _tabulate_keys(keys: Cells) -> ResultTable:
     columns = (Column("decoder", "decoder", ".1e"), Column("encoder", "encoder", ".1e"))
     title = "Largest relative change of earlier words' keys when one word is added"
     return keys.table(title, "layer", columns, head="layer")
 
 
-def _tabulate_steps(steps: Cells) -> Table:
+def _tabulate_steps(steps: Cells) -> ResultTable:
     return steps.table(
-        "One step of a decoder of the paper's size, by the token's place", "position",
-        (Column("ms kept", "cached", scale=1000), Column("again", "plain", scale=1000),
-         Column("times", "times"),
-         Column("MiB kept", "kept_bytes", ".2f", 2**-20, over_seeds="first")),
-        head="token", form=",d", is_of_this_machine=True,
-    )  # fmt: skip
+        "One step of a decoder of the paper's size, by the token's place",
+        "position",
+        (
+            Column("ms kept", "cached", scale=1000),
+            Column("again", "plain", scale=1000),
+            Column("times", "times"),
+            Column("MiB kept", "kept_bytes", ".2f", 2**-20, over_seeds="first"),
+        ),
+        head="token",
+        form=",d",
+        is_of_this_machine=True,
+    )
 
 
-def _exponents(written: Cells, steps: Cells) -> Table:
+def _exponents(written: Cells, steps: Cells) -> ResultTable:
     def fits(cells: Cells, axis: str, name: str) -> list[str]:
         late = cells.values(axis)[len(cells.values(axis)) // 2 :]
         places = late if len(late) > 1 else cells.values(axis)
         return [
-            write([
-                fit_power_law(places, [cells.all(name.format(way), seed=seed, **{axis: place})[0]
-                                       for place in places]).exponent
-                for seed in cells.values("seed")
-            ])
+            write(
+                [
+                    fit_power_law(
+                        places,
+                        [
+                            cells.all(name.format(way), seed=seed, **{axis: place})[0]
+                            for place in places
+                        ],
+                    ).exponent
+                    for seed in cells.values("seed")
+                ]
+            )
             for way in ("cached", "plain")
-        ]  # fmt: skip
+        ]
 
-    return Table(
+    return ResultTable(
         "Exponents of the length",
         ("", "kept", "computed again"),
         ("", "", ""),
@@ -320,7 +364,9 @@ def _panel(
     axis = "length" if name else "position"
     lines = tuple(
         cells.line(said, axis, f"{way}_{name}".rstrip("_"), role, scale=scale)
-        for said, way, role in (("keys and values kept", "cached", "accent"),
-                                ("computed again", "plain", "plain"))
-    )  # fmt: skip
+        for said, way, role in (
+            ("keys and values kept", "cached", "accent"),
+            ("computed again", "plain", "plain"),
+        )
+    )
     return Panel(title, places, label, lines, x_log=True, y_log=True)

@@ -14,9 +14,9 @@ from torch import Tensor
 from pellucid.attention import attend_with_embeddings
 from pellucid.inside.measures.agreement import spearman
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.look import weights_of_heads
+from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
     packaged_name,
@@ -24,32 +24,38 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
+from pellucid.lessons.why.tiny.tiny_vocabulary import START
 from pellucid.lessons.why.tiny.trials import make_task, run_trial
-from pellucid.lessons.why.tiny.words import START
 from pellucid.model import EncoderDecoder
 
 USUALLY = 0.5
 TRAINED, UNTRAINED, PLAIN = "packaged model", "untrained model", "without projections"
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Look at the rows of all heads, trained and not, and at attention without projections."""
     count = setting.choose(300, 11)
     parts = setting.choose(("encoder",), ("encoder",), ("encoder", "decoder"))
     heads = measure_cells(
-        setting, f"{packaged_name()}: {{kind}}, {{part}}, {count} sentences",
-        lambda kind, part, seed: _look(kind, part, count, seed), is_quick=True,
-        part=parts, kind=(TRAINED, UNTRAINED),
-    )  # fmt: skip
+        setting,
+        f"{packaged_name()}: {{kind}}, {{part}}, {count} sentences",
+        lambda kind, part, seed: _look(kind, part, count, seed),
+        is_quick=True,
+        part=parts,
+        kind=(TRAINED, UNTRAINED),
+    )
     plain = measure_cells(
-        setting, f"{packaged_name()}: {{kind}}, {count} sentences",
+        setting,
+        f"{packaged_name()}: {{kind}}, {count} sentences",
         lambda kind, part, seed: [look_at_inputs(load_packaged().model, _sentences(count, seed))],
-        is_quick=True, part=("encoder",), kind=(PLAIN,),
-    )  # fmt: skip
-    cells = join((heads, plain))
+        is_quick=True,
+        part=("encoder",),
+        kind=(PLAIN,),
+    )
+    cells = join_rows((heads, plain))
     tiny = _look_at_tiny(setting) if setting.is_long else None
     highest = _by_head(cells, "highest")
     raw = fmean(_by_head(cells, "highest", kind=UNTRAINED).values())
@@ -60,9 +66,12 @@ def measure(setting: Setting) -> Found:
         "With the matrices that the small translator `demo` has learned for queries and keys, "
         f"{fmean(highest.values()):.0%} do in the part that reads (guessing: "
         f"{cells.mean('chance', kind=PLAIN):.0%})"
-        + (f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
-           f"{decoder.mean('chance'):.0%}, as its words see only those before them)."
-           if decoder.rows else "."),
+        + (
+            f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
+            f"{decoder.mean('chance'):.0%}, as its words see only those before them)."
+            if decoder.rows
+            else "."
+        ),
         f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
         "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
         "weights on the other words with the cosines of the embeddings; first: the share of words "
@@ -71,8 +80,10 @@ def measure(setting: Setting) -> Found:
         "positions themselves, in one head of the whole width."
         + (" Tiny models learn pronouns, with one text and first weights a seed." if tiny else ""),
         {"usual": usual, "study": usual, "similar": judge_seeds(judge_similar, cells)},
-        (*(_table(part, cells.where(part=part)) for part in parts),
-         *((_tiny_table(tiny),) if tiny else ())),
+        (
+            *(_table(part, cells.where(part=part)) for part in parts),
+            *((_tiny_table(tiny),) if tiny else ()),
+        ),
         (
             _panel(cells, "Words that attend most to themselves", "% of words", "highest", 100),
             _panel(cells, "Weights ranked as similarities", "rank correlation", "ranks", 1),
@@ -84,7 +95,7 @@ def measure(setting: Setting) -> Found:
             "The residual connection carries the word itself past attention, so that a head is "
             "free to look elsewhere.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge(cells: Cells) -> Verdict:
@@ -128,9 +139,11 @@ def judge_similar(cells: Cells) -> Verdict:
 def _decide(rule: str, numbers: str, heads: Mapping[str, float], plain: float) -> Verdict:
     is_mean = fmean(heads.values()) > USUALLY
     return decide(
-        rule, numbers, fails=not is_mean and plain <= USUALLY,
+        rule,
+        numbers,
+        fails=not is_mean and plain <= USUALLY,
         unless={"queries and keys are the embeddings themselves": not is_mean},
-    )  # fmt: skip
+    )
 
 
 def _usual(heads: Mapping[str, float]) -> list[str]:
@@ -156,30 +169,39 @@ def _sentences(count: int, seed: int) -> list[tuple[list[int], list[int]]]:
     return [(list(pair.source_ids), list(pair.read_ids)) for pair in pairs]
 
 
-def _look_at_tiny(setting: Setting) -> Cells:
+def _look_at_tiny(setting: MeasurementSetting) -> Cells:
     """Look at tiny models before and after they have learned pronouns."""
 
     def look(seed: int) -> dict[str, Any]:
         task = make_task("pronouns", setting, seed=seed)
         _, tiny = run_trial(task, seed=seed)
         config = tiny.model.config
-        raw = make_tiny([*task.train, *task.tests], seed=seed, num_heads=config.num_heads,
-                        d_model=config.d_model, d_ff=config.d_ff,
-                        num_encoder_layers=config.num_encoder_layers)  # fmt: skip
+        raw = make_tiny(
+            [*task.train, *task.tests],
+            seed=seed,
+            num_heads=config.num_heads,
+            d_model=config.d_model,
+            d_ff=config.d_ff,
+            num_encoder_layers=config.num_encoder_layers,
+        )
         sentences = [
             (tiny.source.encode(source), [START, *tiny.target.encode(target)[:-1]])
             for source, target in task.tests
         ]
-        return {"trained": look_at_heads(tiny.model, sentences),
-                "untrained": look_at_heads(raw.model, sentences)}  # fmt: skip
+        return {
+            "trained": look_at_heads(tiny.model, sentences),
+            "untrained": look_at_heads(raw.model, sentences),
+        }
 
     return measure_cells(
-        setting, f"tiny model, pronouns, {make_task('pronouns', setting, seed=1).steps} updates",
-        look, read=lambda found: [{"kind": kind, **one} for kind in found for one in found[kind]],
-    )  # fmt: skip
+        setting,
+        f"tiny model, pronouns, {make_task('pronouns', setting, seed=1).steps} updates",
+        look,
+        read=lambda found: [{"kind": kind, **one} for kind in found for one in found[kind]],
+    )
 
 
-def _table(part: str, cells: Cells) -> Table:
+def _table(part: str, cells: Cells) -> ResultTable:
     raw = {"kind": UNTRAINED}
     chance, first = (cells.all(name, kind=TRAINED)[0] for name in ("chance", "chance_first"))
     # Attention without projections is another row of the same columns.
@@ -196,19 +218,29 @@ def _table(part: str, cells: Cells) -> Table:
             Column("untrained, %", "highest", scale=100, where=raw),
             Column("ranks", "ranks", where=raw),
         ),
-        more=[("chance", f"{100 * chance:.3g}", f"{chance:.3g}", "0", f"{100 * first:.3g}",
-               f"{100 * chance:.3g}", "0")],
-    )  # fmt: skip
+        more=[
+            (
+                "chance",
+                f"{100 * chance:.3g}",
+                f"{chance:.3g}",
+                "0",
+                f"{100 * first:.3g}",
+                f"{100 * chance:.3g}",
+                "0",
+            )
+        ],
+    )
 
 
-def _tiny_table(tiny: Cells) -> Table:
+def _tiny_table(tiny: Cells) -> ResultTable:
     columns = [
         Column(heading if kind == "trained" else other, name, scale=scale, where={"kind": kind})
         for kind in ("trained", "untrained")
         for heading, other, name, scale in (
-            ("highest, %", "untrained, %", "highest", 100), ("ranks", "ranks", "ranks", 1)
+            ("highest, %", "untrained, %", "highest", 100),
+            ("ranks", "ranks", "ranks", 1),
         )
-    ]  # fmt: skip
+    ]
     title = "Tiny models that learned pronouns: words that attend most to themselves"
     return tiny.table(title, "place", columns)
 
@@ -217,16 +249,24 @@ def _panel(cells: Cells, title: str, label: str, name: str, scale: float) -> Pan
     encoder = cells.where(part="encoder")
     lines = [
         encoder.bars(said, "place", name, role, scale=scale, kind=kind)
-        for said, role, kind in (("packaged model", "accent", TRAINED),
-                                 ("untrained", "plain", UNTRAINED), (PLAIN, "plain", PLAIN))
-    ]  # fmt: skip
+        for said, role, kind in (
+            ("packaged model", "accent", TRAINED),
+            ("untrained", "plain", UNTRAINED),
+            (PLAIN, "plain", PLAIN),
+        )
+    ]
     if name == "highest":
         lines.append(encoder.bars("chance", "place", "chance", "faint", scale=scale, kind=TRAINED))
     heads = [one.replace("layer ", "").replace(" head ", ".") for one in encoder.values("place")]
     return Panel(
-        title, "encoder layer.head, and embeddings without projections", label, tuple(lines),
-        kind="bars", names=(*heads[:-1], "x·x"), y_range=(0, 100) if scale == 100 else None,
-    )  # fmt: skip
+        title,
+        "encoder layer.head, and embeddings without projections",
+        label,
+        tuple(lines),
+        kind="bars",
+        names=(*heads[:-1], "x·x"),
+        y_range=(0, 100) if scale == 100 else None,
+    )
 
 
 _LEAST = 3
@@ -277,13 +317,18 @@ class _Sums:
         """
         ranked = max(1, self._ranked)
         numbers = self._sums_4H / np.array([self._rows, self._rows, ranked, ranked])[:, None]
-        chances = {"chance": float(self._chances[0] / self._rows),
-                   "chance_first": float(self._chances[1] / ranked)}  # fmt: skip
+        chances = {
+            "chance": float(self._chances[0] / self._rows),
+            "chance_first": float(self._chances[1] / ranked),
+        }
         return [
-            {"place": name, **dict(zip(("highest", "own", "ranks", "first"), map(float, column),
-                                       strict=True)), **chances}
+            {
+                "place": name,
+                **dict(zip(("highest", "own", "ranks", "first"), map(float, column), strict=True)),
+                **chances,
+            }
             for name, column in zip(self._names, numbers.T, strict=True)
-        ]  # fmt: skip
+        ]
 
 
 def count_rows(weights_HLM: Tensor) -> tuple[Tensor, Tensor]:

@@ -10,11 +10,11 @@ import torch
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny, translate_tiny
-from pellucid.lessons.why.tiny.pizza import TASTE, draw_others, draw_tests, draw_ties
-from pellucid.lessons.why.tiny.words import START, UNKNOWN, Pair
+from pellucid.lessons.why.tiny.tiny_vocabulary import START, UNKNOWN, Pair
+from pellucid.lessons.why.tiny.two_nouns import TASTE, draw_others, draw_tests, draw_ties
 
 COUNTS = (0, 10, 100, 1000)
 MORE_COUNTS = (0, 10, 30, 100, 300, 1000, 10_000)
@@ -24,7 +24,7 @@ JUDGED = 1000
 RISES = 0.1
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Train models that differ only in how many sentences tie the words, and look at each."""
     counts = setting.choose(COUNTS, (0, 10), MORE_COUNTS)
     num_others, steps = setting.choose((3000, 800), (60, 4))
@@ -34,17 +34,23 @@ def measure(setting: Setting) -> Found:
         others, ties = draw_others(num_others, seed=seed), draw_ties(most, seed=seed)
         # The words are the same for all, so that only the sentences differ.
         tiny = make_tiny(
-            [*others, *ties, *tests], seed=seed, num_encoder_layers=2, num_heads=2,
-            d_model=32, d_ff=64,
-        )  # fmt: skip
+            [*others, *ties, *tests],
+            seed=seed,
+            num_encoder_layers=2,
+            num_heads=2,
+            d_model=32,
+            d_ff=64,
+        )
         text = [*others, *ties[:count]]
         tiny = train_tiny(tiny, text, steps=steps, seed=seed, rate=4e-3, rows=32)
         return _look(tiny, tests)
 
     cells = measure_cells(
-        setting, f"training with {{count}} sentences about pizza, {steps} updates", train,
+        setting,
+        f"training with {{count}} sentences about pizza, {steps} updates",
+        train,
         count=counts,
-    )  # fmt: skip
+    )
     before, after = (
         [cells.mean(name, count=count) for name in ("accuracy", "control", "it_score")]
         for count in (counts[0], most)
@@ -97,9 +103,11 @@ def judge_score(cells: Cells) -> Verdict:
         "; ".join(
             f"{word} {', '.join(f'{score:+.2f}' for score in course)}"
             for word, course in courses.items()
-        ).replace("-", "−") + f" with {', '.join(f'{count:,}' for count in counts)}",
-        fails=not rises or falls, unless={},
-    )  # fmt: skip
+        ).replace("-", "−")
+        + f" with {', '.join(f'{count:,}' for count in counts)}",
+        fails=not rises or falls,
+        unless={},
+    )
 
 
 def judge_correct(cells: Cells) -> Verdict:
@@ -182,13 +190,16 @@ def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
     return float(logits_V[elle] - logits_V[il])
 
 
-def _table(cells: Cells) -> Table:
+def _table(cells: Cells) -> ResultTable:
     columns = (
-        Column("score: it", "it_score"), Column("tasted", "tasted_score"),
-        Column("weight: it", "it_weight"), Column("tasted", "tasted_weight"),
-        Column("occlusion", "occlusion"), Column("right, %", "accuracy", scale=100),
+        Column("score: it", "it_score"),
+        Column("tasted", "tasted_score"),
+        Column("weight: it", "it_weight"),
+        Column("tasted", "tasted_weight"),
+        Column("occlusion", "occlusion"),
+        Column("right, %", "accuracy", scale=100),
         Column("other, %", "control", scale=100),
-    )  # fmt: skip
+    )
     title = "Score and weight on pizza, by the number of sentences that tie the words"
     return cells.table(title, "count", columns, head="sentences", form=",d")
 
@@ -205,13 +216,17 @@ def _panels(cells: Cells) -> tuple[Panel, ...]:
         ends = (0.0, 105.0) if label == "%" else None
         return Panel(
             title, "sentences that tie the words", label, series, names=names, y_range=ends
-        )  # fmt: skip
+        )
 
     right = {"about pizza": "accuracy", "about the other noun": "control"}
     return (
-        panel("Score for pizza", "above the mean of the row",
-              {"it": "it_score", "tasted": "tasted_score"}),
-        panel("Weight on pizza", "share of the row",
-              {"it": "it_weight", "tasted": "tasted_weight"}),
+        panel(
+            "Score for pizza",
+            "above the mean of the row",
+            {"it": "it_score", "tasted": "tasted_score"},
+        ),
+        panel(
+            "Weight on pizza", "share of the row", {"it": "it_weight", "tasted": "tasted_weight"}
+        ),
         panel("Pronouns that are right", "%", right, 100),
-    )  # fmt: skip
+    )

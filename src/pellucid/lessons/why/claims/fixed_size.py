@@ -14,7 +14,7 @@ from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measu
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import Panel, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
 
@@ -37,21 +37,34 @@ Layout = list[tuple[list[list[int]], int]]
 """For each batch its sentences and the length that all get."""
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Encode the same sentences in several layouts, for mixed and for equal lengths."""
     count, width, repeats = setting.choose((128, 256, 2), (8, 16, 1))
     sizes = setting.choose((FIXED,), (FIXED,), (32, FIXED, 128))
     cells = measure_cells(
-        setting, f"{count} sentences, {{kind}}, fixed size {{size}}, d {width}",
+        setting,
+        f"{count} sentences, {{kind}}, fixed size {{size}}, d {width}",
         lambda size, kind, seed: _race(
-            draw_sentences(size, kind, count, seed, are_alone=setting.is_long), size,
-            make_encoder(width, seed=seed), repeats, has_buckets=setting.is_long,
+            draw_sentences(size, kind, count, seed, are_alone=setting.is_long),
+            size,
+            make_encoder(width, seed=seed),
+            repeats,
+            has_buckets=setting.is_long,
         ),
-        is_timed=True, size=sizes, kind=KINDS,
-    )  # fmt: skip
-    cells = cells.add(share=lambda row: row["sentences_per_second"] / max(
-        cells.all("sentences_per_second", size=row["size"], kind=row["kind"], seed=row["seed"])
-    ))  # fmt: skip
+        is_timed=True,
+        size=sizes,
+        kind=KINDS,
+    )
+    cells = cells.add(
+        share=lambda row: (
+            row["sentences_per_second"]
+            / max(
+                cells.all(
+                    "sentences_per_second", size=row["size"], kind=row["kind"], seed=row["seed"]
+                )
+            )
+        )
+    )
     middle = sizes[len(sizes) // 2]
     judged = cells.where(size=middle)
     mixed = judged.where(kind="mixed")
@@ -68,30 +81,42 @@ def measure(setting: Setting) -> Found:
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
         "nearly equal ones are at most two tokens shorter than it. "
-        + (f"Buckets are {SHORTEST_BUCKET}, {2 * SHORTEST_BUCKET}, {4 * SHORTEST_BUCKET} … tokens: "
-           "a sentence goes into the shortest that holds it, so that only a few shapes occur. The "
-           f"verdict is about the size {middle}." if setting.is_long else
-           "The same weights read every length: none of them depends on it."),
+        + (
+            f"Buckets are {SHORTEST_BUCKET}, {2 * SHORTEST_BUCKET}, {4 * SHORTEST_BUCKET} … "
+            "tokens: a sentence goes into the shortest that holds it, so that only a few shapes "
+            f"occur. The verdict is about the size {middle}."
+            if setting.is_long
+            else "The same weights read every length: none of them depends on it."
+        ),
         {"efficient": judge_seeds(judge, judged)},
         tuple(
             cells.where(size=size, kind=kind).table(
-                f"Fixed size {size}, {name}", "way",
-                (Column("padding, %", "padding", ".0f", 100),
-                 Column("sentences/s", "sentences_per_second", ",.0f"),
-                 Column("of the best, %", "share", ".0f", 100)),
+                f"Fixed size {size}, {name}",
+                "way",
+                (
+                    Column("padding, %", "padding", ".0f", 100),
+                    Column("sentences/s", "sentences_per_second", ",.0f"),
+                    Column("of the best, %", "share", ".0f", 100),
+                ),
                 is_of_this_machine=True,
             )
-            for size in sizes for kind, name in KINDS.items()
+            for size in sizes
+            for kind, name in KINDS.items()
         ),
-        tuple((_shares if setting.is_long else _speeds)(cells.where(kind=kind), name.capitalize())
-              for kind, name in KINDS.items()),
+        tuple(
+            (_shares if setting.is_long else _speeds)(cells.where(kind=kind), name.capitalize())
+            for kind, name in KINDS.items()
+        ),
         (
             "A batch is one matrix, so that its sentences need one length. That length may differ "
             "from batch to batch.",
-            *(("Sorting wastes the least. Buckets need not know all sentences beforehand.",)
-              if setting.is_long else ()),
+            *(
+                ("Sorting wastes the least. Buckets need not know all sentences beforehand.",)
+                if setting.is_long
+                else ()
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def judge(cells: Cells) -> Verdict:
@@ -138,7 +163,7 @@ def draw_sentences(
     }[kind]
 
 
-def lay_out(
+def cut_batches(
     sentences: Sequence[list[int]], way: str, *, rows: int = ROWS, fixed: int = FIXED
 ) -> Layout:
     """Cut sentences into batches.
@@ -181,13 +206,17 @@ def make_encoder(width: int, *, seed: int) -> Transformer:
 
 
 def _race(
-    sentences: Sequence[list[int]], size: int, model: Transformer, repeats: int, *,
+    sentences: Sequence[list[int]],
+    size: int,
+    model: Transformer,
+    repeats: int,
+    *,
     has_buckets: bool,
-) -> list[dict[str, Any]]:  # fmt: skip
+) -> list[dict[str, Any]]:
     """Time the encoder on the same sentences in each layout."""
     ways = (*WAYS, "buckets") if has_buckets else WAYS
     return [
-        {"way": way} | time_layout(model, lay_out(sentences, way, fixed=size), repeats=repeats)
+        {"way": way} | time_layout(model, cut_batches(sentences, way, fixed=size), repeats=repeats)
         for way in ways
     ]
 
@@ -235,11 +264,17 @@ def _shares(cells: Cells, title: str) -> Panel:
     """Draw the share of the best speed of each way by fixed size."""
     ways = ("fixed size", "longest of batch", "buckets", "sorted by length")
     lines = tuple(
-        cells.bars(way, "size", "share", "accent" if way == "fixed size" else "plain", scale=100,
-                   way=way)
+        cells.bars(
+            way, "size", "share", "accent" if way == "fixed size" else "plain", scale=100, way=way
+        )
         for way in ways
-    )  # fmt: skip
+    )
     return Panel(
-        title, "fixed size, tokens", "% of the best speed", lines, kind="bars",
-        names=tuple(map(str, cells.values("size"))), y_range=(0, 105),
-    )  # fmt: skip
+        title,
+        "fixed size, tokens",
+        "% of the best speed",
+        lines,
+        kind="bars",
+        names=tuple(map(str, cells.values("size"))),
+        y_range=(0, 105),
+    )

@@ -14,17 +14,17 @@ from pellucid.lessons.why.cells import (
     Cells,
     average,
     decide,
-    join,
+    join_rows,
     judge_seeds,
     measure_cells,
     write_small,
 )
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny
-from pellucid.lessons.why.tiny.letters import LETTERS, draw_letters, study
+from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters, study_training
+from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
 from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
 
@@ -33,18 +33,20 @@ NO_GATES = "no gates"
 STAGES = ("untrained", "trained")
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Measure the gradient by distance in untrained encoders and in those that learned to copy."""
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
     length, updates = setting.choose((50, 100), (5, 2), (50, 200))
     cells = measure_cells(
-        setting, f"{{form}}, {length} letters, {updates} updates of copying",
+        setting,
+        f"{{form}}, {length} letters, {updates} updates of copying",
         lambda form, seed: _measure_form(form, length, updates, seed),
-        read=_by_distance, form=forms,
-    )  # fmt: skip
-    cells = join((cells, _without_gates(setting, length)))
+        read=_by_distance,
+        form=forms,
+    )
+    cells = join_rows((cells, _without_gates(setting, length)))
     vector, transformer = (
         [write_small(left(cells, stage, form, length - 1)) for stage in STAGES]
         for form in (forms[0], "Transformer")
@@ -93,9 +95,10 @@ def judge(cells: Cells) -> Verdict:
         for stage, (vector, transformer) in found.items()
     )
     holds = [
-        stage for stage, (vector, transformer) in found.items()
+        stage
+        for stage, (vector, transformer) in found.items()
         if vector < VANISHED and transformer >= ALIVE
-    ]  # fmt: skip
+    ]
     return decide(
         f"vanished means less than {VANISHED} at the largest distance, alive at least {ALIVE}; "
         "holds if the fixed vector's gradient has vanished before and after training and the "
@@ -106,7 +109,7 @@ def judge(cells: Cells) -> Verdict:
             "the network is not trained yet": holds == ["untrained"],
             "the network is trained": holds == ["trained"],
         },
-    )  # fmt: skip
+    )
 
 
 def gradient_from_last(tiny: Tiny, length: int, *, seed: int, rows: int = 32) -> list[float]:
@@ -174,24 +177,29 @@ def _lengths(last_BD: Tensor, x_BSD: Tensor, numbers: np.random.Generator) -> li
 def _measure_form(form: Form, length: int, updates: int, seed: int) -> dict[str, list[float]]:
     tiny = make_form(form, LETTERS, seed=seed)
     before = _relative(gradient_from_last(tiny, length, seed=seed))
-    study(tiny, "copy", length, updates=updates, seconds=0, seed=seed, enough=2)
+    study_training(tiny, "copy", length, updates=updates, seconds=0, seed=seed, enough=2)
     return {
         "untrained": before,
         "trained": _relative(gradient_from_last(tiny, length, seed=seed)),
     }
 
 
-def _without_gates(setting: Setting, length: int) -> Cells:
+def _without_gates(setting: MeasurementSetting, length: int) -> Cells:
     """Measure the cell without gates, which is not trained."""
     rows = []
     for seed in setting.seeds:
         tiny = make_form("fixed vector", LETTERS, seed=seed)
         shares = _relative(gradient_without_gates(tiny, length, seed=seed))
         rows += [
-            {"form": NO_GATES, "seed": seed, "distance": distance, "untrained": share,
-             "trained": None}
+            {
+                "form": NO_GATES,
+                "seed": seed,
+                "distance": distance,
+                "untrained": share,
+                "trained": None,
+            }
             for distance, share in enumerate(shares, start=1)
-        ]  # fmt: skip
+        ]
     return Cells(tuple(rows))
 
 
@@ -212,7 +220,7 @@ def _forms(cells: Cells, stage: str) -> list[str]:
     return [form for form in cells.values("form") if cells.all(stage, form=form)]
 
 
-def _table(cells: Cells, stage: str) -> Table:
+def _table(cells: Cells, stage: str) -> ResultTable:
     forms, last = _forms(cells, stage), cells.values("distance")[-1]
     distances = [distance for distance in (2, 5, 10, 20, 50) if distance < last] + [last]
 
@@ -220,14 +228,12 @@ def _table(cells: Cells, stage: str) -> Table:
         found = cells.all(stage, form=form, distance=distance)
         return " · ".join(map(write_small, found))
 
-    return Table(
+    return ResultTable(
         f"Gradient by distance from the last letter, {stage} (1 at distance 1)",
         ("distance", *forms),
         ("d", *("" for _ in forms)),
-        tuple(
-            (distance, *(write_at(form, distance) for form in forms)) for distance in distances
-        ),
-    )  # fmt: skip
+        tuple((distance, *(write_at(form, distance) for form in forms)) for distance in distances),
+    )
 
 
 def _panel(cells: Cells, stage: str) -> Panel:

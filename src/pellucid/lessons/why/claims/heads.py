@@ -13,7 +13,7 @@ from pellucid.inside.changes.place import all_heads
 from pellucid.inside.pair import Pair
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.look import WithoutHeads, weights_of_heads
+from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
 from pellucid.lessons.why.needed_heads import add_needed_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
@@ -21,8 +21,8 @@ from pellucid.lessons.why.packaged import (
     pairs_of,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, Series, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.text.token_words import words_of_tokens
 
 CLEAR = 1.5
@@ -32,26 +32,35 @@ Places = list[tuple[int, int]]
 """Rows and the columns that they should attend to."""
 
 FEATURES = {
-    "itself": "itself", "previous": "prev.", "next": "next", "end": "end",
-    "antecedent": "anteced.", "article": "article",
-}  # fmt: skip
+    "itself": "itself",
+    "previous": "prev.",
+    "next": "next",
+    "end": "end",
+    "antecedent": "anteced.",
+    "article": "article",
+}
 """Each feature, and how a table writes it."""
 SAID = {
-    "itself": "the word itself", "previous": "the word before", "next": "the word after",
-    "end": "the end of the sentence", "antecedent": "the noun that a pronoun stands for",
+    "itself": "the word itself",
+    "previous": "the word before",
+    "next": "the word after",
+    "end": "the end of the sentence",
+    "antecedent": "the noun that a pronoun stands for",
     "article": "the article before a noun",
-}  # fmt: skip
+}
 """Each feature in an answer."""
 _PLACES_ONLY = ("itself", "previous", "next", "end")
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Measure features, distances and the effect of removal for each head of the encoder."""
     num_sentences, num_scored = setting.choose((300, 80), (17, 5))
     cells = measure_cells(
-        setting, f"{packaged_name()}: features in {num_sentences} sentences, loss in {num_scored}",
-        lambda seed: _look(setting, num_sentences, num_scored, seed), is_quick=True,
-    )  # fmt: skip
+        setting,
+        f"{packaged_name()}: features in {num_sentences} sentences, loss in {num_scored}",
+        lambda seed: _look(setting, num_sentences, num_scored, seed),
+        is_quick=True,
+    )
     first = cells.where(seed=setting.seed)
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
     common = clear.most_common(1)[0] if clear else ("nothing", 0)
@@ -68,14 +77,18 @@ def measure(setting: Setting) -> Found:
         {"features": judge_seeds(judge, cells)},
         (_table(cells),),
         _panels(cells),
-        ("Nothing in training asks heads to differ. They begin with other random weights, and "
-         "what one has learned lowers the loss less for the next.",),
-    )  # fmt: skip
+        (
+            "Nothing in training asks heads to differ. They begin with other random weights, and "
+            "what one has learned lowers the loss less for the next.",
+        ),
+    )
     return add_needed_heads(setting, found) if setting.is_long else found
 
 
 @torch.inference_mode()
-def _look(setting: Setting, num_sentences: int, num_scored: int, seed: int) -> list[dict[str, Any]]:
+def _look(
+    setting: MeasurementSetting, num_sentences: int, num_scored: int, seed: int
+) -> list[dict[str, Any]]:
     """Look at every head of the packaged encoder.
 
     Returns:
@@ -187,17 +200,18 @@ def _loss(pairs: Sequence[Pair], probe: WithoutHeads | None = None) -> float:
     return -float(torch.cat(logs).mean())
 
 
-def _table(cells: Cells) -> Table:
+def _table(cells: Cells) -> ResultTable:
     columns = (
         *(Column(short, feature, ".1f") for feature, short in FEATURES.items()),
         Column("strongest", "feature", "", over_seeds="first"),
         Column("nearest", "nearest", ".2f"),
         Column("loss", "loss", ".3f"),
-    )  # fmt: skip
+    )
     return cells.table(
         "Lifts of the features, the strongest, distance of the nearest head, and loss without it",
-        "place", columns,
-    )  # fmt: skip
+        "place",
+        columns,
+    )
 
 
 def _panels(cells: Cells) -> tuple[Panel, Panel]:
@@ -207,8 +221,20 @@ def _panels(cells: Cells) -> tuple[Panel, Panel]:
     chance = Series("chance", lift.x, (1.0,) * len(names), "faint")
     loss = cells.bars("", "place", "loss", "accent")
     return (
-        Panel("Lift of the strongest feature", "encoder layer.head",
-              "times the weight by chance", (lift, chance), kind="bars", names=features),
-        Panel("Loss without the head", "encoder layer.head", "rise in nats a token", (loss,),
-              kind="bars", names=names),
-    )  # fmt: skip
+        Panel(
+            "Lift of the strongest feature",
+            "encoder layer.head",
+            "times the weight by chance",
+            (lift, chance),
+            kind="bars",
+            names=features,
+        ),
+        Panel(
+            "Loss without the head",
+            "encoder layer.head",
+            "rise in nats a token",
+            (loss,),
+            kind="bars",
+            names=names,
+        ),
+    )

@@ -15,8 +15,8 @@ from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_see
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.hardware import available_memory
 from pellucid.machine.randomness import generator
 
@@ -36,7 +36,7 @@ Laws = Mapping[str, PowerLaw]
 """A power law for each of `COSTS`, fitted to the longer half of the lengths."""
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Time both ways of attention over lengths, and fit power laws."""
     lengths = setting.choose(
         (128, 256, 512, 1024, 2048), (8, 16, 32, 64), tuple(64 * 2**k for k in range(9))
@@ -60,8 +60,10 @@ def measure(setting: Setting) -> Found:
     else:
         number += "."
         tables.append(_limits(laws))
-        meet = [write_length(laws[f"{way}_seconds"].meets(laws["rest_seconds"]))
-                for way in WAYS.values()]  # fmt: skip
+        meet = [
+            write_length(laws[f"{way}_seconds"].meets(laws["rest_seconds"]))
+            for way in WAYS.values()
+        ]
         about = (
             f"Attention costs as much as the rest of the layer at {meet[0]} tokens in five stages "
             f"and at {meet[1]} fused: in shorter texts "
@@ -85,10 +87,14 @@ def measure(setting: Setting) -> Found:
             f"{about}most of the time is not quadratic at all.",
             "Longest texts are extrapolated from the fits if they are longer than what was "
             "measured."
-            + (" Training keeps the results of all six layers, and then a sixth of the memory is "
-               "left for each." if setting.is_long else ""),
+            + (
+                " Training keeps the results of all six layers, and then a sixth of the memory is "
+                "left for each."
+                if setting.is_long
+                else ""
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def fit_laws(cells: Cells) -> Laws:
@@ -121,19 +127,23 @@ def judge_quadratic(laws: Laws) -> Verdict:
     """Judge by the exponents of time, in five stages and fused."""
     low, high = QUADRATIC
     exponents = {
-        f"{what} {'in five stages' if way == 'explicit' else 'fused'}":
-            laws[f"{way}_{cost}"].exponent
-        for what, cost in (("time", "seconds"), ("memory", "bytes")) for way in WAYS.values()
-    }  # fmt: skip
+        f"{what} {'in five stages' if way == 'explicit' else 'fused'}": laws[
+            f"{way}_{cost}"
+        ].exponent
+        for what, cost in (("time", "seconds"), ("memory", "bytes"))
+        for way in WAYS.values()
+    }
     is_quadratic = [low <= laws[f"{way}_seconds"].exponent <= high for way in WAYS.values()]
     return decide(
         f"quadratic is an exponent from {low} to {high} of the time; holds if it is, in five "
         "stages and fused, fails if in neither; the claim says nothing of memory",
         ", ".join(f"{name} {exponent:.2f}" for name, exponent in exponents.items()),
         fails=not any(is_quadratic),
-        unless={"all weights are kept": is_quadratic == [True, False],
-                "attention is fused": is_quadratic == [False, True]},
-    )  # fmt: skip
+        unless={
+            "all weights are kept": is_quadratic == [True, False],
+            "attention is fused": is_quadratic == [False, True],
+        },
+    )
 
 
 def judge_page(laws: Laws) -> Verdict:
@@ -144,8 +154,9 @@ def judge_page(laws: Laws) -> Verdict:
         f"a page has about {PAGE} tokens; fails if {NUM_LAYERS} layers take two pages in a second "
         "in the faster way, holds if they need more than a minute",
         ", ".join(f"{name} {found:.2g} s" for name, found in seconds.items()),
-        fails=fastest <= 1, unless={"an answer must come within about a second": fastest <= 60},
-    )  # fmt: skip
+        fails=fastest <= 1,
+        unless={"an answer must come within about a second": fastest <= 60},
+    )
 
 
 def seconds_of_encoder(laws: Laws, way: Way, length: float) -> float:
@@ -183,14 +194,16 @@ def crossing(rows: Sequence[Mapping[str, Any]], way: str) -> float | None:
     return None
 
 
-def _measure_lengths(setting: Setting, lengths: Sequence[int]) -> Cells:
+def _measure_lengths(setting: MeasurementSetting, lengths: Sequence[int]) -> Cells:
     times = measure_cells(
-        setting, "times of {length} tokens",
+        setting,
+        "times of {length} tokens",
         lambda length, seed: _time_length(
             length, seed, setting.choose(5 if length <= 512 else 3 if length <= 4096 else 1, 1)
         ),
-        is_timed=True, length=lengths,
-    )  # fmt: skip
+        is_timed=True,
+        length=lengths,
+    )
     # A machine with less memory leaves out lengths that another one counts.
     sizes = {
         length: setting.cell(
@@ -241,8 +254,9 @@ def _count_bytes(length: int) -> dict[str, Any]:
         "rest_bytes": peak_bytes(_rest_of_layer(length, 1)),
         # Every stage has the heads as an axis, so that each takes as much as the first.
         "explicit_bytes": NUM_HEADS * peak_bytes(lambda: attend(*one_HLK))
-        if _heads_at_once(length) else None,
-    }  # fmt: skip
+        if _heads_at_once(length)
+        else None,
+    }
 
 
 def _draw(length: int, heads: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
@@ -289,13 +303,15 @@ def _longest_words(laws: Laws, rest_bytes: PowerLaw, way: Way) -> tuple[float, f
     )
 
 
-def _tabulate(cells: Cells, *, is_long: bool) -> Table:
+def _tabulate(cells: Cells, *, is_long: bool) -> ResultTable:
     names = {"explicit": "stages", "fast": "fused", "rest": "rest"}
     columns = [
         *(Column(f"{name}, ms", f"{way}_seconds", ".2f", 1000) for way, name in names.items()),
-        *(Column(f"{names[way]}, MiB", f"{way}_bytes", ",.2f", 2**-20, over_seeds="first")
-          for way in WAYS.values()),
-    ]  # fmt: skip
+        *(
+            Column(f"{names[way]}, MiB", f"{way}_bytes", ",.2f", 2**-20, over_seeds="first")
+            for way in WAYS.values()
+        ),
+    ]
     if is_long:
         columns.append(Column("heads at once", "heads_at_once", "d", over_seeds="first"))
     return cells.table(
@@ -303,34 +319,44 @@ def _tabulate(cells: Cells, *, is_long: bool) -> Table:
     )
 
 
-def _exponents(measured: Cells) -> Table:
+def _exponents(measured: Cells) -> ResultTable:
     by_seed = {seed: _laws_of(measured.where(seed=seed)) for seed in measured.values("seed")}
-    cells = Cells(tuple(
-        {"way": name, "seed": seed, "time": laws[f"{way}_seconds"].exponent,
-         "memory": laws[f"{way}_bytes"].exponent if way != "rest" else None}
-        for name, way in {**WAYS, "rest of the layer": "rest"}.items()
-        for seed, laws in by_seed.items()
-    ))  # fmt: skip
+    cells = Cells(
+        tuple(
+            {
+                "way": name,
+                "seed": seed,
+                "time": laws[f"{way}_seconds"].exponent,
+                "memory": laws[f"{way}_bytes"].exponent if way != "rest" else None,
+            }
+            for name, way in {**WAYS, "rest of the layer": "rest"}.items()
+            for seed, laws in by_seed.items()
+        )
+    )
     columns = (Column("time", "time"), Column("memory", "memory"))
     title = "Fitted exponents, longer half of the lengths"
     return cells.table(title, "way", columns, is_of_this_machine=True)
 
 
-def _crossings(cells: Cells) -> Table:
-    found = Cells(tuple(
-        {"way": name, "seed": seed, "tokens": crossing(cells.where(seed=seed).rows, way)}
-        for name, way in WAYS.items() for seed in cells.values("seed")
-    )).add(tokens=lambda row: math.nan if row["tokens"] is None else row["tokens"])  # fmt: skip
+def _crossings(cells: Cells) -> ResultTable:
+    found = Cells(
+        tuple(
+            {"way": name, "seed": seed, "tokens": crossing(cells.where(seed=seed).rows, way)}
+            for name, way in WAYS.items()
+            for seed in cells.values("seed")
+        )
+    ).add(tokens=lambda row: math.nan if row["tokens"] is None else row["tokens"])
     return found.table(
         "Length from which attention takes longer than the rest of its layer; a dash if it never "
-        "does", "way",
+        "does",
+        "way",
         (Column("tokens", "tokens"), Column("words", "tokens", scale=1 / TOKENS_PER_WORD)),
         is_of_this_machine=True,
-    )  # fmt: skip
+    )
 
 
-def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> Table:
-    return Table(
+def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> ResultTable:
+    return ResultTable(
         "Longest text in words: six layers in 1 second, one layer's results in 24 GiB, "
         "those of six layers at once, as training keeps them",
         ("", "1 s", "24 GiB, one layer", "24 GiB, six layers"),
@@ -340,15 +366,21 @@ def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> Table:
     )
 
 
-def _limits(laws: Laws) -> Table:
+def _limits(laws: Laws) -> ResultTable:
     rows = []
     for name, way in WAYS.items():
         seconds, memory = laws[f"{way}_seconds"], laws[f"{way}_bytes"]
         rows.append(
-            (name, seconds.exponent, memory.exponent, seconds.length_at(1.0),
-             longest_in(laws, way, 1.0), memory.length_at(GIB))
-        )  # fmt: skip
-    return Table(
+            (
+                name,
+                seconds.exponent,
+                memory.exponent,
+                seconds.length_at(1.0),
+                longest_in(laws, way, 1.0),
+                memory.length_at(GIB),
+            )
+        )
+    return ResultTable(
         "Exponents, and the longest text in tokens: one second for one layer's attention, one "
         "second for six whole layers, 1 GiB for one layer's attention",
         ("", "time", "memory", "1 s, attention", "1 s, encoder", "1 GiB"),

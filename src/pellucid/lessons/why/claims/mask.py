@@ -10,8 +10,8 @@ import torch
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, Series, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     loss_on,
@@ -20,8 +20,8 @@ from pellucid.lessons.why.tiny.learn import (
     train_tiny,
     translate_tiny,
 )
-from pellucid.lessons.why.tiny.sentences import draw_ambiguous, is_translation
-from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_language import draw_ambiguous, is_translation
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
 
 CHEATS, LOST = 0.25, 0.25
 """It cheats if its loss is below this share of what no fair model can undercut; it cannot translate
@@ -30,7 +30,7 @@ if fewer sentences are right than this share."""
 MASKED, OPEN = "with the mask", "without the mask"
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Train equal models with and without the mask, of two depths in the long form."""
     is_long = setting.is_long
     count, steps = setting.choose((12000, 400), (100, 6), (12000, 300))
@@ -40,9 +40,12 @@ def measure(setting: Setting) -> Found:
         return train_one(depth, model == MASKED, (count, num_tests, steps, every), seed)
 
     cells = measure_cells(
-        setting, f"training {{model}}, {{depth}} layers, {count} sentences, {steps} updates", teach,
-        depth=(1, 2) if is_long else (1,), model=(MASKED, OPEN),
-    )  # fmt: skip
+        setting,
+        f"training {{model}}, {{depth}} layers, {count} sentences, {steps} updates",
+        teach,
+        depth=(1, 2) if is_long else (1,),
+        model=(MASKED, OPEN),
+    )
     floor = cells.mean("floor")
     cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
     return Found(
@@ -62,10 +65,16 @@ def measure(setting: Setting) -> Found:
             *(() if is_long else (_example(cells),)),
             "The test loss with teacher forcing does not show the fault, because it lets the model "
             "read the answer too. Only decoding does.",
-            *(("A model of two layers can also look further ahead through what its first layer "
-               "gathered.",) if is_long else ()),
+            *(
+                (
+                    "A model of two layers can also look further ahead through what its "
+                    "first layer gathered.",
+                )
+                if is_long
+                else ()
+            ),
         ),
-    )  # fmt: skip
+    )
 
 
 def train_one(
@@ -149,9 +158,12 @@ def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     # As in training: without the look-ahead mask, padding must be hidden.
     hidden = None if tiny.model.config.look_ahead_mask else batch.target_mask_BT
     tiny.model(
-        batch.source_BS, batch.target_in_BT, batch.source_mask_BS, target_mask_BT=hidden,
+        batch.source_BS,
+        batch.target_in_BT,
+        batch.source_mask_BS,
+        target_mask_BT=hidden,
         probe=keeper,
-    )  # fmt: skip
+    )
     weights_BHTM = keeper.found["decoder.0.self.weights"]
     next_BHX = weights_BHTM.diagonal(offset=1, dim1=-2, dim2=-1)
     has_next_BX = batch.target_mask_BT[:, 1:]
@@ -166,21 +178,25 @@ def _example(cells: Cells) -> str:
     return f"“{english}” is “{french}”. With the mask: “{masked}”. Without: “{opened[:60]}”."
 
 
-def _table(cells: Cells, floor: float, *, is_long: bool) -> Table:
+def _table(cells: Cells, floor: float, *, is_long: bool) -> ResultTable:
     title = "Loss in nats a word, sentences translated, weight on the next token"
     columns = (
-        Column("training loss", "training_loss", ".4f"), Column("test loss", "test_loss", ".4f"),
+        Column("training loss", "training_loss", ".4f"),
+        Column("test loss", "test_loss", ".4f"),
         Column("right, %", "exact", ".0f", 100),
         Column("next token, %", "weight_on_next", ".0f", 100),
-    )  # fmt: skip
+    )
     fair = "least possible when fair"
     if not is_long:
         return cells.table(title, "model", columns, more=[(fair, floor, floor, None, None)])
     said = f"{floor:.3g}"
     return cells.table(
-        f"{title} in the decoder's first layer, head with the most", ("depth", "model"), columns,
-        head=("layers", ""), more=[(None, fair, said, said, None, None)],
-    )  # fmt: skip
+        f"{title} in the decoder's first layer, head with the most",
+        ("depth", "model"),
+        columns,
+        head=("layers", ""),
+        more=[(None, fair, said, said, None, None)],
+    )
 
 
 def _panels(cells: Cells, floor: float, every: int) -> tuple[Panel, Panel]:
@@ -188,12 +204,17 @@ def _panels(cells: Cells, floor: float, every: int) -> tuple[Panel, Panel]:
     updates = [every * place + max(1, every / 2) for place in range(length)]
     lines = [
         cells.line(
-            model if depth == 1 else f"{model.removesuffix(' the mask')}, two layers", updates,
-            "losses", "accent" if model == OPEN and depth == 1 else "plain", is_log=True,
-            model=model, depth=depth,
+            model if depth == 1 else f"{model.removesuffix(' the mask')}, two layers",
+            updates,
+            "losses",
+            "accent" if model == OPEN and depth == 1 else "plain",
+            is_log=True,
+            model=model,
+            depth=depth,
         )
-        for model in (OPEN, MASKED) for depth in depths
-    ]  # fmt: skip
+        for model in (OPEN, MASKED)
+        for depth in depths
+    ]
     ends = (0.0 if every > 1 else 1.0, every * float(length))
     lines.append(Series("least possible when fair", ends, (floor, floor), "faint"))
     bars = tuple(
@@ -202,6 +223,13 @@ def _panels(cells: Cells, floor: float, every: int) -> tuple[Panel, Panel]:
     )
     return (
         Panel("Training loss", "update", "nats a word", tuple(lines), y_log=True),
-        Panel("New sentences translated", "", "% right", bars, kind="bars",
-              names=("one layer", "two layers")[: len(depths)], y_range=(0, 105)),
-    )  # fmt: skip
+        Panel(
+            "New sentences translated",
+            "",
+            "% right",
+            bars,
+            kind="bars",
+            names=("one layer", "two layers")[: len(depths)],
+            y_range=(0, 105),
+        ),
+    )

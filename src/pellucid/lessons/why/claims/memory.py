@@ -8,16 +8,23 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid.corpora import SplitName, make_split
-from pellucid.evaluate.corpus import corpus_bleu_score
-from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
+from pellucid.evaluate.corpus_scores import corpus_bleu_score
+from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.result import Panel, Series, Table, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
-from pellucid.lessons.why.tiny.letters import CHANCE, LETTERS, Check, Course, Task, study
-from pellucid.lessons.why.tiny.words import Pair
+from pellucid.lessons.why.tiny.random_letters import (
+    CHANCE,
+    LETTERS,
+    Check,
+    Course,
+    Task,
+    study_training,
+)
+from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 KEPT, LOST = 0.9, 0.5
 JUDGED = 20
@@ -42,16 +49,17 @@ class Span:
     def choose(self, pairs: Sequence[Pair]) -> list[int]:
         """List the places of the pairs whose source has such a length."""
         return [
-            place for place, (source, _) in enumerate(pairs)
+            place
+            for place, (source, _) in enumerate(pairs)
             if self.least <= len(source.split()) <= self.most
-        ]  # fmt: skip
+        ]
 
 
 SPANS = (Span(4, 6), Span(7, 9), Span(10, 12), Span(13, 20))
 _NAMES = tuple(span.name for span in SPANS)
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Teach letters of many lengths to every form, and translate the corpus in the long form."""
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
@@ -62,8 +70,9 @@ def measure(setting: Setting) -> Found:
         {"recall": (5, 10, 20, 50, 100, 400), "copy": (5, 10, 20, 50)},
     )
     updates = setting.choose(300, 4)
-    cells = _read(join(_study(setting, task, forms, lengths[task], updates) for task in lengths),
-                  updates)  # fmt: skip
+    cells = _read(
+        join_rows(_study(setting, task, forms, lengths[task], updates) for task in lengths), updates
+    )
     corpus = translate_corpus(setting) if setting.is_long else None
     recall = cells.where(task="recall", reading=UPDATES)
     judged, farthest = _judged_length(recall), recall.values("length")[-1]
@@ -73,8 +82,9 @@ def measure(setting: Setting) -> Found:
     far = [recall.mean("share", form=form, length=farthest) for form in forms]
     attending = (
         f"one that may look back at every letter (attention) names it in {min(shares[1:-1]):.0%}, "
-        if shares[1:-1] else ""
-    )  # fmt: skip
+        if shares[1:-1]
+        else ""
+    )
     still = f"attention still reaches {min(far[1:-1]):.0%}, and " if far[1:-1] else ""
     return Found(
         f"a network that reads letter by letter into one vector names the first of {judged} "
@@ -88,16 +98,23 @@ def measure(setting: Setting) -> Found:
         "it has used as much processor time, on one thread, as the Transformer takes for all "
         "updates." + (_ABOUT_CORPUS if corpus else ""),
         {"lost": judge_seeds(judge, recall)},
-        (*(
-            cells.where(task=task, reading=reading).table(
-                f"{title} right, %, {reading}", "length",
-                [Column(form, "share", ".0f", 100, {"form": form}, over_seeds=".0f")
-                 for form in forms],
-                head="letters", is_of_this_machine=reading == TIME,
-            )
-            for reading in (UPDATES, TIME)
-            for task, title in (("recall", "First letter"), ("copy", "Copied letters"))
-        ), *((tabulate_corpus(corpus),) if corpus else ())),
+        (
+            *(
+                cells.where(task=task, reading=reading).table(
+                    f"{title} right, %, {reading}",
+                    "length",
+                    [
+                        Column(form, "share", ".0f", 100, {"form": form}, over_seeds=".0f")
+                        for form in forms
+                    ],
+                    head="letters",
+                    is_of_this_machine=reading == TIME,
+                )
+                for reading in (UPDATES, TIME)
+                for task, title in (("recall", "First letter"), ("copy", "Copied letters"))
+            ),
+            *((tabulate_corpus(corpus),) if corpus else ()),
+        ),
         tuple(_panels(cells.where(reading=UPDATES), corpus, forms)),
         (
             "With attention the encoder reads in both directions, so the state that it hands over "
@@ -108,7 +125,7 @@ def measure(setting: Setting) -> Found:
             "second. Multi30k is left out: to translate it well, a model must train for about "
             "half an hour, for each form and seed.",
         ),
-    )  # fmt: skip
+    )
 
 
 _ABOUT_CORPUS = (
@@ -125,10 +142,11 @@ def judge(recall: Cells) -> Verdict:
     attending = [last[form] for form in forms if form not in ("fixed vector", "Transformer")]
     numbers = "; ".join(
         f"at {length} letters "
-        + ", ".join(f"{form} {recall.mean('share', form=form, length=length):.0%}"
-                    for form in forms)
+        + ", ".join(
+            f"{form} {recall.mean('share', form=form, length=length):.0%}" for form in forms
+        )
         for length in sorted({judged, lengths[-1]})
-    )  # fmt: skip
+    )
     rule = (
         f"judged at {judged} letters; lost means that at most {LOST:.0%} of the first ones are "
         f"right, kept that {KEPT:.0%} are; holds if every recurrent form loses them and the "
@@ -138,11 +156,13 @@ def judge(recall: Cells) -> Verdict:
     all_lose = all(share <= LOST for share in attending)
     all_keep = all(share >= KEPT for share in attending)
     return decide(
-        rule, numbers,
-        fails=last["Transformer"] < KEPT or last["fixed vector"] > LOST
+        rule,
+        numbers,
+        fails=last["Transformer"] < KEPT
+        or last["fixed vector"] > LOST
         or not (all_lose or all_keep),
         unless={"the whole sentence must fit into one vector": not all_lose},
-    )  # fmt: skip
+    )
 
 
 def _judged_length(recall: Cells) -> int:
@@ -151,28 +171,36 @@ def _judged_length(recall: Cells) -> int:
 
 
 def _study(
-    setting: Setting, task: Task, forms: Sequence[Form], lengths: Sequence[int], updates: int
+    setting: MeasurementSetting,
+    task: Task,
+    forms: Sequence[Form],
+    lengths: Sequence[int],
+    updates: int,
 ) -> Cells:
     """Train every form at every length; the Transformer first, whose time is that of the others."""
 
     def run(form: Form, length: int, seed: int) -> list[tuple[int, float, float]]:
         tiny = make_form(form, LETTERS, seed=seed)
         seconds = 0.0 if form == "Transformer" else updates * _pace(first, length, seed)
-        course = study(
+        course = study_training(
             tiny, task, length, updates=updates, seconds=seconds, seed=seed, rows=ROWS
-        )  # fmt: skip
+        )
         return [(check.updates, check.seconds, check.share) for check in course.checks]
 
     def cells_of(forms: Sequence[Form]) -> Cells:
         return measure_cells(
-            setting, f"{{task}}, {{form}}, {{length}} letters, {updates} updates",
+            setting,
+            f"{{task}}, {{form}}, {{length}} letters, {updates} updates",
             lambda task, form, length, seed: run(form, length, seed),
             read=lambda checks: {"course": Course(tuple(Check(*check) for check in checks))},
-            is_timed=True, task=(task,), form=forms, length=lengths,
-        )  # fmt: skip
+            is_timed=True,
+            task=(task,),
+            form=forms,
+            length=lengths,
+        )
 
     first = cells_of(("Transformer",))
-    return join((cells_of([form for form in forms if form != "Transformer"]), first))
+    return join_rows((cells_of([form for form in forms if form != "Transformer"]), first))
 
 
 def _pace(cells: Cells, length: int, seed: int) -> float:
@@ -189,14 +217,17 @@ def _read(cells: Cells, updates: int) -> Cells:
         course: Course = row["course"]
         return {UPDATES: course.after_updates(updates), TIME: course.after_seconds(updates * pace)}
 
-    return Cells(tuple(
-        {**row, "reading": reading, "share": share}
-        for row in cells.rows for reading, share in shares(row).items()
-    ))  # fmt: skip
+    return Cells(
+        tuple(
+            {**row, "reading": reading, "share": share}
+            for row in cells.rows
+            for reading, share in shares(row).items()
+        )
+    )
 
 
 def translate_corpus(
-    setting: Setting, *, sentences: int = 10_000, updates: int = 500, tests: int = 500
+    setting: MeasurementSetting, *, sentences: int = 10_000, updates: int = 500, tests: int = 500
 ) -> Cells:
     """Train every form on the built-in corpus with as many updates, and in the Transformer's time.
 
@@ -222,27 +253,36 @@ def translate_corpus(
         return {"scores": scores, "seconds": seconds, "updates": steps}
 
     def in_equal_time(form: Form, seed: int) -> dict[str, Any]:
-        ours, theirs = (equal.where(form=one, seed=seed).all("seconds")[0]
-                        for one in (form, "Transformer"))  # fmt: skip
+        ours, theirs = (
+            equal.where(form=one, seed=seed).all("seconds")[0] for one in (form, "Transformer")
+        )
         return run(form, seed, round(updates * theirs / ours))
 
     key = f"corpus, {{form}}, {sentences} sentences, seed {{seed}}, "
     equal = measure_cells(
-        setting, f"{key}{updates} updates", lambda form, seed: run(form, seed, updates),
-        is_timed=True, form=FORMS,
-    )  # fmt: skip
+        setting,
+        f"{key}{updates} updates",
+        lambda form, seed: run(form, seed, updates),
+        is_timed=True,
+        form=FORMS,
+    )
     timed = measure_cells(
-        setting, f"{key}in the time of the Transformer's {updates} updates", in_equal_time,
-        is_timed=True, form=[form for form in FORMS if form != "Transformer"],
-    )  # fmt: skip
-    return Cells(tuple(
-        {"reading": reading, **row, **dict(zip(_NAMES, row["scores"], strict=True))}
-        for reading, found in (
-            ("equal updates", equal),
-            ("equal time", join((timed, equal.where(form="Transformer")))),
+        setting,
+        f"{key}in the time of the Transformer's {updates} updates",
+        in_equal_time,
+        is_timed=True,
+        form=[form for form in FORMS if form != "Transformer"],
+    )
+    return Cells(
+        tuple(
+            {"reading": reading, **row, **dict(zip(_NAMES, row["scores"], strict=True))}
+            for reading, found in (
+                ("equal updates", equal),
+                ("equal time", join_rows((timed, equal.where(form="Transformer")))),
+            )
+            for row in found.rows
         )
-        for row in found.rows
-    ))  # fmt: skip
+    )
 
 
 def draw_corpus(count: int, *, seed: int, part: SplitName) -> list[Pair]:
@@ -263,12 +303,13 @@ def _cut(sentence: str) -> str:
     return " ".join(_WORD.findall(sentence.lower()))
 
 
-def tabulate_corpus(corpus: Cells) -> Table:
+def tabulate_corpus(corpus: Cells) -> ResultTable:
     """Tabulate BLEU by form and by the length of the source."""
     return corpus.table(
-        "BLEU on the built-in corpus by the words of the source", ("form", "reading"),
+        "BLEU on the built-in corpus by the words of the source",
+        ("form", "reading"),
         [Column(name, name, ".1f", over_seeds=".1f") for name in _NAMES],
-    )  # fmt: skip
+    )
 
 
 def _panels(cells: Cells, corpus: Cells | None, forms: Sequence[Form]) -> Iterator[Panel]:
@@ -283,8 +324,9 @@ def _panels(cells: Cells, corpus: Cells | None, forms: Sequence[Form]) -> Iterat
         yield Panel(title, "letters", "% right", (*lines, chance), x_log=True, y_range=(0, 105))
     if corpus:
         lines = [
-            corpus.line(form, range(len(SPANS)), "scores", roles[form], form=form,
-                        reading="equal updates")
+            corpus.line(
+                form, range(len(SPANS)), "scores", roles[form], form=form, reading="equal updates"
+            )
             for form in forms
-        ]  # fmt: skip
+        ]
         yield Panel("Built-in corpus", "words of the source", "BLEU", tuple(lines), names=_NAMES)

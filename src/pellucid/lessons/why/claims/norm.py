@@ -15,8 +15,8 @@ from pellucid.lessons.why.claims.residual import (
     layer_table,
     measure_layers,
 )
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     count_exact,
     loss_on,
@@ -25,13 +25,13 @@ from pellucid.lessons.why.tiny.learn import (
     train_tiny,
     updates_until,
 )
-from pellucid.lessons.why.tiny.sentences import draw_statements
+from pellucid.lessons.why.tiny.tiny_language import draw_statements
 
 POST, PRE, NONE = "post-norm", "pre-norm", "no norm"
 NORMS = {POST: "post", PRE: "pre", NONE: "none"}
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Train the same model with the norm in three places, at several learning rates and depths."""
     rates = setting.choose((0.002, 0.008, 0.032), (0.008, 0.032))
     depths = setting.choose((1, 4), (1, 2))
@@ -40,16 +40,20 @@ def measure(setting: Setting) -> Found:
 
     def train(depth: int, rates: Sequence[float]) -> Cells:
         return measure_cells(
-            setting, f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
+            setting,
+            f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
             lambda depth, norm, rate, seed: _train(NORMS[norm], depth, rate, sizes, seed),
-            depth=(depth,), norm=NORMS, rate=rates,
-        )  # fmt: skip
+            depth=(depth,),
+            norm=NORMS,
+            rate=rates,
+        )
 
     deep = train(depths[-1], rates)
     flat = train(depths[0], rates if setting.is_long else rates[1:2])
     verdicts = {
-        "stable": judge_seeds(judge_stable, deep, flat), "time": judge_seeds(judge_time, deep, flat)
-    }  # fmt: skip
+        "stable": judge_seeds(judge_stable, deep, flat),
+        "time": judge_seeds(judge_updates, deep, flat),
+    }
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
     fewest = _fewest(deep)
     number = (
@@ -83,9 +87,15 @@ def measure(setting: Setting) -> Found:
 
 
 def _add_layers(
-    setting: Setting, deep: Cells, steps: int, number: str, verdicts: dict[str, Verdict],
-    tables: tuple[Table, ...], panels: tuple[Panel, ...], note: str,
-) -> Found:  # fmt: skip
+    setting: MeasurementSetting,
+    deep: Cells,
+    steps: int,
+    number: str,
+    verdicts: dict[str, Verdict],
+    tables: tuple[ResultTable, ...],
+    panels: tuple[Panel, ...],
+    note: str,
+) -> Found:
     """Add the gradient by layer."""
     layers = setting.choose(12, 3)
     by_layer = measure_layers(
@@ -126,13 +136,11 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         ", ".join(f"{norm} {said}" for norm, (_, said) in learned.items())
         + f"; one layer without norms {shallow[NONE][1]}",
         fails=not better,
-        unless=_needs(
-            better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]
-        ),
-    )  # fmt: skip
+        unless=_needs(better, is_only_deep=shallow[NONE][0] >= max(shallow.values())[0]),
+    )
 
 
-def judge_time(deep: Cells, flat: Cells) -> Verdict:
+def judge_updates(deep: Cells, flat: Cells) -> Verdict:
     """Judge by the fewest updates until each model had learned, at its best learning rate.
 
     Args:
@@ -147,9 +155,11 @@ def judge_time(deep: Cells, flat: Cells) -> Verdict:
         "post-norm and pre-norm need fewer than no norm, only for several layers if they do not "
         "with one layer, fails if neither does",
         ", ".join(f"{norm} {_write(number)}" for norm, number in fewest.items())
-        + "; one layer: " + ", ".join(map(_write, shallow.values())),
-        fails=not better, unless=_needs(better, is_only_deep=is_flat_as_fast),
-    )  # fmt: skip
+        + "; one layer: "
+        + ", ".join(map(_write, shallow.values())),
+        fails=not better,
+        unless=_needs(better, is_only_deep=is_flat_as_fast),
+    )
 
 
 def _needs(better: Sequence[str], *, is_only_deep: bool) -> Mapping[str, bool]:
@@ -179,10 +189,11 @@ def average_updates(cells: Cells) -> float:
 
 def _fewest(cells: Cells) -> dict[str, float]:
     return {
-        norm: min(average_updates(cells.where(norm=norm, rate=rate))
-                  for rate in cells.values("rate"))
+        norm: min(
+            average_updates(cells.where(norm=norm, rate=rate)) for rate in cells.values("rate")
+        )
         for norm in NORMS
-    }  # fmt: skip
+    }
 
 
 def _train(
@@ -192,9 +203,15 @@ def _train(
     pairs = draw_statements(count, seed=seed, part="train")
     test = draw_statements(num_tests, seed=seed, part="test")
     tiny = make_tiny(
-        [*pairs, *test], seed=seed, norm=norm, d_model=32, d_ff=64, num_heads=2,
-        num_encoder_layers=depth, num_decoder_layers=(depth + 1) // 2,
-    )  # fmt: skip
+        [*pairs, *test],
+        seed=seed,
+        norm=norm,
+        d_model=32,
+        d_ff=64,
+        num_heads=2,
+        num_encoder_layers=depth,
+        num_decoder_layers=(depth + 1) // 2,
+    )
     tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
     # What is kept has no larger number, nor one that is not a number, which JSON lacks.
     most = FAR_OFF if every > 1 else math.inf
@@ -208,7 +225,7 @@ def _train(
     }
 
 
-def _table(cells: Cells, *, is_long: bool) -> Table:
+def _table(cells: Cells, *, is_long: bool) -> ResultTable:
     (depth,) = cells.values("depth")
     layers = "one layer" if depth == 1 else f"{depth} layers"
     ends = (Column("test loss", "test_loss"), Column("right, %", "exact", ".0f", 100))
@@ -220,8 +237,9 @@ def _table(cells: Cells, *, is_long: bool) -> Table:
         )
     columns = (
         Column("learned", "updates", over_seeds="count"),
-        Column(f"updates to {LEARNED}", "updates"), *ends,
-    )  # fmt: skip
+        Column(f"updates to {LEARNED}", "updates"),
+        *ends,
+    )
     title = f"Training with {layers.replace('layer', 'encoder layer')}"
     return cells.table(title, ("norm", "rate"), columns, head=("", "rate"), form="g")
 
@@ -237,8 +255,16 @@ def _panels(deep: Cells, rates: Sequence[float], every: int) -> tuple[Panel, Pan
         for norm, role in roles.items()
     )
     return (
-        Panel(f"New sentences right, {depth} encoder layers", "peak learning rate", "%", right,
-              kind="bars", names=tuple(f"{rate:g}" for rate in rates), y_range=(0, 105)),
-        Panel(f"Training loss at a rate of {rates[1]:g}", "update", "nats a word", courses,
-              y_log=True),
-    )  # fmt: skip
+        Panel(
+            f"New sentences right, {depth} encoder layers",
+            "peak learning rate",
+            "%",
+            right,
+            kind="bars",
+            names=tuple(f"{rate:g}" for rate in rates),
+            y_range=(0, 105),
+        ),
+        Panel(
+            f"Training loss at a rate of {rates[1]:g}", "update", "nats a word", courses, y_log=True
+        ),
+    )

@@ -6,15 +6,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any, get_args
 
-from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
 from pellucid.lessons.why.result import Panel, Series, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
+from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.lessons.why.tiny.uneven import Kind, draw_uneven, kind_of, order_of
-from pellucid.lessons.why.tiny.words import Pair
 
 OFTEN = 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -22,7 +22,7 @@ ANIMALS = (2, 3, 4)
 UPDATES, TIME = "equal updates", "the time of the Transformer"
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Teach lists of animals to every form, and count what is wrong in the translations."""
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
@@ -47,10 +47,11 @@ def measure(setting: Setting) -> Found:
         f"source. {tests} new lists of {ANIMALS[0]} to {ANIMALS[-1]} animals are translated. Each "
         "animal with a color is compared with the one in its place: right, in a wrong order (the "
         "same words, or any with a color that is not last), other words, or nothing.",
-        {"order": judge_seeds(judge_order, equal), "size": judge_seeds(judge_size, equal)},
+        {"order": judge_seeds(judge_word_order, equal), "size": judge_seeds(judge_size, equal)},
         tuple(
-            cells.table(f"{title}, %, {reading}", "form", columns,
-                        is_of_this_machine=reading == TIME)
+            cells.table(
+                f"{title}, %, {reading}", "form", columns, is_of_this_machine=reading == TIME
+            )
             for reading, cells in runs.items()
             for title, columns in (
                 ("Animals with a color", [_percent("right", "right"), *_WRONG]),
@@ -58,55 +59,77 @@ def measure(setting: Setting) -> Found:
             )
         ),
         (
-            Panel("Animals with a color", "", "%", _bars(equal, [one.name for one in _WRONG]),
-                  kind="bars", names=tuple(one.head for one in _WRONG)),
-            Panel("Wrong number of words", "size of the translation", "% of the lists",
-                  _bars(equal, [f"length {kind}" for kind in KINDS]), kind="bars", names=KINDS),
+            Panel(
+                "Animals with a color",
+                "",
+                "%",
+                _bars(equal, [one.name for one in _WRONG]),
+                kind="bars",
+                names=tuple(one.head for one in _WRONG),
+            ),
+            Panel(
+                "Wrong number of words",
+                "size of the translation",
+                "% of the lists",
+                _bars(equal, [f"length {kind}" for kind in KINDS]),
+                kind="bars",
+                names=KINDS,
+            ),
         ),
         (
             "An order may be learned as a rule: the color comes after the noun. To name the right "
             "animal a model must remember which one was there, and that is what one vector loses.",
         ),
-    )  # fmt: skip
+    )
 
 
 def _percent(head: str, name: str) -> Column:
     return Column(head, name, ".1f", 100, over_seeds=".1f")
 
 
-_WRONG = [_percent("wrong order", "order"), _percent("wrong words", "words"),
-          _percent("missing", "missing")]  # fmt: skip
+_WRONG = [
+    _percent("wrong order", "order"),
+    _percent("wrong words", "words"),
+    _percent("missing", "missing"),
+]
 _SIZES = [
     _percent(f"{said}: {kind}", f"{what} {kind}")
-    for said, what in (("wrong size", "length"), ("not exact", "wrong")) for kind in KINDS
-]  # fmt: skip
+    for said, what in (("wrong size", "length"), ("not exact", "wrong"))
+    for kind in KINDS
+]
 
 
 def _bars(cells: Cells, names: Sequence[str]) -> tuple[Series, ...]:
     return tuple(
-        Series(form, tuple(map(float, range(len(names)))),
-               tuple(100 * cells.mean(name, form=form) for name in names),
-               "accent" if form == "fixed vector" else "plain")
+        Series(
+            form,
+            tuple(map(float, range(len(names)))),
+            tuple(100 * cells.mean(name, form=form) for name in names),
+            "accent" if form == "fixed vector" else "plain",
+        )
         for form in cells.values("form")
-    )  # fmt: skip
+    )
 
 
-def judge_order(cells: Cells) -> Verdict:
+def judge_word_order(cells: Cells) -> Verdict:
     """Judge by the animals whose words stand in a wrong order."""
     forms = cells.values("form")
     shares = {form: cells.mean("order", form=form) for form in forms}
-    lost = {form: sum(cells.mean(name, form=form) for name in ("words", "missing"))
-            for form in forms}  # fmt: skip
+    lost = {
+        form: sum(cells.mean(name, form=form) for name in ("words", "missing")) for form in forms
+    }
     attending = [shares[form] for form in forms if form in ("additive", "dot product")]
     return decide(
         f"holds if recurrent models with and without attention put the words of at least "
         f"{OFTEN:.0%} of the animals with a color in a wrong order, only for a fixed vector if "
         f"that one does; fails if it is rarer, or as frequent in the Transformer",
-        "wrong order: " + ", ".join(f"{form} {shares[form]:.1%}" for form in forms)
-        + "; wrong or missing words: " + ", ".join(f"{form} {lost[form]:.0%}" for form in forms),
+        "wrong order: "
+        + ", ".join(f"{form} {shares[form]:.1%}" for form in forms)
+        + "; wrong or missing words: "
+        + ", ".join(f"{form} {lost[form]:.0%}" for form in forms),
         fails=shares["fixed vector"] < max(OFTEN, 2 * shares["Transformer"]),
         unless={"one vector is all that the decoder gets": min(attending, default=1.0) < OFTEN},
-    )  # fmt: skip
+    )
 
 
 def judge_size(cells: Cells) -> Verdict:
@@ -164,31 +187,40 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
 
 
 def _run_all(
-    setting: Setting, forms: Sequence[Form], count: int, updates: int, tests: int
+    setting: MeasurementSetting, forms: Sequence[Form], count: int, updates: int, tests: int
 ) -> Cells:
     return measure_cells(
-        setting, f"{{form}}, {updates} updates, {count} lists, {tests} tests",
+        setting,
+        f"{{form}}, {updates} updates, {count} lists, {tests} tests",
         lambda form, seed: _run(form, seed, count, updates, tests),
-        read=lambda found: found["errors"] | {"seconds": found["seconds"]}, is_timed=True,
+        read=lambda found: found["errors"] | {"seconds": found["seconds"]},
+        is_timed=True,
         form=forms,
-    )  # fmt: skip
+    )
 
 
-def _run_in_time(setting: Setting, equal: Cells, count: int, updates: int, tests: int) -> Cells:
+def _run_in_time(
+    setting: MeasurementSetting, equal: Cells, count: int, updates: int, tests: int
+) -> Cells:
     """Train the other forms in the time that the Transformer took."""
 
     def run(form: Form, seed: int) -> dict[str, Any]:
-        ours, theirs = (equal.where(form=one, seed=seed).all("seconds")[0]
-                        for one in (form, "Transformer"))  # fmt: skip
+        ours, theirs = (
+            equal.where(form=one, seed=seed).all("seconds")[0] for one in (form, "Transformer")
+        )
         return _run(form, seed, count, max(1, round(updates * theirs / ours)), tests)
 
     forms = [form for form in equal.values("form") if form != "Transformer"]
     others = measure_cells(
         setting,
         f"{{form}}, in the time of the Transformer's {updates} updates, {count} lists, {tests} "
-        "tests", run, read=lambda found: found["errors"], is_timed=True, form=forms,
-    )  # fmt: skip
-    return join((others, equal.where(form="Transformer")))
+        "tests",
+        run,
+        read=lambda found: found["errors"],
+        is_timed=True,
+        form=forms,
+    )
+    return join_rows((others, equal.where(form="Transformer")))
 
 
 def _run(form: Form, seed: int, count: int, updates: int, tests: int) -> dict[str, Any]:

@@ -15,9 +15,9 @@ from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, Series, Table, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.text.tokenizers.words import JOINER
+from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
+from pellucid.text.tokenizers.whole_words import JOINER
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
@@ -25,7 +25,7 @@ SHOWN, NUM_SHOWN = "The pizza is good.", 2
 """The sentence whose weights are shown, and its padding tokens."""
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Translate sentences with more and more padding, with and without its mask."""
     amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8), (1, 2, 4, 8, 16, 32, 64, 128))
     sizes = drawn, most = setting.choose((600, 100), (40, 5))
@@ -33,8 +33,9 @@ def measure(setting: Setting) -> Found:
         setting,
         f"{packaged_name()}, padding of {', '.join(map(str, amounts))}, of {drawn} sentences "
         f"{most}",
-        lambda seed: pad_more(amounts, sizes, seed=seed), is_quick=True,
-    )  # fmt: skip
+        lambda seed: pad_more(amounts, sizes, seed=seed),
+        is_quick=True,
+    )
     masked, opened = (
         cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
     )
@@ -57,24 +58,34 @@ def measure(setting: Setting) -> Found:
         {"lengths": judge_seeds(judge, cells)},
         (
             cells.table(
-                "Difference of the encoder's output, and translations that change", "num_padding",
-                (Column("masked", "masked_difference", ".1e"),
-                 Column("changed, %", "masked_changed", ".0f", 100),
-                 Column("not masked", "open_difference", ".1e"),
-                 Column("changed, %", "open_changed", ".0f", 100)),
+                "Difference of the encoder's output, and translations that change",
+                "num_padding",
+                (
+                    Column("masked", "masked_difference", ".1e"),
+                    Column("changed, %", "masked_changed", ".0f", 100),
+                    Column("not masked", "open_difference", ".1e"),
+                    Column("changed, %", "open_changed", ".0f", 100),
+                ),
                 head="padding",
             ),
             *tables,
         ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
-            _panel(cells, "Difference of the encoder's output", "share of its root mean square",
-                   "difference", 1),
+            _panel(
+                cells,
+                "Difference of the encoder's output",
+                "share of its root mean square",
+                "difference",
+                1,
+            ),
             panel,
         ),
-        ("The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
-         "left is rounding, since longer sums are added in another order.",),
-    )  # fmt: skip
+        (
+            "The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
+            "left is rounding, since longer sums are added in another order.",
+        ),
+    )
 
 
 @torch.inference_mode()
@@ -138,20 +149,25 @@ def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
 
 def _show_weights(
     maps: Mapping[str, tuple[list[str], list[list[float]]]],
-) -> tuple[tuple[Table, ...], Panel]:
+) -> tuple[tuple[ResultTable, ...], Panel]:
     """Show the maps, and draw the row of the second token, whose weights padding would share."""
     tables, bars = [], []
     for name, (tokens, rows) in maps.items():
         cells: Any = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
         title = f"Weights of the encoder's last layer, head 0, padding {name}"
-        tables.append(Table(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
+        tables.append(ResultTable(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
         role: Any = "plain" if name == "masked" else "accent"
         bars.append(Series(name, tuple(map(float, range(len(tokens)))), tuple(rows[1]), role))
     title = f"Weights of “{tokens[1]}”, last layer, head 0"
     return tuple(tables), Panel(
-        title, "attended to", "share of the row", tuple(bars), kind="bars", names=tuple(tokens),
+        title,
+        "attended to",
+        "share of the row",
+        tuple(bars),
+        kind="bars",
+        names=tuple(tokens),
         y_range=(0, 1),
-    )  # fmt: skip
+    )
 
 
 def judge(cells: Cells) -> Verdict:
@@ -183,9 +199,13 @@ def equally_long(bundle: Bundle, sizes: tuple[int, int], seed: int) -> Tensor:
 def _translate(bundle: Bundle, source_BS: Tensor, mask_BS: Tensor) -> list[tuple[int, ...]]:
     special = bundle.tokenizer.config
     found = decode_greedily(
-        bundle.model, source_BS, mask_BS, start_id=special.target_start_id, eos_id=special.eos_id,
+        bundle.model,
+        source_BS,
+        mask_BS,
+        start_id=special.target_start_id,
+        eos_id=special.eos_id,
         max_lengths=[40] * len(source_BS),
-    )  # fmt: skip
+    )
     return [one.ids for one in found]
 
 
@@ -196,6 +216,11 @@ def _panel(cells: Cells, title: str, label: str, what: str, scale: float) -> Pan
         for said, name, role in (("not masked", "open", "accent"), ("masked", "masked", "plain"))
     )
     return Panel(
-        title, "padding tokens after each sentence", label, lines, x_log=True, y_log=is_log,
+        title,
+        "padding tokens after each sentence",
+        label,
+        lines,
+        x_log=True,
+        y_log=is_log,
         y_range=None if is_log else (0, 100),
-    )  # fmt: skip
+    )

@@ -17,13 +17,13 @@ from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of, thread_seconds
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.forms import FORMS, Form, make_form
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
-from pellucid.lessons.why.tiny.letters import LETTERS, draw_letters
-from pellucid.lessons.why.tiny.sentences import draw_statements
-from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, make_pair_batch
+from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
+from pellucid.lessons.why.tiny.tiny_language import draw_statements
+from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.tiny_vocabulary import END, PAD, START, Pair, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
@@ -37,7 +37,7 @@ WIDTH, TOKENS = 128, 2048
 NATIVE = "recurrent layer of PyTorch"
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Time one pass against a loop; in the long form also recurrent models, and own words."""
     measured = measure_cells(
         setting, "one pass and loop", lambda seed: _race_all(setting, seed), is_timed=True
@@ -69,7 +69,9 @@ def measure(setting: Setting) -> Found:
     )
 
 
-def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: str) -> Found:
+def _measure_sequence(
+    setting: MeasurementSetting, races: Cells, verdict: Verdict, faster: str
+) -> Found:
     """Time recurrent models next to the Transformer, and train on own words."""
     first, last = races.rows[0], races.rows[-1]
     lengths = setting.choose((8, 16, 32, 64, 128, 256), (3, 5))
@@ -98,18 +100,36 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
             ),
             _tabulate_races(races),
             own.table(
-                "Training a Transformer on statements", ("budget", "kind"),
-                (Column("updates", "updates"), Column("seconds", "seconds"),
-                 Column("right, %", "exact", scale=100)),
-                head=("updates on correct words", "learned from"), is_of_this_machine=True,
+                "Training a Transformer on statements",
+                ("budget", "kind"),
+                (
+                    Column("updates", "updates"),
+                    Column("seconds", "seconds"),
+                    Column("right, %", "exact", scale=100),
+                ),
+                head=("updates on correct words", "learned from"),
+                is_of_this_machine=True,
             ),
         ),
         (
-            Panel("Training", "tokens of source and target", "1,000 tokens a second", tuple(
-                speeds.line(form, "length", "speed",
-                            "accent" if form == "Transformer" else "plain", scale=1e-3, form=form)
-                for form in FORMS
-            ), x_log=True, y_log=True),
+            Panel(
+                "Training",
+                "tokens of source and target",
+                "1,000 tokens a second",
+                tuple(
+                    speeds.line(
+                        form,
+                        "length",
+                        "speed",
+                        "accent" if form == "Transformer" else "plain",
+                        scale=1e-3,
+                        form=form,
+                    )
+                    for form in FORMS
+                ),
+                x_log=True,
+                y_log=True,
+            ),
             *_draw_races(races),
         ),
         (
@@ -120,16 +140,18 @@ def _measure_sequence(setting: Setting, races: Cells, verdict: Verdict, faster: 
             "On its own words a model must write before it can learn, word by word, and is then "
             "corrected against words that need not belong to what it wrote.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge(races: Cells) -> Verdict:
     """Judge by the speedup at a length chosen before, if loss and gradient are the same."""
     off = max(
-        max(race["gradient_difference"],
-            abs(race["pass_loss"] - race["loop_loss"]) / race["loop_loss"])
+        max(
+            race["gradient_difference"],
+            abs(race["pass_loss"] - race["loop_loss"]) / race["loop_loss"],
+        )
         for race in races.rows
-    )  # fmt: skip
+    )
     speedups = {race["length"]: race["speedup"] for race in races.rows}
     judged = SENTENCE if SENTENCE in speedups else list(speedups)[-1]
     written = ", ".join(f"{times:.1f}× at {length}" for length, times in speedups.items())
@@ -175,7 +197,7 @@ def _ratio(cells: Cells, length: int) -> float:
     return found.pop("Transformer") / max(found.values())
 
 
-def _race_all(setting: Setting, seed: int) -> list[dict[str, Any]]:
+def _race_all(setting: MeasurementSetting, seed: int) -> list[dict[str, Any]]:
     """Time one pass and a loop for each length."""
     width = setting.choose(WIDTH, 16)
     config = ModelConfig.model_validate(
@@ -251,14 +273,20 @@ def _gradients(model: Transformer) -> list[Tensor]:
 def average_races(cells: Cells) -> Cells:
     """Average races of the same length over seeds; the largest difference counts."""
     names = ("pass_seconds", "loop_seconds", "pass_loss", "loop_loss")
-    return Cells(tuple(
-        {"length": length, "seed": 0, **{name: cells.mean(name, length=length) for name in names},
-         "gradient_difference": max(cells.all("gradient_difference", length=length))}
-        for length in cells.values("length")
-    )).add(speedup=lambda row: row["loop_seconds"] / row["pass_seconds"])  # fmt: skip
+    return Cells(
+        tuple(
+            {
+                "length": length,
+                "seed": 0,
+                **{name: cells.mean(name, length=length) for name in names},
+                "gradient_difference": max(cells.all("gradient_difference", length=length)),
+            }
+            for length in cells.values("length")
+        )
+    ).add(speedup=lambda row: row["loop_seconds"] / row["pass_seconds"])
 
 
-def _tabulate_races(races: Cells) -> Table:
+def _tabulate_races(races: Cells) -> ResultTable:
     columns = (
         Column("one pass, ms", "pass_seconds", ".1f", 1000),
         Column("loop, ms", "loop_seconds", ".1f", 1000),
@@ -274,24 +302,42 @@ def _tabulate_races(races: Cells) -> Table:
 def _draw_races(races: Cells) -> tuple[Panel, Panel]:
     lengths = races.add(words=lambda row: row["length"])
     return (
-        Panel("Forward and backward", "words of the target", "ms", (
-            races.line("one pass", "length", "pass_seconds", "accent", scale=1000),
-            races.line("word by word", "length", "loop_seconds", scale=1000),
-        ), x_log=True, y_log=True),
-        Panel("Times faster", "words of the target", "time of the loop ÷ time of one pass", (
-            races.line("measured", "length", "speedup", "accent"),
-            lengths.line("as many times as words", "length", "words", "faint"),
-        ), x_log=True),
-    )  # fmt: skip
+        Panel(
+            "Forward and backward",
+            "words of the target",
+            "ms",
+            (
+                races.line("one pass", "length", "pass_seconds", "accent", scale=1000),
+                races.line("word by word", "length", "loop_seconds", scale=1000),
+            ),
+            x_log=True,
+            y_log=True,
+        ),
+        Panel(
+            "Times faster",
+            "words of the target",
+            "time of the loop ÷ time of one pass",
+            (
+                races.line("measured", "length", "speedup", "accent"),
+                lengths.line("as many times as words", "length", "words", "faint"),
+            ),
+            x_log=True,
+        ),
+    )
 
 
 def _measure_speeds(
-    setting: Setting, what: str, time: Any, forms: Sequence[str], lengths: Sequence[int]
+    setting: MeasurementSetting, what: str, time: Any, forms: Sequence[str], lengths: Sequence[int]
 ) -> Cells:
     return measure_cells(
-        setting, f"{what}, {{form}}, {{length}} letters, d = {WIDTH}", time,
-        read=lambda speed: {"speed": speed}, is_timed=True, form=forms, length=lengths,
-    )  # fmt: skip
+        setting,
+        f"{what}, {{form}}, {{length}} letters, d = {WIDTH}",
+        time,
+        read=lambda speed: {"speed": speed},
+        is_timed=True,
+        form=forms,
+        length=lengths,
+    )
 
 
 def _time_update(form: Form, length: int, seed: int) -> float:
@@ -327,13 +373,14 @@ def _time_encoder(form: Any, length: int, seed: int) -> float:
     return batch.num_source_tokens / seconds_of(run, repeats=3)
 
 
-def _tabulate_speeds(title: str, speeds: Cells) -> Table:
-    columns = [Column(form, "speed", scale=1e-3, where={"form": form})
-               for form in speeds.values("form")]  # fmt: skip
+def _tabulate_speeds(title: str, speeds: Cells) -> ResultTable:
+    columns = [
+        Column(form, "speed", scale=1e-3, where={"form": form}) for form in speeds.values("form")
+    ]
     return speeds.table(title, "length", columns, head="tokens", is_of_this_machine=True)
 
 
-def _learn(setting: Setting, budgets: Sequence[int]) -> Cells:
+def _learn(setting: MeasurementSetting, budgets: Sequence[int]) -> Cells:
     """Train on correct words, on own words, and on own words in the time of the first."""
     count, tests = setting.choose((4000, 200), (60, 11))
 
@@ -351,19 +398,24 @@ def _learn(setting: Setting, budgets: Sequence[int]) -> Cells:
     def cells_of(key: str, make: Any) -> Cells:
         return measure_cells(setting, key, make, is_timed=True, budget=budgets)
 
-    gold = cells_of("on correct words, {budget} updates",
-                    lambda budget, seed: run(seed, budget, is_own=False))  # fmt: skip
-    own = cells_of("on own words, {budget} updates",
-                   lambda budget, seed: run(seed, budget, is_own=True))  # fmt: skip
+    gold = cells_of(
+        "on correct words, {budget} updates", lambda budget, seed: run(seed, budget, is_own=False)
+    )
+    own = cells_of(
+        "on own words, {budget} updates", lambda budget, seed: run(seed, budget, is_own=True)
+    )
     timed = cells_of(
         "on own words, in the time of {budget} updates on correct words", in_equal_time
     )
     kinds = {"correct words": gold, "own words": own, "own words, equal time": timed}
-    return Cells(tuple(
-        {"kind": kind, **row}
-        for budget in budgets for kind, found in kinds.items()
-        for row in found.where(budget=budget).rows
-    ))  # fmt: skip
+    return Cells(
+        tuple(
+            {"kind": kind, **row}
+            for budget in budgets
+            for kind, found in kinds.items()
+            for row in found.where(budget=budget).rows
+        )
+    )
 
 
 def train_on(
@@ -386,9 +438,14 @@ def train_on(
     sources = tiny.source.encode_all([source for source, _ in pairs])
     targets = tiny.target.encode_all([target for _, target in pairs])
     training = TrainingConfig(
-        seed=seed, learning_rate=3e-3, warmup_steps=max(1, updates // 10), max_steps=updates,
-        schedule="linear", label_smoothing=0.0, dropout=0.0,
-    )  # fmt: skip
+        seed=seed,
+        learning_rate=3e-3,
+        warmup_steps=max(1, updates // 10),
+        max_steps=updates,
+        schedule="linear",
+        label_smoothing=0.0,
+        dropout=0.0,
+    )
     updating, numbers = Updates(tiny, training), generator(seed, "tiny own")
     seconds = 0.0
     with some_threads(1):

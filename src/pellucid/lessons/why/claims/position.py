@@ -10,11 +10,11 @@ import torch
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.distances import add_distances, movement_of_tiny
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
-from pellucid.lessons.why.tiny.sentences import draw_lists, draw_statements, swap_animals
-from pellucid.lessons.why.tiny.words import START, Pair
+from pellucid.lessons.why.tiny.tiny_language import draw_lists, draw_statements, swap_animals
+from pellucid.lessons.why.tiny.tiny_vocabulary import START, Pair
 
 ROUNDING = 1e-4
 STAYS = 0.5
@@ -31,7 +31,7 @@ _LENGTHS = {"max_source_length": 64, "max_target_length": 64}
 _REACH = {"relative": {"max_relative_distance": 8}}
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Shuffle words, train with kinds of positions, and test longer lists than were trained."""
     is_long = setting.is_long
     trained_to, longest = setting.choose((3, 6), (2, 3))
@@ -39,15 +39,16 @@ def measure(setting: Setting) -> Found:
     shuffled, order, lengths = _measure_models(setting, steps, trained_to, longest)
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
     verdicts = {
-        "order": judge_seeds(judge_order, shuffled, order),
+        "order": judge_seeds(judge_shuffling, shuffled, order),
         "absolute": judge_seeds(
             lambda one: judge_lengths(_right_by_length(one), trained_to), lengths
         ),
     }
     tables = (
-        _shuffling_table(shuffled, is_long=is_long), _order_table(order, is_long=is_long),
+        _shuffling_table(shuffled, is_long=is_long),
+        _order_table(order, is_long=is_long),
         _length_table(lengths, trained_to),
-    )  # fmt: skip
+    )
     number = (
         "if the two animals of a sentence change places, a model without positions writes the same "
         f"translation in {same['none']:.0%} of the cases, with positions in "
@@ -84,18 +85,19 @@ def measure(setting: Setting) -> Found:
 
 
 def _measure_models(
-    setting: Setting, steps: int, trained_to: int, longest: int
+    setting: MeasurementSetting, steps: int, trained_to: int, longest: int
 ) -> tuple[Cells, Cells, Cells]:
     """Measure shuffled words, models of statements, and models of lists."""
     is_long, count = setting.is_long, setting.choose(6000, 60)
     num_tests, num_lists, num_shuffled = setting.choose((200, 60, 64), (11, 5, 5), (200, 100, 64))
     shuffled = measure_cells(
-        setting, "words turned around, untrained",
+        setting,
+        "words turned around, untrained",
         lambda seed: measure_shuffling(
             draw_statements(num_shuffled, seed=seed, part="train"), seed=seed
         ),
         read=lambda found: dict(zip(SHUFFLED, found, strict=True)),
-    )  # fmt: skip
+    )
     order = measure_cells(
         setting,
         f"statements, {'half with then, ' if is_long else ''}positions {{kind}}, {steps} updates",
@@ -103,18 +105,16 @@ def _measure_models(
             kind, (count, num_tests, steps), seed, has_then=is_long
         ),
         kind=KINDS if is_long else ("sinusoidal", "none"),
-    )  # fmt: skip
+    )
     lengths = measure_cells(
         setting,
         f"lists of up to {trained_to}, tested to {longest}, positions {{kind}}, {steps} updates",
-        lambda kind, seed: _learn_lists(
-            kind, (count, num_lists, steps), trained_to, longest, seed
-        ),
+        lambda kind, seed: _learn_lists(kind, (count, num_lists, steps), trained_to, longest, seed),
         read=lambda found: [
             {"size": size, "right": share} for size, share in enumerate(found, start=1)
         ],
         kind=KINDS,
-    )  # fmt: skip
+    )
     return shuffled, order, lengths
 
 
@@ -133,11 +133,14 @@ def measure_shuffling(pairs: Sequence[Pair], *, seed: int) -> list[float]:
         )
         found[kind, depth] = _change_of(tiny, pairs)
     return [
-        found["none", 2][0], found["none", 1][1], found["none", 2][1], found["sinusoidal", 2][0]
-    ]  # fmt: skip
+        found["none", 2][0],
+        found["none", 1][1],
+        found["none", 2][1],
+        found["sinusoidal", 2][0],
+    ]
 
 
-def judge_order(shuffled: Cells, order: Cells) -> Verdict:
+def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
     """Judge by what shuffling changes without positions, in encoder and decoder.
 
     Args:
@@ -153,14 +156,17 @@ def judge_order(shuffled: Cells, order: Cells) -> Verdict:
         "nothing without positions, in the encoder and in the decoder; fails if it changes the "
         "encoder, or if a trained model without positions is as good as one with them",
         f"largest change: encoder {encoder:.0e}, decoder of one layer {first:.0e}, of two layers "
-        f"{deep:.0e}; right {without:.0%} without and {with_:.0%} with positions"
-        .replace("e-", "e−"),
+        f"{deep:.0e}; right {without:.0%} without and {with_:.0%} with positions".replace(
+            "e-", "e−"
+        ),
         fails=encoder >= ROUNDING or without >= with_,
         unless={
-            "there is no look-ahead mask, which gives the order away (an encoder has none)":
-            max(first, deep) >= ROUNDING
+            "there is no look-ahead mask, which gives the order away (an encoder has none)": max(
+                first, deep
+            )
+            >= ROUNDING
         },
-    )  # fmt: skip
+    )
 
 
 def _say_beyond(lengths: Cells, trained_to: int) -> str:
@@ -269,8 +275,8 @@ def _learn_lists(
     return found
 
 
-def _shuffling_table(cells: Cells, *, is_long: bool) -> Table:
-    return Table(
+def _shuffling_table(cells: Cells, *, is_long: bool) -> ResultTable:
+    return ResultTable(
         "Largest relative change when the words are turned around, untrained"
         + (", of all seeds" if is_long else ""),
         ("", "change"),
@@ -279,7 +285,7 @@ def _shuffling_table(cells: Cells, *, is_long: bool) -> Table:
     )
 
 
-def _order_table(cells: Cells, *, is_long: bool) -> Table:
+def _order_table(cells: Cells, *, is_long: bool) -> ResultTable:
     columns = (
         Column("right, %", "exact", ".0f", 100),
         Column("alike when exchanged, %", "same", ".0f", 100),
@@ -290,7 +296,7 @@ def _order_table(cells: Cells, *, is_long: bool) -> Table:
     return cells.table("After training", "kind", columns, names=names)
 
 
-def _length_table(cells: Cells, trained_to: int) -> Table:
+def _length_table(cells: Cells, trained_to: int) -> ResultTable:
     cells = cells.add(when=lambda row: "in training" if row["size"] <= trained_to else "longer")
     columns = [Column(kind, "right", ".0f", 100, {"kind": kind}) for kind in KINDS]
     when = Column("", "when", "", over_seeds="first")
@@ -305,15 +311,33 @@ def _order_panel(order: Cells) -> Panel:
         order.line(name, (0.0, 1.0), "shares", role, scale=100, kind=kind)
         for kind, (name, role) in names.items()
     )
-    return Panel("Statements of two animals", "", "%", bars, kind="bars",
-                 names=("right", "alike when exchanged"), y_range=(0, 100))  # fmt: skip
+    return Panel(
+        "Statements of two animals",
+        "",
+        "%",
+        bars,
+        kind="bars",
+        names=("right", "alike when exchanged"),
+        y_range=(0, 100),
+    )
 
 
 def _length_panel(lengths: Cells, trained_to: int) -> Panel:
     lines = tuple(
-        lengths.line(kind, "size", "right", "accent" if kind == "sinusoidal" else "plain",
-                     scale=100, kind=kind)
+        lengths.line(
+            kind,
+            "size",
+            "right",
+            "accent" if kind == "sinusoidal" else "plain",
+            scale=100,
+            kind=kind,
+        )
         for kind in KINDS
-    )  # fmt: skip
-    return Panel(f"Lists, trained on up to {trained_to} animals", "animals in the list", "% right",
-                 lines, y_range=(0, 105))  # fmt: skip
+    )
+    return Panel(
+        f"Lists, trained on up to {trained_to} animals",
+        "animals in the list",
+        "% right",
+        lines,
+        y_range=(0, 105),
+    )

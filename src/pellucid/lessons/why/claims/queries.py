@@ -10,15 +10,15 @@ from pellucid.lessons.why.cells import (
     Cells,
     Column,
     decide,
-    join,
+    join_rows,
     judge_seeds,
     measure_cells,
     write,
 )
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.result import Panel, Verdict
-from pellucid.lessons.why.setting import Setting
-from pellucid.lessons.why.tiny.trials import LEARNED, Task, make_task, run_trial
+from pellucid.lessons.why.setting import MeasurementSetting
+from pellucid.lessons.why.tiny.trials import LEARNED, TextToLearn, make_task, run_trial
 
 WIDTH = 32
 NEEDED = 0.05
@@ -43,7 +43,7 @@ class Projections:
     frozen: tuple[str, ...] = ()
     is_filled: bool = False
 
-    def settings(self, task: Task) -> dict[str, Any]:
+    def settings(self, task: TextToLearn) -> dict[str, Any]:
         """Return the settings for `run_trial`."""
         found: dict[str, Any] = {**self.changes, "frozen": self.frozen}
         if self.is_filled:
@@ -54,8 +54,11 @@ class Projections:
 
 
 ALL, TWO, NONE, RANDOM = (
-    "queries, keys, values", "queries, keys", "embeddings only", "all three random"
-)  # fmt: skip
+    "queries, keys, values",
+    "queries, keys",
+    "embeddings only",
+    "all three random",
+)
 EQUAL = {
     ALL: Projections("Q, K, V", 3, {}),
     TWO: Projections("Q, K", 2, {"projections": "qk"}, is_filled=True),
@@ -71,11 +74,11 @@ _NARROW = {
 _TEXTS = {"lists": "lists of animals", "pronouns": "pronouns"}
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Train models that make queries, keys and values in different ways."""
     ways = setting.choose(EQUAL, EQUAL, EQUAL | _NARROW)
     texts = setting.choose(("lists",), ("lists",), ("lists", "pronouns"))
-    cells = join(_train(setting, text, ways) for text in texts)
+    cells = join_rows(_train(setting, text, ways) for text in texts)
     lists = cells.where(text="lists")
     whole, bare, still = (
         write([100 * share for share in lists.all("exact", way=way)], ".0f").replace(" ·", ",")
@@ -102,9 +105,12 @@ def measure(setting: Setting) -> Found:
             cells.where(text=text).table(
                 f"Ways to make queries, keys and values: {_TEXTS[text]}",
                 "way",
-                (Column("parameters", "parameters", ",d", over_seeds="first"),
-                 Column("updates", "updates"), Column("right, %", "exact", scale=100),
-                 Column("loss", "loss", ".4f", over_seeds="mean")),
+                (
+                    Column("parameters", "parameters", ",d", over_seeds="first"),
+                    Column("updates", "updates"),
+                    Column("right, %", "exact", scale=100),
+                    Column("loss", "loss", ".4f", over_seeds="mean"),
+                ),
             )
             for text in texts
         ),
@@ -119,7 +125,7 @@ def measure(setting: Setting) -> Found:
             "Without W^q and W^k a score is the same in both directions, and highest for a word "
             "itself in most rows: pellucid why diagonal.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
@@ -138,20 +144,30 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
     return decide(
         f"holds if the other model has {100 * NEEDED:.0f} points fewer new sentences right in some "
         "text, fails otherwise"
-        + (f"; for {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
-           if alone else ""),
+        + (
+            f"; for {alone} it holds anyway: x·x of two embeddings is the same in every sentence"
+            if alone
+            else ""
+        ),
         "; ".join(
             f"{_TEXTS[text]}: right {mine:.1%} and {theirs:.1%}, updates × "
-            + write([b / a for a, b in zip(
-                *(cells.all("updates", text=text, way=way) for way in (ALL, other)), strict=True
-            )])
+            + write(
+                [
+                    b / a
+                    for a, b in zip(
+                        *(cells.all("updates", text=text, way=way) for way in (ALL, other)),
+                        strict=True,
+                    )
+                ]
+            )
             for text, (mine, theirs) in right.items()
         ),
-        fails=not is_lost and not alone, unless={f"the model is {alone}": not is_lost},
-    )  # fmt: skip
+        fails=not is_lost and not alone,
+        unless={f"the model is {alone}": not is_lost},
+    )
 
 
-def _train(setting: Setting, text: Any, ways: Mapping[str, Projections]) -> Cells:
+def _train(setting: MeasurementSetting, text: Any, ways: Mapping[str, Projections]) -> Cells:
     steps = make_task(text, setting, seed=setting.seed).steps
 
     def train(way: str, text: Any, seed: int) -> dict[str, float]:
@@ -163,13 +179,17 @@ def _train(setting: Setting, text: Any, ways: Mapping[str, Projections]) -> Cell
 
 
 def _panel(cells: Cells, title: str, label: str, name: str, scale: float) -> Panel:
-    equal = join(cells.where(way=way) for way in EQUAL)
+    equal = join_rows(cells.where(way=way) for way in EQUAL)
     bars = tuple(
         equal.bars(_TEXTS[text], "way", name, role, scale=scale, text=text)
         for text, role in zip(cells.values("text"), ("accent", "plain"), strict=False)
     )
     return Panel(
-        title, "what is projected, at equal parameters", label, bars, kind="bars",
+        title,
+        "what is projected, at equal parameters",
+        label,
+        bars,
+        kind="bars",
         names=tuple(way.short for way in EQUAL.values()),
         y_range=(0.0, 105.0) if label == "%" else None,
-    )  # fmt: skip
+    )

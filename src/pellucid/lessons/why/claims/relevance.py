@@ -10,37 +10,44 @@ import torch
 from numpy.typing import NDArray
 
 from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny, look_apart
-from pellucid.lessons.why.cells import Cells, Column, decide, join, judge_seeds, measure_cells
+from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.look import weights_of_heads
+from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
 from pellucid.lessons.why.result import Panel, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
-from pellucid.lessons.why.tiny.pizza import draw_hesitant
+from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
 
 RIGHT = 0.9
 LONG, SHORT, PACKAGED = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Put words between an antecedent and its pronoun, and explain weights by distance."""
     count = setting.choose(300, 12, 1000)
     shares = measure_cells(
-        setting, f"{packaged_name()}: shares that distance explains, {count} sentences",
-        lambda seed: _explain_packaged(count, seed), is_quick=True, read=_name_heads,
-    )  # fmt: skip
+        setting,
+        f"{packaged_name()}: shares that distance explains, {count} sentences",
+        lambda seed: _explain_packaged(count, seed),
+        is_quick=True,
+        read=_name_heads,
+    )
     cells = _measure_reach(setting)
     models = cells.values("model")
     far = cells.values("words")[-1]
     right = cells.mean("right", model=LONG, words=far)
     curves = {model: cells.where(model=model) for model in models}
     columns = (
-        Column("antecedent", "weight"), Column("other noun", "other"),
-        Column("times even", "times"), Column("right, %", "right", scale=100),
-    )  # fmt: skip
-    by_words = {head: {row["words"] > row["distance"] for row in shares.where(place=head).rows}
-                for head in shares.values("place")}  # fmt: skip
+        Column("antecedent", "weight"),
+        Column("other noun", "other"),
+        Column("times even", "times"),
+        Column("right, %", "right", scale=100),
+    )
+    by_words = {
+        head: {row["words"] > row["distance"] for row in shares.where(place=head).rows}
+        for head in shares.values("place")
+    }
     clear, ties = (list(by_words.values()).count(kind) for kind in ({True}, {True, False}))
     return Found(
         f"both count. Of the {len(by_words)} heads with which the small translator `demo` reads, "
@@ -60,14 +67,26 @@ def measure(setting: Setting) -> Found:
         "half teach and half test.",
         {"shares": judge_seeds(judge_shares, shares), "reach": judge_seeds(judge_reach, cells)},
         (
-            *(curve.table(
-                f"{model}, by the words between: {', '.join(curve.values('place'))}", "words",
-                columns, head="words",
-            ) for model, curve in curves.items()),
+            *(
+                curve.table(
+                    f"{model}, by the words between: {', '.join(curve.values('place'))}",
+                    "words",
+                    columns,
+                    head="words",
+                )
+                for model, curve in curves.items()
+            ),
             shares.table(
-                "Share of the weights that is explained in the packaged model, %", "place",
-                [Column(head, name, scale=100) for head, name in
-                 (("by distance", "distance"), ("by the words", "words"), ("by both", "both"))],
+                "Share of the weights that is explained in the packaged model, %",
+                "place",
+                [
+                    Column(head, name, scale=100)
+                    for head, name in (
+                        ("by distance", "distance"),
+                        ("by the words", "words"),
+                        ("by both", "both"),
+                    )
+                ],
             ),
         ),
         _panels(cells, shares),
@@ -77,7 +96,7 @@ def measure(setting: Setting) -> Found:
             "A weight is not a cause: a model may be right with little weight on the antecedent, "
             "because another word has gathered what it needs.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge_reach(cells: Cells) -> Verdict:
@@ -108,7 +127,7 @@ def judge_reach(cells: Cells) -> Verdict:
         "; ".join(numbers),
         fails=LONG not in reached,
         unless={"training had words as far apart": reached != cells.values("model")},
-    )  # fmt: skip
+    )
 
 
 def judge_shares(shares: Cells) -> Verdict:
@@ -122,11 +141,12 @@ def judge_shares(shares: Cells) -> Verdict:
         "holds if in every head the words explain more than the distance does, fails otherwise",
         f"words explain more in {more} of {len(heads)} heads; distance explains "
         f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
-        fails=more < len(heads), unless={},
-    )  # fmt: skip
+        fails=more < len(heads),
+        unless={},
+    )
 
 
-def _measure_reach(setting: Setting) -> Cells:
+def _measure_reach(setting: MeasurementSetting) -> Cells:
     words = setting.choose((0, 1, 3, 10, 30, 100), (0, 5))
     steps, count = setting.choose((400, 40), (3, 4))
 
@@ -143,16 +163,19 @@ def _measure_reach(setting: Setting) -> Cells:
         bundle = load_packaged()
         return look_apart(
             bundle.model,
-            lambda n, part: draw_apart_packaged(bundle, count, n, seed=seed, part=part), words,
-        )  # fmt: skip
+            lambda n, part: draw_apart_packaged(bundle, count, n, seed=seed, part=part),
+            words,
+        )
 
     models = setting.choose((LONG,), (LONG,), (LONG, SHORT))
     key = f"tiny model {{model}} words between, {steps} updates"
     packaged = f"{packaged_name()}, adjectives between, {count} sentences"
-    return join((
-        measure_cells(setting, key, train, model=models),
-        measure_cells(setting, packaged, look, model=(PACKAGED,)),
-    )).add(times=lambda row: row["weight"] / row["even"])  # fmt: skip
+    return join_rows(
+        (
+            measure_cells(setting, key, train, model=models),
+            measure_cells(setting, packaged, look, model=(PACKAGED,)),
+        )
+    ).add(times=lambda row: row["weight"] / row["even"])
 
 
 @torch.inference_mode()
@@ -214,10 +237,12 @@ def explain(
         word_P = _foresee(above_P, by_words_P, known_P)
         both_P = far_P + _foresee(above_P - far_P, by_words_P, known_P)
         total = float((above_P[~known_P] ** 2).sum())
-        found.append({
-            name: 1 - float(((above_P - guess_P)[~known_P] ** 2).sum()) / total
-            for name, guess_P in (("distance", far_P), ("words", word_P), ("both", both_P))
-        })  # fmt: skip
+        found.append(
+            {
+                name: 1 - float(((above_P - guess_P)[~known_P] ** 2).sum()) / total
+                for name, guess_P in (("distance", far_P), ("words", word_P), ("both", both_P))
+            }
+        )
     return found
 
 
@@ -241,18 +266,39 @@ def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:
         ]
         for name, scale in (("weight", 1), ("right", 100))
     )
-    heads = tuple(place.replace("layer ", "").replace(" head ", ".")
-                  for place in shares.values("place"))  # fmt: skip
+    heads = tuple(
+        place.replace("layer ", "").replace(" head ", ".") for place in shares.values("place")
+    )
     bars = tuple(
         shares.bars(said, "place", name, role, scale=100)
-        for said, name, role in (("by distance", "distance", "accent"),
-                                 ("by the two words", "words", "plain"))
-    )  # fmt: skip
+        for said, name, role in (
+            ("by distance", "distance", "accent"),
+            ("by the two words", "words", "plain"),
+        )
+    )
     return (
-        Panel("Weight on the antecedent", "words between", "share of the row", tuple(weights),
-              names=names, y_range=(0.0, 1.0)),
-        Panel("Pronouns that are right", "words between", "%", tuple(rights), names=names,
-              y_range=(0.0, 105.0)),
-        Panel("Weights explained, packaged model", "encoder layer.head", "%", bars, kind="bars",
-              names=heads),
-    )  # fmt: skip
+        Panel(
+            "Weight on the antecedent",
+            "words between",
+            "share of the row",
+            tuple(weights),
+            names=names,
+            y_range=(0.0, 1.0),
+        ),
+        Panel(
+            "Pronouns that are right",
+            "words between",
+            "%",
+            tuple(rights),
+            names=names,
+            y_range=(0.0, 105.0),
+        ),
+        Panel(
+            "Weights explained, packaged model",
+            "encoder layer.head",
+            "%",
+            bars,
+            kind="bars",
+            names=heads,
+        ),
+    )

@@ -18,8 +18,8 @@ from pellucid.lessons.why.cells import (
 )
 from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     count_exact,
     make_tiny,
@@ -27,8 +27,8 @@ from pellucid.lessons.why.tiny.learn import (
     train_tiny,
     updates_until,
 )
-from pellucid.lessons.why.tiny.sentences import draw_statements
-from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_language import draw_statements
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
 from pellucid.train.plain import compute_loss
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
@@ -49,7 +49,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
     is_long = setting.is_long
     kinds = tuple(KINDS) if is_long else (BOTH, NORM, NEITHER)
@@ -60,19 +60,23 @@ def measure(setting: Setting) -> Found:
     count, _, steps, rate, every = sizes
     trained = setting.choose((4,), (2,), (1, 3, 6, 12))
     untrained = measure_cells(
-        setting, "untrained, {kind}, {depth} layers",
+        setting,
+        "untrained, {kind}, {depth} layers",
         lambda kind, depth, seed: look_untrained(
             draw_statements(count, seed=seed, part="train")[:32], depth, KINDS[kind], seed=seed
         ),
-        kind=kinds, depth=depths,
-    )  # fmt: skip
+        kind=kinds,
+        depth=depths,
+    )
     alone = {(row["kind"], row["seed"]): row["gradient"] for row in untrained.where(depth=1).rows}
     untrained = untrained.add(share=lambda row: row["gradient"] / alone[row["kind"], row["seed"]])
     cells = measure_cells(
-        setting, f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
+        setting,
+        f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
         lambda kind, depth, seed: _train(kind, depth, sizes, seed),
-        depth=trained, kind=kinds,
-    ).add(last=lambda row: row["losses"][-1])  # fmt: skip
+        depth=trained,
+        kind=kinds,
+    ).add(last=lambda row: row["losses"][-1])
     share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
     number = (
         f"in a network of {depths[-1]} layers the first one gets {write_small(share[NEITHER])} of "
@@ -100,22 +104,33 @@ def measure(setting: Setting) -> Found:
         verdicts,
         tables,
         (
-            _depth_panel(untrained, "Gradient in the first layer", "share of that with one layer",
-                         "share"),
-            _depth_panel(untrained, "Difference of a sentence's words",
-                         "1 − cosine after the last layer", "difference"),
+            _depth_panel(
+                untrained, "Gradient in the first layer", "share of that with one layer", "share"
+            ),
+            _depth_panel(
+                untrained,
+                "Difference of a sentence's words",
+                "1 − cosine after the last layer",
+                "difference",
+            ),
             _course_panel(cells, trained[0], every),
         ),
-        ("A difference of 0 means that all words of a sentence have the same vector, so that later "
-         "layers cannot tell which word stood where. Attention averages words, and only the "
-         "residual connection brings each word itself along.",),
-    )  # fmt: skip
+        (
+            "A difference of 0 means that all words of a sentence have the same vector, so that "
+            "later layers cannot tell which word stood where. Attention averages words, and only "
+            "the residual connection brings each word itself along.",
+        ),
+    )
 
 
 def _add_long(
-    setting: Setting, number: str, verdicts: dict[str, Verdict], tables: tuple[Table, ...],
-    cells: Cells, training: tuple[int, float, int],
-) -> Found:  # fmt: skip
+    setting: MeasurementSetting,
+    number: str,
+    verdicts: dict[str, Verdict],
+    tables: tuple[ResultTable, ...],
+    cells: Cells,
+    training: tuple[int, float, int],
+) -> Found:
     """Add the gradient by layer, and how deep each kind still trains."""
     steps, rate, every = training
     layers = setting.choose(12, 3)
@@ -135,8 +150,14 @@ def _add_long(
         (tables[0], layer_table(by_layer), *tables[1:]),
         (
             layer_panel(by_layer, BOTH),
-            Panel("How deep it still trains", "layers of the encoder", "% of new sentences right",
-                  deep, x_log=True, y_range=(0, 105)),
+            Panel(
+                "How deep it still trains",
+                "layers of the encoder",
+                "% of new sentences right",
+                deep,
+                x_log=True,
+                y_range=(0, 105),
+            ),
             _course_panel(cells, trained[len(trained) // 2 - 1], every),
         ),
         (
@@ -145,7 +166,7 @@ def _add_long(
             "Every kind has the same rate and the same updates. With more updates or its "
             "own rate, a kind may learn deeper.",
         ),
-    )  # fmt: skip
+    )
 
 
 def judge_gradient(untrained: Cells) -> Verdict:
@@ -162,8 +183,9 @@ def judge_gradient(untrained: Cells) -> Verdict:
             f"{kind} {'beyond float32' if share != share or share == math.inf else f'{share:.2g}'}"
             for kind, share in kept.items()
         ),
-        fails=kept[BOTH] < ALIVE or not lost, unless=_needs(lost),
-    )  # fmt: skip
+        fails=kept[BOTH] < ALIVE or not lost,
+        unless=_needs(lost),
+    )
 
 
 def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
@@ -184,8 +206,9 @@ def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
         f"{PAPER} layers, or at most half as many right translations after training; holds if that "
         "is so with norms and without; fails if it is so in neither",
         "; ".join(numbers).replace("e-", "e−"),
-        fails=not lost, unless=_needs(lost),
-    )  # fmt: skip
+        fails=not lost,
+        unless=_needs(lost),
+    )
 
 
 def _needs(lost: Sequence[str]) -> dict[str, bool]:
@@ -253,9 +276,14 @@ def _train(
     pairs = draw_statements(count, seed=seed, part="train")
     test = draw_statements(num_tests, seed=seed, part="test")
     tiny = make_tiny(
-        [*pairs, *test], seed=seed, d_model=32, d_ff=64, num_heads=2, num_encoder_layers=depth,
+        [*pairs, *test],
+        seed=seed,
+        d_model=32,
+        d_ff=64,
+        num_heads=2,
+        num_encoder_layers=depth,
         **KINDS[kind],
-    )  # fmt: skip
+    )
     tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
     return {
         # JSON has no infinity.
@@ -300,11 +328,14 @@ def _norms(pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: 
     return [square**0.5 for square in squares]
 
 
-def measure_layers(setting: Setting, layers: int, kinds: Mapping[str, dict[str, Any]]) -> Cells:
+def measure_layers(
+    setting: MeasurementSetting, layers: int, kinds: Mapping[str, dict[str, Any]]
+) -> Cells:
     """Measure the gradient in each layer of untrained encoders that differ in some settings."""
     count = setting.choose(6000, 60)
     return measure_cells(
-        setting, f"gradient by layer and with one layer only, {{kind}}, {layers} layers",
+        setting,
+        f"gradient by layer and with one layer only, {{kind}}, {layers} layers",
         lambda kind, seed: gradient_by_layer(
             draw_statements(count, seed=seed, part="train")[:32], layers, kinds[kind], seed=seed
         ),
@@ -312,10 +343,10 @@ def measure_layers(setting: Setting, layers: int, kinds: Mapping[str, dict[str, 
             {"layer": place, "gradient": norm} for place, norm in enumerate(found, start=1)
         ],
         kind=kinds,
-    )  # fmt: skip
+    )
 
 
-def layer_table(cells: Cells) -> Table:
+def layer_table(cells: Cells) -> ResultTable:
     """Write the gradient of each layer."""
     columns = [Column(kind, "gradient", where={"kind": kind}) for kind in cells.values("kind")]
     layers = len(cells.values("layer"))
@@ -326,16 +357,17 @@ def layer_table(cells: Cells) -> Table:
 def layer_panel(cells: Cells, main: str) -> Panel:
     """Draw the gradient of each layer; the main kind in color."""
     lines = tuple(
-        cells.line(kind, "layer", "gradient", "accent" if kind == main else "plain", is_log=True,
-                   kind=kind)
+        cells.line(
+            kind, "layer", "gradient", "accent" if kind == main else "plain", is_log=True, kind=kind
+        )
         for kind in cells.values("kind")
-    )  # fmt: skip
+    )
     title = f"Gradient by layer, {len(cells.values('layer'))} layers, untrained"
     label = "share of that with one layer only"
     return Panel(title, "layer of the encoder", label, lines, y_log=True)
 
 
-def _depth_table(cells: Cells, *, is_long: bool) -> Table:
+def _depth_table(cells: Cells, *, is_long: bool) -> ResultTable:
     both = {"share": BOTH, "difference": BOTH}
     if not is_long:
         both = {"share": "both", "difference": "difference: both"}
@@ -347,14 +379,14 @@ def _depth_table(cells: Cells, *, is_long: bool) -> Table:
     title = (
         "Before training, by depth: gradient in the first layer (1 with one layer), then "
         "difference of a sentence's words after the last"
-        if is_long else
-        "Gradient in the first layer (1 with one layer), and difference of words after the last; "
-        "both: residual and norm"
-    )  # fmt: skip
+        if is_long
+        else "Gradient in the first layer (1 with one layer), and difference of words after the "
+        "last; both: residual and norm"
+    )
     return cells.table(title, "depth", columns, head="layers")
 
 
-def _training_table(cells: Cells, *, is_long: bool) -> Table:
+def _training_table(cells: Cells, *, is_long: bool) -> ResultTable:
     (depth,) = cells.values("depth")
     learned = (
         Column("learned", "updates", over_seeds="count"),

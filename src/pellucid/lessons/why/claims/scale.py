@@ -17,8 +17,8 @@ import torch
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
 from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, Table, Verdict
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     count_exact,
@@ -27,8 +27,8 @@ from pellucid.lessons.why.tiny.learn import (
     train_tiny,
     updates_until,
 )
-from pellucid.lessons.why.tiny.sentences import draw_statements
-from pellucid.lessons.why.tiny.words import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_language import draw_statements
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
 from pellucid.machine.randomness import generator
 from pellucid.train.plain import compute_loss
 
@@ -40,9 +40,7 @@ LEARNED = 0.1
 """A model has learned when its training loss stays below this, in nats a word."""
 EVERY = 10
 
-KINDS = {
-    "independent": "queries and keys are independent", "alike": "one key equals the query"
-}  # fmt: skip
+KINDS = {"independent": "queries and keys are independent", "alike": "one key equals the query"}
 RAW, SCALED = "not divided", "divided"
 STARTS = {
     "unit": "queries and keys of variance 1",
@@ -50,16 +48,20 @@ STARTS = {
 }
 
 
-def measure(setting: Setting) -> Found:
+def measure(setting: MeasurementSetting) -> Found:
     """Measure the softmax for d_k from 8 to 512; in the long form train with and without it too."""
     queries = setting.choose(512, 64, 2048)
     softmax = measure_cells(
-        setting, f"softmax, {{kind}}, d_k {{width}}, {{how}}, {queries} queries",
+        setting,
+        f"softmax, {{kind}}, d_k {{width}}, {{how}}, {queries} queries",
         lambda kind, how, width, seed: measure_sharpness(
             width, kind, is_scaled=how == SCALED, queries=queries, seed=seed
         ),
-        is_quick=True, kind=KINDS, how=(RAW, SCALED), width=WIDTHS,
-    )  # fmt: skip
+        is_quick=True,
+        kind=KINDS,
+        how=(RAW, SCALED),
+        width=WIDTHS,
+    )
     verdict = judge_seeds(judge, softmax)
     number = (
         f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
@@ -83,25 +85,33 @@ def measure(setting: Setting) -> Found:
         {"regions": verdict, "stabilize": verdict},
         tables,
         panels,
-        ("The scores of independent vectors have the standard deviation √d_k. That of a vector "
-         "with itself is d_k, so that √d_k divides too little: √d_k remains.",),
-    )  # fmt: skip
+        (
+            "The scores of independent vectors have the standard deviation √d_k. That of a vector "
+            "with itself is d_k, so that √d_k divides too little: √d_k remains.",
+        ),
+    )
 
 
 def _train_too(
-    setting: Setting, number: str, verdict: Verdict, tables: tuple[Table, ...],
+    setting: MeasurementSetting,
+    number: str,
+    verdict: Verdict,
+    tables: tuple[ResultTable, ...],
     panels: tuple[Panel, ...],
-) -> Found:  # fmt: skip
+) -> Found:
     """Train with and without the scale, from two kinds of first weights."""
     widths = setting.choose((8, 64, 512), (8, 16))
     steps, sizes = setting.choose(250, 5), setting.choose((6000, 200), (60, 5))
     cells = measure_cells(
-        setting, f"training, {{start}}, d_k {{width}}, {{how}}, {steps} updates",
+        setting,
+        f"training, {{start}}, d_k {{width}}, {{how}}, {steps} updates",
         lambda start, width, how, seed: _train(
             start, width, how == SCALED, steps=steps, sizes=sizes, seed=seed
         ),
-        start=STARTS, width=widths, how=(SCALED, RAW),
-    )  # fmt: skip
+        start=STARTS,
+        width=widths,
+        how=(SCALED, RAW),
+    )
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
     return Found(
@@ -124,7 +134,7 @@ def _train_too(
             "nothing divides it either. What the scale saves is the course of training, not the "
             "size of its first gradient.",
         ),
-    )  # fmt: skip
+    )
 
 
 def measure_sharpness(
@@ -208,11 +218,12 @@ def judge_learning(cells: Cells) -> Verdict:
         "learned with the scale than without, fails otherwise",
         "; ".join(
             f"{STARTS[start]}: {_learned(cells.where(start=start), SCALED)} with, "
-            f"{_learned(cells.where(start=start), RAW)} without" for start in cells.values("start")
+            f"{_learned(cells.where(start=start), RAW)} without"
+            for start in cells.values("start")
         ),
         fails=len(cells.all("updates", how=SCALED)) <= len(cells.all("updates", how=RAW)),
         unless={},
-    )  # fmt: skip
+    )
 
 
 def _learned(cells: Cells, how: str) -> str:
@@ -293,37 +304,47 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
     chosen = [
-        weight for name, weight in tiny.model.named_parameters()
+        weight
+        for name, weight in tiny.model.named_parameters()
         if name.startswith("encoder.") and name.endswith(("query.weight", "key.weight"))
-    ]  # fmt: skip
+    ]
     squares = sum(float(one.grad.square().sum()) for one in chosen if one.grad is not None)
     sizes = sum(float(one.detach().square().sum()) for one in chosen)
     tiny.model.zero_grad()
     return float((squares / sizes) ** 0.5)
 
 
-def _softmax_table(cells: Cells, kind: str) -> Table:
+def _softmax_table(cells: Cells, kind: str) -> ResultTable:
     columns = [
         Column("÷√d_k" if how == SCALED else what, what, form, where={"kind": kind, "how": how})
-        for what, form in (("deviation", ".2f"), ("largest", ".3f"), ("entropy", ".3f"),
-                           ("gradient", ".2g"))
+        for what, form in (
+            ("deviation", ".2f"),
+            ("largest", ".3f"),
+            ("entropy", ".3f"),
+            ("gradient", ".2g"),
+        )
         for how in (RAW, SCALED)
-    ]  # fmt: skip
+    ]
     title = f"Without and with the scale: {KINDS[kind]}"
     return cells.table(title, "width", columns, head="d_k")
 
 
-def _learning_table(cells: Cells, start: str) -> Table:
+def _learning_table(cells: Cells, start: str) -> ResultTable:
     columns = (
         *(Column(name, name) for name in ("deviation", "entropy", "gradient")),
-        Column("after", "entropy_after"), Column("learned", "updates", over_seeds="count"),
-        Column("updates", "updates"), Column("right, %", "exact", scale=100),
-    )  # fmt: skip
+        Column("after", "entropy_after"),
+        Column("learned", "updates", over_seeds="count"),
+        Column("updates", "updates"),
+        Column("right, %", "exact", scale=100),
+    )
     return cells.table(
         f"Training from {STARTS[start]}: scores, entropy and relative gradient before the first "
         "update, entropy after the last, trainings that learned with their updates, right",
-        ("width", "how"), columns, head=("d_k", ""), names={SCALED: "÷√d_k"},
-    )  # fmt: skip
+        ("width", "how"),
+        columns,
+        head=("d_k", ""),
+        names={SCALED: "÷√d_k"},
+    )
 
 
 def _panel(cells: Cells, title: str, label: str, what: str) -> Panel:
@@ -337,9 +358,14 @@ def _panel(cells: Cells, title: str, label: str, what: str) -> Panel:
         )
     )
     return Panel(
-        title, "width of queries and keys, d_k", label, lines, x_log=True, y_log=is_log,
+        title,
+        "width of queries and keys, d_k",
+        label,
+        lines,
+        x_log=True,
+        y_log=is_log,
         y_range=None if is_log else (0, 1),
-    )  # fmt: skip
+    )
 
 
 def _course(cells: Cells, widths: Sequence[int]) -> Panel:

@@ -12,12 +12,19 @@ import torch
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, make_source_batch
 from pellucid.decode.greedy import decode_greedily
-from pellucid.lessons.why.tiny.words import END, PAD, START, Pair, Vocabulary, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import (
+    END,
+    PAD,
+    START,
+    Pair,
+    TinyVocabulary,
+    make_pair_batch,
+)
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder, initialize, make_model
 from pellucid.train.plain import compute_loss, make_update
-from pellucid.train.update.pieces import make_pieces
+from pellucid.train.update.batch_parts import make_pieces
 from pellucid.train.weights.optimizer import Optimizer
 from pellucid.train.weights.schedule import learning_rate
 
@@ -47,8 +54,8 @@ class Tiny:
     """
 
     model: EncoderDecoder
-    source: Vocabulary
-    target: Vocabulary
+    source: TinyVocabulary
+    target: TinyVocabulary
     losses: tuple[float, ...] = ()
 
 
@@ -60,8 +67,8 @@ def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
         seed: of the first weights.
         changes: fields of `pellucid.config.ModelConfig` that differ from the usual tiny model.
     """
-    source = Vocabulary.of(pair[0] for pair in pairs)
-    target = Vocabulary.of(pair[1] for pair in pairs)
+    source = TinyVocabulary.of(pair[0] for pair in pairs)
+    target = TinyVocabulary.of(pair[1] for pair in pairs)
     sizes = {"source_vocabulary_size": len(source), "target_vocabulary_size": len(target)}
     usual = _SIZES
     if changes.get("architecture") == "recurrent":

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from pellucid.lessons.why.setting import Setting
+from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, loss_on, make_tiny, train_tiny
-from pellucid.lessons.why.tiny.pizza import draw_others, draw_unseen
-from pellucid.lessons.why.tiny.sentences import draw_lists
-from pellucid.lessons.why.tiny.words import Pair
+from pellucid.lessons.why.tiny.tiny_language import draw_lists
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.two_nouns import draw_others, draw_unseen
 
 LEARNED = 0.05
 """A text counts as learned when the training loss is below this, in nats per word."""
@@ -26,7 +26,7 @@ TaskName = Literal["lists", "pronouns"]
 
 
 @dataclass(frozen=True)
-class Task:
+class TextToLearn:
     """A text to learn.
 
     Attributes:
@@ -61,21 +61,21 @@ class Trial:
     parameters: int
 
 
-def make_task(name: TaskName, setting: Setting, *, seed: int) -> Task:
+def make_task(name: TaskName, setting: MeasurementSetting, *, seed: int) -> TextToLearn:
     """Draw a text for the size of a measurement."""
     if name == "lists":
         count, num_tests = setting.choose((4000, 150), (40, 5))
         train = draw_lists(count, phrases=(2, 3, 4), seed=seed, part="train")
         tests = draw_lists(num_tests, phrases=(4,), seed=seed, part="test")
-        return Task(name, tuple(train), tuple(tests), setting.choose(500, 3), 1)
+        return TextToLearn(name, tuple(train), tuple(tests), setting.choose(500, 3), 1)
     count, num_tests = setting.choose((3000, 150), (40, 5))
     train = draw_others(count, seed=seed)
     tests = draw_unseen(train, num_tests, seed=seed)
-    return Task(name, tuple(train), tuple(tests), setting.choose(600, 3), 2)
+    return TextToLearn(name, tuple(train), tuple(tests), setting.choose(600, 3), 2)
 
 
 def run_trial(
-    task: Task, *, seed: int, frozen: Sequence[str] = (), **changes: Any
+    task: TextToLearn, *, seed: int, frozen: Sequence[str] = (), **changes: Any
 ) -> tuple[Trial, Tiny]:
     """Train a model on a text and test it.
 

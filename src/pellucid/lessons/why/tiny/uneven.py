@@ -1,7 +1,7 @@
 """Lists of animals whose translations are shorter or longer than they are.
 
 *The guinea pig* is *le cobaye*, *the earthworm* is *le ver de terre*, and colors change places as
-in `pellucid.lessons.why.tiny.sentences`.
+in `pellucid.lessons.why.tiny.tiny_language`.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.sentences import COLORS, draw_lists
-from pellucid.lessons.why.tiny.words import Pair
+from pellucid.lessons.why.tiny.tiny_language import COLORS, draw_lists
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 Kind = Literal["shorter", "equal", "longer"]
 

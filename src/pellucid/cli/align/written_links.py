@@ -1,0 +1,312 @@
+"""Word links, written as they are found, and with gold links the error of every view."""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TextIO
+
+from pellucid.cli.align.unusual_pairs import Lines, Remarks
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.evaluate.word_links import (
+    GoldLinks,
+    Link,
+    LinkScore,
+    Symmetrization,
+    score_links,
+    symmetrize,
+    write_links,
+)
+from pellucid.inside.align.alignment_maps import Convention
+from pellucid.inside.align.attention_links import LinkRule
+from pellucid.inside.align.choice import FEW_PAIRS
+from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.inside.study.training_history import follow_heads
+
+
+def write_all_links(
+    windows: Iterator[Lines],
+    directions: Sequence[Direction],
+    method: Symmetrization,
+    output: TextIO,
+    *,
+    is_json: bool,
+) -> int:
+    """Choose views by the first window, and write the links of all windows.
+
+    Returns:
+        The exit code: 2 if a pair could not be aligned.
+    """
+    chosen: list[Direction] = []
+    remarks = Remarks(directions)
+    number, has_errors = 0, False
+    for lines in windows:
+        if not chosen:
+            chosen = [_choose_view(direction, lines) for direction in directions]
+        for error in write_links_of_pairs(
+            chosen, method, lines, number, output, remarks, is_json=is_json
+        ):
+            has_errors = True
+            warn(error)
+        number += len(lines.sources)
+        output.flush()
+    remarks.tell()
+    return 2 if has_errors else 0
+
+
+def _choose_view(direction: Direction, lines: Lines) -> Direction:
+    """Keep the recommended view of a direction, and name it on standard error."""
+    if len(direction.views) == 1:
+        return direction
+    whose = "of --reverse " if direction.is_backward else ""
+    if direction.taught is not None:
+        warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
+        return replace(direction.only(direction.taught), rule=direction.taught_rule)
+    num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
+    best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
+    warn(
+        f"Links {whose}are read from {best.view}, whose links are the most consistent of "
+        f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
+        f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
+    )
+    if num_pairs < FEW_PAIRS:
+        warn(
+            f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
+            "--layer, --head, --map and --convention."
+        )
+    return direction.only(best.view)
+
+
+def write_links_of_pairs(
+    directions: Sequence[Direction],
+    method: Symmetrization,
+    lines: Lines,
+    first: int,
+    output: TextIO,
+    remarks: Remarks,
+    *,
+    is_json: bool,
+) -> list[str]:
+    """Write the links of some pairs.
+
+    Args:
+        directions: one or two, each with one view.
+        method: how to join the links of two directions.
+        lines: the pairs.
+        first: number of the first line, from 0.
+        output: where to write.
+        remarks: receives every line.
+        is_json: True to write JSON.
+
+    Returns:
+        A sentence for each pair that could not be aligned.
+    """
+    errors = []
+    remarks.add(first, lines)
+    for index, found in enumerate(links_of_pairs(directions, method, lines)):
+        remarks.add_unknown(first + index, found.unknown)
+        if found.error is not None:
+            errors.append(f"line {first + index + 1}: {found.error}")
+        if is_json:
+            pair = {"source": lines.sources[index], "target": lines.targets[index]}
+            record = {"line": first + index, **pair, **vars(found)}
+            output.write(to_json_line(record | {"links": sorted(found.links)}))
+        else:
+            output.write(write_links(found.links) + "\n")
+    return errors
+
+
+@dataclass(frozen=True)
+class JoinedLinks:
+    """The links of a pair, of two directions joined.
+
+    Attributes:
+        error: the reason why the pair has no links.
+        links: the links.
+        source_words: the words of the source that links count.
+        target_words: those of the target.
+        unknown: the pieces that a vocabulary cannot write.
+    """
+
+    error: str | None
+    links: frozenset[Link]
+    source_words: tuple[str, ...]
+    target_words: tuple[str, ...]
+    unknown: list[str]
+
+
+def links_of_pairs(
+    directions: Sequence[Direction], method: Symmetrization, lines: Lines
+) -> Iterator[JoinedLinks]:
+    """Yield the links of each pair, with two directions joined."""
+    each = (one.align(lines.sources, lines.targets, lines.given) for one in directions)
+    for pairs in zip(*each, strict=True):
+        errors = [pair.error for pair in pairs if pair.error is not None]
+        links = pairs[0].links[0]
+        if errors:
+            links = frozenset()
+        elif len(pairs) == 2:
+            links = symmetrize(links, pairs[1].links[0], method)
+        unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
+        words = pairs[0].source_words, pairs[0].target_words
+        yield JoinedLinks(errors[0] if errors else None, links, *words, unknown)
+
+
+def report_errors(
+    directions: Sequence[Direction],
+    lines: Lines,
+    golds: Sequence[GoldLinks],
+    method: Symmetrization,
+    *,
+    is_json: bool,
+) -> tuple[list[Direction], bool]:
+    """Write the error of every view.
+
+    Returns:
+        Each direction with its best view only, and True if a pair could not be aligned.
+    """
+    failed: set[int] = set()
+
+    def warn_once(index: int, error: str) -> None:
+        if index not in failed:
+            failed.add(index)
+            warn(f"line {index + 1}: {error}")
+
+    remarks = Remarks(directions)
+    remarks.add(0, lines)
+    judged = [
+        one.judge(
+            lines.sources,
+            lines.targets,
+            golds,
+            lines.given,
+            tell=warn_once,
+            tell_unknown=remarks.add_unknown,
+        )
+        for one in directions
+    ]
+    remarks.tell()
+    bests = [min(views, key=lambda one: one.score.error) for views in judged]
+    chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
+    joined = None
+    if len(chosen) == 2:
+        found = [one.links for one in links_of_pairs(chosen, method, lines)]
+        joined = score_links(found, golds)
+    if is_json:
+        sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
+    else:
+        for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
+            sys.stdout.write(_report_table(name, views, best))
+        if joined is not None:
+            sys.stdout.write(f"{method}: {_score_text(joined)}\n")
+    return chosen, bool(failed)
+
+
+def _report_record(
+    judged: Sequence[Sequence[Judged]],
+    bests: Sequence[Judged],
+    joined: LinkScore | None,
+    method: str,
+) -> dict[str, Any]:
+    def flat(one: Judged) -> dict[str, Any]:
+        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
+        return {**view, **score, "end_share": one.end_share}
+
+    record: dict[str, Any] = {}
+    for name, views, best in zip(("", "reverse_"), judged, bests, strict=False):
+        record |= {f"{name}best": flat(best), f"{name}views": [flat(one) for one in views]}
+    if joined is not None:
+        record["symmetrized"] = {"method": method, **dataclasses.asdict(joined)}
+    return record
+
+
+def _report_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
+    """Write alignment error in percent: a row for each map, a column for each convention."""
+    conventions = list(dict.fromkeys(one.view.convention for one in judged))
+    rows: dict[str, dict[str, Judged]] = {}
+    for one in judged:
+        rows.setdefault(one.view.place, {})[one.view.convention] = one
+    width = max(map(len, rows))
+    heading = "".join(f"{convention:>10}" for convention in conventions)
+    lines = [f"{name + 'alignment error in %':<{width}}{heading}"]
+    for place, row in rows.items():
+        errors = "".join(f"{100 * one.score.error:10.1f}" for one in row.values())
+        lines.append(f"{place:<{width}}{errors}")
+    lines.append(f"{name}best: {best.view}: {_score_text(best.score)}")
+    lines.append(f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word.")
+    if len(judged) > 1:
+        lines.append(
+            f"It was chosen by the gold links of these {best.score.num_sentences} pairs. Expect "
+            "more errors in others."
+        )
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _score_text(score: LinkScore) -> str:
+    error, low, high = (100 * value for value in (score.error, score.low, score.high))
+    return (
+        f"error {error:.1f} % [{low:.1f}, {high:.1f}], precision {100 * score.precision:.1f} %, "
+        f"recall {100 * score.recall:.1f} %"
+    )
+
+
+def write_history(
+    run: str,
+    pairs: Sequence[tuple[str, str]],
+    golds: Sequence[GoldLinks] | None,
+    options: Mapping[str, Any],
+    output: TextIO,
+    *,
+    is_json: bool,
+) -> int:
+    """Write the entropy and the alignment error of each head of cross-attention, step by step.
+
+    Args:
+        run: a run folder.
+        pairs: sources and targets.
+        golds: their gold links; without them errors are left out.
+        options: ``convention`` and ``links``; None takes the default.
+        output: where to write.
+        is_json: True for one object for each checkpoint, False for a table.
+
+    Returns:
+        The exit code: 2 if a pair was left out.
+
+    Raises:
+        InputFileNotFoundError: the run keeps fewer than two models.
+        InputError: no pair can go through the model.
+    """
+    convention: Convention = options["convention"] or "predicts"
+    rule: LinkRule = options["links"] or "both"
+    texts = ([pair[side] for pair in pairs] for side in (0, 1))
+    found = follow_heads(run, *texts, golds=golds, heads=["decoder.*.cross.*"], rule=rule)
+    for sentence in found.left_out:
+        warn(sentence)
+    figures = {"error": f"error_{convention}"} if golds is not None else {}
+    figures["entropy"] = "entropy"
+    columns = [found.table(figure).values for figure in figures.values()]
+    if is_json:
+        for place, step in enumerate(found.steps):
+            heads = {
+                head: dict(zip(figures, (one[row, place] for one in columns), strict=True))
+                for row, head in enumerate(found.heads)
+            }
+            record = {"step": step, "convention": convention, "links": rule, "heads": heads}
+            output.write(to_json_line(record))
+        return 2 if found.left_out else 0
+    title = "Mean entropy in nats"
+    if golds is not None:
+        title = f"Alignment error and mean entropy in nats, {convention}, {rule}"
+    output.write(f"{title}; {found.num_lines} pairs\n")
+    steps = "".join(f"{f'step {step:,}':>16}" for step in found.steps)
+    output.write(f"{'head':<20}{steps}\n")
+    for row, head in enumerate(found.heads):
+        cells = []
+        for place in range(len(found.steps)):
+            *error, entropy = (float(one[row, place]) for one in columns)
+            cells.append(f"{f'{error[0]:.1%}' if error else '':>8} {entropy:>7.3f}")
+        output.write(f"{head:<20}{''.join(cells)}\n")
+    return 2 if found.left_out else 0

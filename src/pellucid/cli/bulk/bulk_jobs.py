@@ -1,0 +1,231 @@
+"""The jobs of ``pellucid bulk``: begun, joined, described and collected."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pellucid.bulk.board import FAILED_LIST, Board
+from pellucid.bulk.collect import collect_lines, collect_pairs
+from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
+from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
+from pellucid.bulk.shards import ShardReader, plan_shard
+from pellucid.bulk.shared_folder import Store, find_files, is_remote, open_file, reaching
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.resumable import describe_difference
+from pellucid.cli.lines.streams import is_json_lines, open_output
+from pellucid.errors import InputError, InputFileNotFoundError
+from pellucid.files import refuse_pipe
+from pellucid.terminal.text import count_of
+from pellucid.text.reading.lines import name_unpacked
+from pellucid.text.reading.row_sides import kind_of_document
+
+MACHINE = {"the version of PyTorch", "the processor", "the engine"}
+"""The parts of an identity that may differ from machine to machine."""
+
+LINES_A_WORKER = 500
+"""The fewest lines that are worth another worker."""
+
+_KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
+
+MakeCrew = Callable[[Mapping[str, Any]], Crew]
+
+
+def begin(
+    task: Mapping[str, Any],
+    inputs: Sequence[str],
+    place: str,
+    make_crew: MakeCrew,
+    *,
+    piece_bytes: int,
+    any_machine: bool,
+) -> int:
+    """Begin a job, or resume it if its folder holds it already; return the exit code.
+
+    Args:
+        task: the instructions for workers.
+        inputs: the shards, in order.
+        place: the job's folder.
+        make_crew: makes the workers.
+        piece_bytes: bytes of a piece.
+        any_machine: True to accept workers that compute with other instructions.
+
+    Raises:
+        InputError: the folder holds another job, or something else.
+        PellucidError: a worker does not start, or the folder cannot be written.
+    """
+    store = Store(place)
+    with closing(make_crew(task)) as crew:
+        worker, (identity, warnings) = _hire(crew)
+        try:
+            manifest = read_manifest(store)
+        except InputFileNotFoundError:
+            # A hidden file is the manifest that another command is about to place.
+            if not is_remote(place) and list(Path(place).glob("[!.]*")):
+                raise
+            for sentence in warnings:
+                warn(sentence)
+            shards = [plan_shard(path, task, piece_bytes) for path in inputs]
+            manifest = Manifest(task, dict(identity), shards)
+            if not write_manifest(store, manifest):  # Another command was faster.
+                manifest = read_manifest(store)
+        _check(manifest, dict(identity), place=place, any_machine=any_machine)
+        if [shard.path for shard in manifest.shards] != list(inputs):
+            raise InputError(
+                f"A folder must hold one job, but that in {place} has other inputs. Choose another "
+                "folder."
+            )
+        return _work(store, manifest, crew, any_machine, first=worker)
+
+
+def _hire(crew: Crew) -> tuple[Worker, Any]:
+    """Start a worker, and wait for its introduction."""
+    for _ in range(MOST_BAD_STARTS):
+        crew.start()
+        while not (replies := crew.receive(1.0)):
+            pass
+        worker, reply = replies[0]
+        if not isinstance(reply, Exception):
+            return worker, reply
+        if isinstance(reply, InputError):
+            break
+    raise reply
+
+
+def join_job(place: str, make_crew: MakeCrew, *, model: str | None, any_machine: bool) -> int:
+    """Work on a job that another command began; return the exit code.
+
+    Args:
+        place: the job's folder.
+        make_crew: makes the workers.
+        model: the place of the model on this machine, if it is another one.
+        any_machine: True to accept workers that compute with other instructions.
+    """
+    store = Store(place)
+    manifest = read_manifest(store)
+    files = dict(manifest.task["files"])
+    if model is not None:
+        files["model"] = [model, *files["model"][1:]]
+    with closing(make_crew({**manifest.task, "files": files})) as crew:
+        return _work(store, manifest, crew, any_machine)
+
+
+def _work(
+    store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
+) -> int:
+    """Work on a job until it is finished; return the exit code."""
+    board, reader = Board(store, manifest), ShardReader(manifest)
+    check = partial(_check, manifest, place=store.place, any_machine=any_machine)
+    crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
+    try:
+        with closing(reader):
+            Driver(board, crew, read=reader.read, check=check, say=warn, first=first).run()
+    except (KeyboardInterrupt, SystemExit):
+        warn(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
+        raise
+    num_failed, shown = board.list_failures()
+    if num_failed:
+        lines, listed = count_of(num_failed, "line"), "; ".join(shown).rstrip(".")
+        where = f"{store.place}/{FAILED_LIST}"
+        warn(f"{lines} could not be used and left empty: {listed}. {where} lists all.")
+    return 2 if num_failed else 0
+
+
+def _check(
+    manifest: Manifest, identity: Mapping[str, Any], *, place: str, any_machine: bool
+) -> None:
+    """Compare the identity of a worker with that of the job."""
+    then = manifest.identity
+    differing = {name for name in {**then, **identity} if then.get(name) != identity.get(name)}
+    if differing and not (any_machine and differing <= MACHINE):
+        advice = "Give the command that began it, or choose another folder."
+        if differing <= MACHINE:
+            advice = "Add --any-machine to accept that some bytes may then differ."
+        raise InputError(
+            f"All workers of the job in {place} must compute alike, but "
+            f"{describe_difference(then, identity)}. {advice}"
+        )
+
+
+def show_status(place: str) -> None:
+    """Write the state of a job to standard output."""
+    store = Store(place)
+    sys.stdout.write(f"{Board(store, read_manifest(store)).describe(most=1000)}\n")
+
+
+def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> None:
+    """Write the results of a finished job.
+
+    Args:
+        place: the job's folder.
+        path: a name that ends in .tsv or .jsonl gets pairs, any other one only results.
+        tag: swap the sides of pairs, and begin each translation with this.
+        may_overwrite: True if an existing file may be replaced.
+
+    Raises:
+        InputError: the job is not finished, or its results are not pairs.
+    """
+    store = Store(place)
+    board = Board(store, read_manifest(store))
+    is_table = name_unpacked(path).endswith(".tsv")
+    has_pairs = board.manifest.task["form"] == "plain" and (is_table or is_json_lines(path))
+    if tag is not None and (board.manifest.task["score"] or not has_pairs):
+        raise InputError(
+            f"--back-translation needs translations, and a file that ends in .tsv or .jsonl, but "
+            f"{path} is not one or holds scores. Leave it out, or name another file."
+        )
+    rows = collect_lines(board)
+    if has_pairs:
+        rows = collect_pairs(board, is_table=is_table, tag=tag)
+    with open_output(path, may_overwrite=may_overwrite) as output:
+        for row in rows:
+            output.write(row)
+
+
+def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:
+    """Find the files of a job, and what all of them hold.
+
+    Args:
+        names: files, addresses, or addresses with ``*``, whose files are sorted by name.
+
+    Raises:
+        InputError: a name is that of a document, or the files are of several kinds.
+        InputFileNotFoundError: a file does not exist.
+    """
+    found: list[str] = []
+    for name in names:
+        if is_remote(name) and "*" in name:
+            files, pattern = find_files(name)
+            with reaching(name):
+                found += sorted(map(files.unstrip_protocol, files.glob(pattern)))
+        elif is_remote(name):
+            found.append(name)
+        else:
+            refuse_pipe(Path(name), "A shard")
+            found.append(str(Path(name).resolve()))
+    kinds = set(map(_kind_of, found))
+    if len(kinds) != 1:
+        raise InputError(
+            f"The files of a job must be of one kind, but are {', '.join(sorted(kinds))}. Begin "
+            "a job for each kind."
+        )
+    for path in found:
+        open_file(path)[0].close()
+    return found, kinds.pop()
+
+
+def _kind_of(path: str) -> str:
+    stem = name_unpacked(path)
+    for ending, kind in _KINDS.items():
+        if stem.endswith(ending):
+            return kind
+    if document := kind_of_document(path):
+        raise InputError(
+            "A shard must be lines of text, .tsv, .jsonl or .parquet, but "
+            f"{path} is {document} by its name. Write its texts into such a file first."
+        )
+    return "lines"

@@ -1,0 +1,367 @@
+"""Documents: windows of units, their translations, and a report of those to look at."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.streams import ParallelReader, check_target, is_special, to_json_line
+from pellucid.cli.lines.translation_memory import Memory
+from pellucid.documents.formats import FORMATS, Format
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.segment_writing import needs_links, write_segment
+from pellucid.documents.units import How, Unit
+from pellucid.errors import DataError, InputError
+from pellucid.files import reading, write_text, writing
+from pellucid.terminal.text import count_of
+from pellucid.text.reading.lines import read_chunks
+
+if TYPE_CHECKING:
+    from pellucid.cli.lines.translation_job import TranslationJob
+    from pellucid.translate.results import Translation
+
+Marks = Literal["all", "unsure", "none"]
+
+
+class WrittenUnit(NamedTuple):
+    """What is written for a row.
+
+    Attributes:
+        text: the output.
+        translations: those of the model in it, each with the number of its line, from 0.
+        unit: the unit of a document.
+        number: of its row.
+    """
+
+    text: str
+    translations: Sequence[tuple[int, Translation]] = ()
+    unit: Unit | None = None
+    number: int = 0
+
+
+@dataclass(frozen=True)
+class UnitRow:
+    """What is copied before a unit, and the unit; the last row has none."""
+
+    copied: str
+    unit: Unit | None = None
+
+    def __len__(self) -> int:
+        return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
+
+
+_FEWEST = 4
+"""Hypotheses among which one with all placeholders is sought."""
+
+
+class DocumentReader(ParallelReader):
+    """Reads a document in windows of units, and hashes what it reads.
+
+    Args:
+        rows: of the document.
+    """
+
+    def __init__(self, rows: Iterator[UnitRow]) -> None:
+        self.num_lines = 0
+        self._files = {INPUT: ""}
+        self._rows = rows
+        self._digests = {INPUT: hashlib.sha256()}
+
+    def _next_row(self) -> list[Any] | None:
+        row = next(self._rows, None)
+        if row is None:
+            return None
+        self._digests[INPUT].update(f"{row.copied}{row.unit or ''}".encode())
+        self.num_lines += 1
+        return [row]
+
+
+class Report:
+    """A file with a line of JSON for each unit that should be looked at.
+
+    Until the end it is ``FILE.part``, from which an interrupted command resumes.
+
+    Args:
+        path: the file, which is also an attribute.
+        may_overwrite: True if an existing one may be replaced.
+    """
+
+    def __init__(self, path: str, *, may_overwrite: bool) -> None:
+        check_target(path, may_overwrite=may_overwrite)
+        self.path, self._part = Path(path), Path(f"{path}.part")
+
+    def begin(self, num_rows: int) -> int:
+        """Keep the remarks on rows that are written already, and count them."""
+        kept: list[str] = []
+        if num_rows and self._part.exists():
+            lines = self._part.read_text(encoding="utf-8").splitlines(keepends=True)
+            kept = [
+                one for one in lines if one.endswith("\n") and json.loads(one)["row"] < num_rows
+            ]
+        write_text(self._part, "".join(kept))
+        return len(kept)
+
+    def add(self, records: Iterable[Mapping[str, Any]]) -> None:
+        """Add lines; it must come before the rows count as written."""
+        with writing(self._part), self._part.open("a", encoding="utf-8") as stream:
+            stream.writelines(map(to_json_line, records))
+
+    def finish(self) -> None:
+        """Give the file its name."""
+        with writing(self.path):
+            self._part.replace(self.path)
+
+
+@dataclass
+class DocumentForm:
+    """A document to translate, and the remarks on its units.
+
+    Attributes:
+        parts: reads the document.
+        format: of the document.
+        how: the way to read it.
+        marks: the units that are marked.
+        report: lists the units that should be looked at; None without the option.
+        memory: gives translations; None without the option.
+        num_units: how many units were written.
+        num_unsure: how many of them should be looked at.
+        num_equal: how many of them the memory has.
+        num_similar: how many of them are similar to what it has.
+    """
+
+    parts: Callable[[], Iterable[str]]
+    format: Format
+    how: How
+    marks: Marks
+    report: Report | None = None
+    memory: Memory | None = None
+    num_units: int = 0
+    num_unsure: int = 0
+    num_equal: int = 0
+    num_similar: int = 0
+
+    def settings(self) -> dict[str, Any]:
+        """Gather what the output depends on, by its name for users."""
+        how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
+        memory = {"--memory": self.memory.hash} if self.memory else {}
+        report = {"--report": str(self.report.path)} if self.report else {}
+        own = {"--format": self.format.name, "the document": how, "--mark": self.marks}
+        return {**own, **memory, **report}
+
+    def rows(self) -> Iterator[UnitRow]:
+        """Read the document.
+
+        Raises:
+            DataError: it is not of its format.
+        """
+        copied = ""
+        for part in self.format.read(self.parts(), self.how):
+            if isinstance(part, Unit):
+                yield UnitRow(copied, part)
+                copied = ""
+            else:
+                copied += part
+        if copied:
+            yield UnitRow(copied)
+
+    def answer(
+        self, job: TranslationJob, first: int, rows: Sequence[UnitRow]
+    ) -> Iterator[WrittenUnit]:
+        """Translate the units of a window.
+
+        Args:
+            job: how to translate.
+            first: number of the first row, from 0.
+            rows: copied strings and units.
+        """
+        segments = [one for row in rows if row.unit for one in row.unit.segments]
+        if self.memory is not None:
+            segments = [one for one in segments if not self.memory.write(one)]
+        found = _translate(job, segments)
+        for number, row in enumerate(rows, start=first):
+            unit = row.unit
+            if unit is None:
+                yield WrittenUnit(row.copied)
+                continue
+            own = [one for one in unit.segments if not one.match]
+            translations = [found[one.key, one.has_tags] for one in own]
+            for segment, one in zip(own, translations, strict=True):
+                _write(segment, one)
+            is_unsure = bool(unit.reason or unit.match)
+            unit.is_marked = self.marks == "all" or (self.marks == "unsure" and is_unsure)
+            numbered = [(unit.line - 1, one) for one in translations]
+            yield WrittenUnit(f"{row.copied}{unit}", numbered, unit, number)
+
+    def add(self, answers: Sequence[WrittenUnit]) -> None:
+        """Count the units of a window, and report those that should be looked at."""
+        records = []
+        for _, _, unit, number in answers:
+            if unit is None or not unit.segments:
+                continue
+            self.num_units += 1
+            match, reason = unit.match, unit.reason
+            self.num_equal += match == 1
+            self.num_similar += 0 < match < 1
+            self.num_unsure += bool(reason)
+            reason = reason or ("the memory has this text" if match else "")
+            if reason:
+                place = {"row": number, "line": unit.line, "key": unit.key}
+                records.append({**place, "reason": reason})
+        if self.report is not None:
+            self.report.add(records)
+
+    def begin(self, num_rows: int) -> None:
+        """Begin the report, or continue it after so many rows."""
+        if self.report is not None:
+            self.num_unsure, self.num_units = self.report.begin(num_rows), num_rows
+
+    def end(self) -> None:
+        """Say what is marked and what should be looked at, and finish the report."""
+        if self.memory is not None:
+            units = count_of(self.num_units, "text")
+            equal, similar = f"{self.num_equal:,}", f"{self.num_similar:,}"
+            warn(f"The memory has {equal} of {units}, and similar ones for {similar}.")
+        if self.num_unsure:
+            more = "" if self.report else " --report FILE lists them."
+            units = count_of(self.num_units, "text")
+            warn(f"{self.num_unsure:,} of {units} should be looked at.{more}")
+        if self.format.has_marks and self.num_units and self.marks == "all":
+            are = count_of(self.num_units, "text is", "texts are")
+            fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
+            warn(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
+        if self.report is not None:
+            self.report.finish()
+
+
+def _translate(
+    job: TranslationJob, segments: Sequence[Segment]
+) -> dict[tuple[object, bool], Translation]:
+    """Translate texts, each once: with word links for tags, among several for placeholders.
+
+    Words that the model does not know stay the source's.
+    """
+    from pellucid.translate.masking import hide_copies
+
+    decoding = job.decoding
+    most = max(decoding.beam, _FEWEST)
+    choices = {} if decoding.sample else {"beam": most, "n_best": most}
+    found: dict[tuple[object, bool], Translation] = {}
+
+    def run(own: Sequence[Segment], *, is_linked: bool, **given: Any) -> None:
+        own = [*{one.key: one for one in own}.values()]
+        hidden = hide_copies(job.translator.tokenizer, own)
+        given |= {"unknown": "source-word"}
+        columns = {INPUT: [*hidden.texts]}
+        translations = job.translate(columns, align=is_linked, **given) if own else []
+        shown = hidden.show([*translations], [one.text.strip() for one in own])
+        for segment, one in zip(own, shown, strict=True):
+            found[segment.key, segment.has_tags] = _without_copies(one, segment)
+
+    kinds: dict[tuple[bool, bool], list[Segment]] = {}
+    for one in segments:
+        kinds.setdefault((one.has_tags, bool(one.copies)), []).append(one)
+    for (has_tags, has_copies), own in sorted(kinds.items(), key=lambda kind: kind[0]):
+        if not has_copies:
+            run(own, is_linked=has_tags)
+            continue
+        run(own, is_linked=has_tags, **choices)
+        answers = [] if has_tags else [(one, found[one.key, False]) for one in own]
+        lost = [one for one, of in answers if needs_links(one, of.hypotheses)]
+        run(lost, is_linked=True)
+    return found
+
+
+def _without_copies(translation: Translation, segment: Segment) -> Translation:
+    """Leave out the notes on placeholders, which return as they are whatever the model reads."""
+    notes, rest = translation.notes, segment.text
+    for copy in segment.copies:
+        rest = rest.replace(copy, " ", 1)
+    unknown = {one: count for one, count in notes.unknown.items() if one in rest}
+    words = tuple(one for one in notes.unknown_words if one in rest)
+    if len(unknown) == len(notes.unknown) and len(words) == len(notes.unknown_words):
+        return translation
+    share = notes.unknown_tokens if unknown or words else 0.0
+    notes = replace(notes, unknown=unknown, unknown_words=words, unknown_tokens=share)
+    return replace(translation, notes=notes)
+
+
+def _write(segment: Segment, translation: Translation) -> None:
+    if translation.error is not None:
+        segment.reason = translation.error
+        return
+    write_segment(segment, translation.hypotheses, translation.source_words)
+    notes = translation.notes
+    if not segment.reason and notes.flags:
+        segment.reason = f"the translation looks wrong: {', '.join(notes.flags)}"
+    if not segment.reason and (notes.unknown_words or notes.unknown):
+        unknown = dict.fromkeys((*notes.unknown_words, *notes.unknown))
+        segment.reason = f"unknown to the model: {' '.join(unknown)}"
+
+
+def open_parts(path: str, form: Format) -> Callable[[], Iterable[str]]:
+    """Return what reads a document: piece by piece if it is a file of a streamed format.
+
+    Raises:
+        DataError: it is not UTF-8, or damaged.
+    """
+    if is_special(path) or not form.is_streamed:
+        parts = [*read_chunks(path)]
+        return lambda: parts
+
+    with reading(path):
+        before = Path(path).stat()
+
+    def read() -> Iterator[str]:
+        yield from read_chunks(path)
+        now = Path(path).stat()
+        if (now.st_size, now.st_mtime_ns) != (before.st_size, before.st_mtime_ns):
+            what = "A document must not change while it is translated, but"
+            raise DataError(f"{what} {path} has changed. Start again.")
+
+    return read
+
+
+def open_document(
+    job: TranslationJob, path: str, name: str, options: Mapping[str, Any], *, may_overwrite: bool
+) -> DocumentForm:
+    """Read a document through once, so that a damaged one is refused before any work is done.
+
+    Args:
+        job: how to translate.
+        path: the document.
+        name: of its format.
+        options: the command's options.
+        may_overwrite: True if an existing report may be replaced.
+
+    Raises:
+        InputError: it cannot be read, or an option cannot be combined with it.
+    """
+    kind = FORMATS[name]
+    if job.form != "plain" or job.aligner is not None or job.constraints.files:
+        raise InputError(
+            "Documents cannot be combined with --json, --n-best, --align, --prefix-file and "
+            "--require-file, which are for lines. Leave these out."
+        )
+    for option in ("column", "into"):
+        if options[option] and name not in ("csv", "tsv"):
+            warn(f"--{option} has no effect on a document without columns.")
+    if options["mark"] is not None and not kind.has_marks:
+        warn(f"--mark has no effect on {name}, which has no marks; --report FILE lists units.")
+    codes = job.translator.bundle.config.languages if job.translator.bundle else None
+    languages = (codes.source, job.to or codes.target) if codes else ("", "")
+    column, into = options["column"] or "", options["into"] or ""
+    how = How(path, languages, options["all"], column=column, into=into)
+    report = options["report"] and Report(options["report"], may_overwrite=may_overwrite)
+    parts, memory = open_parts(path, kind), options["memory"]
+    form = DocumentForm(parts, kind, how, options["mark"] or "all", report or None)
+    for _ in form.rows():
+        pass
+    if memory:
+        form.memory = Memory(memory, languages)
+    return form

@@ -1,0 +1,352 @@
+"""Translation of lines: from files to an output window by window, or a whole list at once."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import replace
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.document_windows import DocumentForm, DocumentReader, WrittenUnit
+from pellucid.cli.lines.notices import Notices, say_words
+from pellucid.cli.lines.resumable import DirectOutput, ResumableOutput, open_resumable
+from pellucid.cli.lines.streams import STANDARD, LineWindow, ParallelReader, is_special
+from pellucid.cli.lines.translation_job import TranslationJob
+from pellucid.errors import InputError
+from pellucid.terminal.progress import is_terminal, show_progress
+
+if TYPE_CHECKING:
+    from pellucid.cli.lines.objects import ObjectForm
+    from pellucid.translate.translator import Translator
+
+Output = DirectOutput | ResumableOutput
+Result = TypeVar("Result")
+
+WINDOWS_AT_ONCE = 2
+"""One that the engine works on, and one that Python prepares or judges."""
+
+
+class AllTranslated(NamedTuple):
+    """The translations of a list of lines.
+
+    Attributes:
+        texts: empty for lines that failed.
+        errors: a sentence for each of those.
+        about_codes: a sentence about lines without one of the model's language codes, or ``""``.
+    """
+
+    texts: list[str]
+    errors: list[str]
+    about_codes: str
+
+
+def translate_files(
+    job: TranslationJob,
+    files: Mapping[str, str],
+    output_file: str,
+    *,
+    num_lines: int | None,
+    may_overwrite: bool,
+    by_line: bool,
+    has_progress: bool | None,
+    objects: ObjectForm | DocumentForm | None = None,
+) -> int:
+    """Translate the lines of files, and resume an interrupted output.
+
+    Args:
+        job: how to translate each line.
+        files: path of the input, and of files with a constraint for each line, by option.
+        output_file: path of the output.
+        num_lines: number of lines in the input, if known.
+        may_overwrite: True if an existing output may be replaced.
+        by_line: True to answer each line before the next one is read.
+        has_progress: True to show progress; None shows it only on a terminal.
+        objects: the places of texts and translations, for JSON Lines and documents.
+
+    Returns:
+        The exit code: 2 if a line could not be translated.
+    """
+    from pellucid.machine.hardware import search_garbage_rarely
+
+    search_garbage_rarely()
+    is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
+    is_read = output_file == STANDARD and is_terminal("stdout")
+    by_line = by_line or is_typed
+    window_lines = 1 if by_line else job.max_lines
+    if has_progress is None:
+        has_progress = is_terminal("stderr") and not by_line and not is_read
+    _warn_at_start(
+        job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
+    )
+    own = {"--stream": by_line, **({} if objects is None else objects.settings())}
+    run = {} if is_special(output_file) else {**job.identify(), **own}
+    with open_resumable(
+        output_file,
+        run=run,
+        may_overwrite=may_overwrite,
+        may_resume=not is_typed,
+    ) as output:
+        reader = _start_reading(job, files, output, window_lines, objects)
+        document = objects if isinstance(objects, DocumentForm) else None
+        windows = reader.windows(window_lines)
+        if isinstance(output, ResumableOutput):
+            # A window that a bad line cut short is not committed: it grows once that is corrected.
+            windows = (window for window in windows if window.is_whole)
+        if is_typed and is_read:
+            windows = _prompt(windows)
+        can_stream = by_line and is_read and job.can_stream and objects is None
+        if has_progress:
+            warn(job.describe(is_streamed=can_stream))
+        notices, first_line = Notices(job.constraints.glossary), reader.num_lines
+        with show_progress(
+            is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
+        ) as update:
+            for window, answers in answer_windows(
+                windows,
+                lambda window: None if can_stream else _answers(job, objects, window),
+                num_at_once=1 if by_line or not job.can_overlap else WINDOWS_AT_ONCE,
+            ):
+                num_failed = output.state.num_failed
+                if answers is None:
+                    num_failed += _stream(job, window, output, notices)
+                else:
+                    num_failed += _write(answers, output, notices, document)
+                output.commit(window.end, num_failed, window.hashes)
+                update(window.end)
+                if job.aligner is not None and (sentence := job.aligner.take_sentence()):
+                    warn(sentence)
+        _warn_at_end(job, notices, reader.num_lines - first_line)
+    if document is not None:
+        document.end()
+    return 2 if output.state.num_failed else 0
+
+
+def translate_all(
+    model: str | Path, sources: Sequence[str], *, to: str | None = None
+) -> AllTranslated:
+    """Translate lines with a model's own options.
+
+    Args:
+        model: a bundle folder, a run folder, or ``demo``.
+        sources: the lines.
+        to: the language whose code every line gets.
+    """
+    from pellucid.translate.translator import load
+
+    return _translate_all(load(model), sources, to)
+
+
+def translate_both(
+    model: str | Path, sources: Sequence[str], change: Sequence[str], *, to: str | None = None
+) -> tuple[AllTranslated, AllTranslated]:
+    """Translate lines with a changed model and the unchanged one: one search, in float32."""
+    from pellucid.translate.translator import load
+
+    translator = load(model, precision="float32")
+    changed = change_translator(translator, change)
+    translator.decoding = changed.decoding
+    return _translate_all(changed, sources, to), _translate_all(translator, sources, to)
+
+
+def change_translator(
+    translator: Translator, change: Sequence[str], treatment: Mapping[str, Any] | None = None
+) -> Translator:
+    """Change a model as the command line asks, and say if that is slow.
+
+    Raises:
+        InputError: a change is impossible, or cannot be combined with the treatment of lines.
+    """
+    from pellucid.inside.changes.changed_decoding import SLOWLY
+
+    found = translator.changed(change)
+    if found.decoder.is_slow:
+        for name, value in (treatment or {}).items():
+            if value:
+                raise InputError(f"{name} cannot be combined with this change: {SLOWLY}.")
+        warn(f"Lines are decoded greedily in float32, one by one: {SLOWLY}.")
+    return found
+
+
+def _translate_all(translator: Translator, sources: Sequence[str], to: str | None) -> AllTranslated:
+    from pellucid.text.language_tokens import CodeFaults
+
+    translations = translator.translate(sources, to=to)
+    errors, codes = [], CodeFaults()
+    for number, translation in enumerate(translations):
+        codes.add(number, translation.notes.language_code)
+        if translation.error is not None:
+            errors.append(f"line {number + 1}: {translation.error}")
+    return AllTranslated(
+        [translation.text for translation in translations],
+        errors,
+        codes.sentence(translator.tokenizer, "--to LANGUAGE"),
+    )
+
+
+def answer_windows(
+    windows: Iterator[LineWindow], answer: Callable[[LineWindow], Result], *, num_at_once: int
+) -> Iterator[tuple[LineWindow, Result]]:
+    """Read windows and answer them, several at once.
+
+    The engine in C lets Python run, so that one window's lines are prepared, or its translations
+    judged, while the engine works on another. Another thread reads windows: a slow source
+    of lines does not keep back the answers to those that it has given.
+
+    Args:
+        windows: the windows; an error of theirs is raised after the answers to what came before.
+        answer: answers one window; with several at once it is called from several threads.
+        num_at_once: the number of windows.
+
+    Yields:
+        Each window with its answer, in order.
+    """
+    if num_at_once == 1:
+        for window in windows:
+            yield window, answer(window)
+        return
+    reader = ThreadPoolExecutor(1, "read")
+    workers = ThreadPoolExecutor(num_at_once, "answer")
+
+    def work(reading: Future[LineWindow | None]) -> tuple[LineWindow, Result] | None:
+        window = reading.result()
+        return None if window is None else (window, answer(window))
+
+    try:
+        begun: deque[Future[tuple[LineWindow, Result] | None]] = deque()
+        while True:
+            while len(begun) < num_at_once:
+                begun.append(workers.submit(work, reader.submit(next, windows, None)))
+            answered = begun.popleft().result()
+            if answered is None:
+                return
+            yield answered
+    finally:
+        # Not waited for: an interruption must not wait for lines that may never come.
+        for pool in (reader, workers):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _warn_at_start(job: TranslationJob, window_lines: int, *, has_useless_overwrite: bool) -> None:
+    if has_useless_overwrite:
+        warn("--overwrite has no effect without -o FILE.")
+    if not job.can_share(window_lines):
+        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
+
+
+def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
+    """Say what was unusual about so many lines and their translations."""
+    for sentence in chain(
+        notices.sentences(num_lines),
+        notices.about_words(job.translator),
+        notices.about_codes(job.translator),
+    ):
+        warn(sentence)
+    if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
+        warn(sentence)
+
+
+def _start_reading(
+    job: TranslationJob,
+    files: Mapping[str, str],
+    output: Output,
+    window_lines: int,
+    objects: ObjectForm | DocumentForm | None,
+) -> ParallelReader | DocumentReader:
+    """Skip the lines whose output exists, after checking that it belongs to them."""
+
+    def start() -> ParallelReader | DocumentReader:
+        if isinstance(objects, DocumentForm):
+            return DocumentReader(objects.rows())
+        return ParallelReader(files, damaged_in=[INPUT])
+
+    reader = start()
+    if isinstance(output, ResumableOutput) and output.state.num_lines:
+        first = next(reader.windows(window_lines), None) if job.aligner is not None else None
+        reader.skip(output.state.num_lines)
+        can_restart = not any(map(is_special, files.values()))
+        if not output.check_input(reader.num_lines, reader.hashes(), can_restart=can_restart):
+            reader = start()
+        elif first is not None:  # links are read from the head that the first lines chose
+            job.translate(first.columns)
+    if isinstance(objects, DocumentForm):
+        objects.begin(reader.num_lines)
+    return reader
+
+
+def _prompt(windows: Iterator[LineWindow]) -> Iterator[LineWindow]:
+    """Ask for each line on standard error."""
+    while True:
+        sys.stderr.write("> ")
+        sys.stderr.flush()
+        window = next(windows, None)
+        if window is None:
+            sys.stderr.write("\n")
+            return
+        yield window
+
+
+def _answers(
+    job: TranslationJob, objects: ObjectForm | DocumentForm | None, window: LineWindow
+) -> list[WrittenUnit]:
+    """Translate a window; give what to write for each line, with its translations."""
+    if isinstance(objects, DocumentForm):
+        return list(objects.answer(job, window.first, window.columns[INPUT]))
+    if objects is not None:
+        pairs = list(objects.answer(job, window.first, window.columns))
+    else:
+        translations = enumerate(job.translate(window.columns), start=window.first)
+        pairs = [
+            (job.write(number, translation), translation) for number, translation in translations
+        ]
+    return [
+        WrittenUnit(text, [(number, translation)])
+        for number, (text, translation) in enumerate(pairs, start=window.first)
+    ]
+
+
+def _write(
+    answers: Sequence[WrittenUnit], output: Output, notices: Notices, document: DocumentForm | None
+) -> int:
+    """Write the translations of a window, report lines that failed, and return their number."""
+    from pellucid.translate.results import NO_NOTES
+
+    num_failed = 0
+    if document is not None:
+        document.add(answers)
+    for one in answers:
+        output.write(one.text)
+    for number, translation in chain.from_iterable(one.translations for one in answers):
+        notices.add_terms(number, translation)
+        if translation.notes is not NO_NOTES:
+            notices.add(number, translation.notes)
+        if translation.error is not None:
+            num_failed += 1
+            warn(f"line {number + 1}: {translation.error}")
+    return num_failed
+
+
+def _stream(job: TranslationJob, window: LineWindow, output: Output, notices: Notices) -> int:
+    """Do the same for a window of one line, writing its text while it is decoded."""
+    problem = None
+    notes = job.examine(window.columns)
+    if notes.unknown_words:
+        # Said with its answer, not at the end, which a reader who types may not wait for.
+        warn(say_words(window.first, notes.unknown_words, job.translator))
+        notes = replace(notes, unknown_words=(), unknown_tokens=0.0)
+    notices.add(window.first, notes)
+    try:
+        for piece in job.stream(window.columns):
+            output.write(piece)
+            sys.stdout.flush()
+    except InputError as error:
+        problem = error
+    output.write("\n")
+    if problem is not None:
+        warn(f"line {window.first + 1}: {problem}")
+    return int(problem is not None)

@@ -1,0 +1,233 @@
+"""A translation job: how each line is translated, and how its translation is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Literal
+
+from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
+from pellucid.cli.lines.streams import MAX_LINES, shown, to_json_line
+from pellucid.cli.options import flag
+from pellucid.terminal.text import count_of
+from pellucid.translate.records import translation_record
+
+if TYPE_CHECKING:
+    from pellucid.config import DecodingConfig
+    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.results import Notes, TranslatedHypothesis, Translation
+    from pellucid.translate.translator import Translator
+
+Form = Literal["plain", "n-best", "json"]
+
+MAX_HYPOTHESES = 10_000
+"""Maximum number of hypotheses in a window, each with its tokens and their log-probabilities."""
+
+
+@dataclass(frozen=True)
+class TranslationJob:
+    """The task for every line: how to translate it, and how to write its translation.
+
+    Attributes:
+        translator: one model, or several.
+        given: the decoding options that were given; the model's defaults hold for the others.
+        constraints: what the translations must and must not contain.
+        form: how a translation is written.
+        treatment: what to do with lines and their translations, by the argument of
+            `Translator.translate`.
+        ensemble: names of further models.
+        workers: number of processes that translate; 1 is this process only.
+        to: the language whose code every line gets; None leaves lines as they are.
+        aligner: links the words of translations; None if that was not asked for.
+        change: the changes of the model.
+    """
+
+    translator: Translator
+    given: Mapping[str, Any]
+    constraints: ConstraintOptions
+    form: Form
+    treatment: Mapping[str, Any]
+    ensemble: tuple[str, ...]
+    workers: int
+    to: str | None = None
+    aligner: Aligner | None = None
+    change: tuple[str, ...] = ()
+
+    @cached_property
+    def code(self) -> str:
+        """The language code that every line gets, or an empty text.
+
+        Raises:
+            InputError: the model has no such code.
+        """
+        from pellucid.text.language_tokens import find_code
+
+        return "" if self.to is None else find_code(self.translator.tokenizer, self.to)
+
+    @cached_property
+    def decoding(self) -> DecodingConfig:
+        """All decoding options, with the model's defaults filled in.
+
+        Raises:
+            ConfigurationError: an option is impossible, or two contradict each other.
+        """
+        return self.translator.configure(**self.given)
+
+    @property
+    def can_stream(self) -> bool:
+        """True if the text of a line can be written while it is decoded."""
+        is_whole = self.treatment["retry"] or self.treatment["unknown"] != "token"
+        return self.form == "plain" and not is_whole and self.aligner is None
+
+    @property
+    def can_overlap(self) -> bool:
+        """True if windows can be translated at once: Python works while the engine does."""
+        from pellucid.machine.hardware import threads_in_use
+
+        is_one_call = self.translator.decoder.find_reason(self.decoding) is None
+        is_free = self.constraints.rule is None and self.aligner is None
+        return is_one_call and is_free and self.workers == 1 and threads_in_use() > 1
+
+    @property
+    def max_lines(self) -> int:
+        """Number of lines in a window; it depends on nothing but the options."""
+        return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
+
+    def describe(self, *, is_streamed: bool = False) -> str:
+        """Describe the engine, precision, threads and workers in a sentence."""
+        from pellucid.machine.hardware import share_threads
+
+        rule = "lines are written in pieces" if is_streamed else self.constraints.rule
+        threads = share_threads(self.workers)
+        workers = "" if self.workers == 1 else f"{self.workers} workers of "
+        return (
+            f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
+            f"{workers}{count_of(threads, 'thread')}."
+        )
+
+    def _describe_engine(self, rule: str | None) -> str:
+        return self.translator.describe_engine(rule, **self.given)
+
+    def can_share(self, num_lines: int) -> bool:
+        """Tell whether windows of so many lines are large enough to use the workers."""
+        if self.workers == 1:
+            return True
+        from pellucid.decode.workers import is_worth
+
+        return is_worth(num_lines, self.workers)
+
+    def useless_treatment(self) -> Iterator[str]:
+        """Find the options for lines that cannot change anything; yield a sentence for each."""
+        if self.treatment["split"] and self.treatment["split_long"]:
+            yield "--split-long has no effect without --no-split: long lines are split anyway."
+        if self.treatment["unknown"] != "token":
+            from pellucid.text.learned import can_write_everything
+
+            if can_write_everything(self.translator.tokenizer):
+                yield (
+                    "--unknown has no effect on this model, whose vocabulary can write every word."
+                )
+
+    def translate(
+        self, columns: Mapping[str, Sequence[str]], *, align: bool = False, **choices: Any
+    ) -> list[Translation]:
+        """Translate some lines.
+
+        Args:
+            columns: lines of each file, by option.
+            align: True to link words even without an aligner.
+            choices: options of `Translator.translate` in the place of the given ones.
+        """
+        return self.translator.translate(
+            columns[INPUT],
+            constraints=self.constraints.for_lines(columns),
+            to=self.to,
+            align=self.aligner or align,
+            **{**self.treatment, **self.given, **choices},
+        )
+
+    def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
+        """Translate one line and yield its text piece by piece."""
+        (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
+        return self.translator.stream(text, constraints=constraints, **self._of_one_line)
+
+    def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
+        """Say what is unusual about one line, without translating it."""
+        (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
+        return self.translator.examine(text, constraints=constraints, **self._of_one_line)
+
+    @property
+    def _of_one_line(self) -> dict[str, Any]:
+        how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
+        return {"to": self.to, **how, **self.given}
+
+    def write(self, number: int, translation: Translation) -> str:
+        """Write a translation in the job's form.
+
+        Args:
+            number: number of its line, from 0.
+            translation: the translation of that line.
+        """
+        has_links = self.aligner is not None
+        if self.form == "json":
+            return to_json_line(_to_record(number, translation, has_links=has_links))
+        if self.form == "plain":
+            links = f" ||| {_to_links(translation.best)}" if has_links else ""
+            return f"{translation.text}{links}\n"
+        rows = [
+            (one.text, f"{one.log_probability:.6f}", f"{one.score:.6f}", _to_links(one))
+            for one in translation.hypotheses
+        ]
+        return "".join(
+            " ||| ".join((str(number), *row[: 3 + has_links])) + "\n"
+            for row in rows or [("", "", "", "")]
+        )
+
+    def identify(self) -> dict[str, Any]:
+        """Gather everything except the input that the output depends on, by its name for users.
+
+        The machine and its threads are included: they decide the last bits of a log-probability,
+        and so also the text if two hypotheses are that close.
+        """
+        from importlib.metadata import version
+
+        from pellucid import __version__
+        from pellucid.machine.hardware import threads_in_use
+        from pellucid.native.loading import describe_processor
+
+        bundle = self.translator.bundle
+        # Left out for one worker, so that outputs begun before this option existed can resume.
+        shared = {} if self.workers == 1 else {"--workers": self.workers}
+        decoding = self.decoding.model_dump(mode="json")
+        searches = {flag(name): value for name, value in decoding.items()}
+        return {
+            "the version of pellucid": __version__,
+            "the version of PyTorch": version("torch"),
+            "the processor": describe_processor(),
+            "the engine": self._describe_engine(self.constraints.rule),
+            "--threads": threads_in_use(),
+            **shared,
+            **({"--to": self.code} if self.code else {}),
+            **({"--change": list(self.change)} if self.change else {}),
+            **({} if self.aligner is None else {"--align": self.aligner.settings}),
+            "MODEL": bundle.model_hash if bundle is not None else None,
+            "--ensemble": list(self.translator.other_hashes),
+            "the form": self.form,
+            **{flag(name): value for name, value in self.treatment.items()},
+            **searches,
+            **self.constraints.settings,
+        }
+
+
+def _to_links(hypothesis: TranslatedHypothesis) -> str:
+    """Write the links of a hypothesis in the Pharaoh format."""
+    return " ".join(f"{i}-{j}" for i, j in hypothesis.alignment or ())
+
+
+def _to_record(number: int, translation: Translation, *, has_links: bool) -> dict[str, Any]:
+    return {
+        "line": number,
+        "source": shown(translation.source),
+        **translation_record(translation, has_tokens=True, has_links=has_links),
+    }

@@ -1,0 +1,114 @@
+"""The history of heads through a training: its table, its records and its picture."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pellucid.cli.ending import warn
+from pellucid.cli.lines.streams import open_output, to_json_line
+from pellucid.terminal.progress import ProgressLine
+from pellucid.terminal.text import lay_out
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import TextIO
+
+    from pellucid.bundle import Bundle
+    from pellucid.evaluate.word_links import GoldLinks
+    from pellucid.inside.study.patched import PatchedCorpus
+    from pellucid.inside.study.training_history import HeadHistory
+
+
+def follow_run(
+    run: str, columns: Mapping[str, list[str]], heads: Sequence[str] | None
+) -> HeadHistory:
+    """Follow the heads through a run.
+
+    Args:
+        run: the run folder.
+        columns: the lines of each file, by its option.
+        heads: names of the heads; None for all.
+    """
+    from pellucid.bundle import load_bundle
+    from pellucid.corpora.example import read_pronouns
+    from pellucid.inside.study.training_history import find_models, follow_heads
+
+    golds = pronouns = None
+    if "--gold" in columns:
+        golds = read_gold_columns(
+            columns, "the gold links", load_bundle(find_models(Path(run))[-1][1])
+        )
+    if "--antecedents" in columns:
+        pronouns = read_pronouns(columns["--antecedents"])
+    with ProgressLine(bar="short") as line:
+        return follow_heads(
+            run,
+            columns["--source"],
+            columns.get("--target"),
+            golds=golds,
+            antecedents=pronouns,
+            heads=heads,
+            on_step=lambda done, total: line.show(f"{done} of {total} models"),
+        )
+
+
+def draw_history(found: HeadHistory, figure: str, name: str, svg: str | None) -> str:
+    """Draw one figure if a file is named, and return the heading of its table."""
+    from pellucid.files import write_text
+    from pellucid.inside.study.moving import moving_picture
+    from pellucid.inside.study.training_history import MEANINGS
+
+    meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
+    if svg is not None:
+        picture = moving_picture(found, figure, title=f"{name}: {figure}", meaning=meaning)
+        write_text(Path(svg), picture)
+    return meaning
+
+
+def write_found(
+    found: HeadHistory | PatchedCorpus,
+    title: str,
+    cells: Sequence[Sequence[str]],
+    forms: Sequence[str],
+    output_file: str,
+    *,
+    overwrite: bool,
+) -> int:
+    """Write a table to read, or all numbers as JSON or CSV; return the exit code."""
+    for sentence in found.left_out:
+        warn(sentence)
+    with open_output(output_file, may_overwrite=overwrite) as output:
+        if "--json" in forms:
+            output.write(to_json_line(found.record()))
+        elif forms:
+            write_csv(found.records(), output)
+        else:
+            rows = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])
+            output.write(f"{title}\n\n" + "".join(f"{row}\n" for row in rows))
+    return 2 if found.left_out else 0
+
+
+def read_gold_columns(
+    columns: Mapping[str, list[str]], path: str, bundle: Bundle
+) -> list[GoldLinks]:
+    """Parse gold links, checking that they join words of the lines."""
+    from pellucid.evaluate.word_links import parse_gold
+    from pellucid.inside.align.linked_units import SIDES, find_units
+
+    lengths = []
+    for pair in zip(columns["--source"], columns["--target"], strict=True):
+        source, target = (
+            len(find_units(bundle.tokenizer, side, line, rule="auto").names)
+            for side, line in zip(SIDES, pair, strict=True)
+        )
+        lengths.append((source, target))
+    return parse_gold(columns["--gold"], lengths, path)
+
+
+def write_csv(rows: Sequence[Mapping[str, object]], output: TextIO) -> None:
+    """Write records as CSV, with the names of the first one as the heading."""
+    writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)

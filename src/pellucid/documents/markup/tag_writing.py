@@ -1,0 +1,291 @@
+"""Writes a translation with its tags: characters in their elements, and parts between them."""
+
+from __future__ import annotations
+
+import html
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain as join
+from itertools import groupby
+from operator import itemgetter
+
+from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.linked_words import (
+    Alignment,
+    Chain,
+    Span,
+    count_shared,
+    find_letters,
+)
+from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
+
+_OPENING = frozenset("([{«“‘„¿¡'’\"-。、，：；！？「『（【")
+"""Signs that take no space after them."""
+_CLOSING = frozenset(".,;:!?…)]}»”'’\"-/%。、，：；！？」』）】")
+"""Signs that take no space before them."""
+
+
+class TagWriter:
+    """Writes characters with their elements, and parts without text between them.
+
+    Args:
+        found: the segment, its translation and their atoms.
+        chains: the elements around each character of the translation.
+        reached: for characters of the text that are equal in the translation their places there.
+    """
+
+    def __init__(
+        self, found: Alignment, chains: Sequence[Chain], reached: Mapping[int, int]
+    ) -> None:
+        self._found, self._segment, self._translation = found, found.segment, found.translation
+        reopens = self._segment.syntax.reopens
+        self._chains = chains if reopens else once_each(chains, self._segment.elements)
+        self._reached = reached
+        self._parts: list[str] = []
+        self._shown: list[str] = []
+        self._opened: Chain = ()
+        self._written: set[int] = set()
+        self._last = ""
+        self._origins = {target: source for source, target in reached.items()}
+        # Where what was written last ends in the text, and whether it is a copy that was lost.
+        self._source, self._is_lost = 0, False
+        self._syntax = self._segment.syntax
+        self._final, self._forms = self._find_forms()
+        special = re.escape("".join({*self._syntax.escapes, *self._forms}))
+        outside = "\x80-\U0010ffff" if self._syntax.outside_ascii else ""
+        # Without a special character nothing must match.
+        self._special = re.compile(f"[{special}{outside}]" if special or outside else "(?!)")
+        self._starts = [atom.start for atom in found.sources]
+        self._begins, self._ends = self._find_ends()
+
+    def _find_ends(self) -> tuple[dict[int, int], list[Span]]:
+        """Find the beginnings of translations, and the ends of them and of their letters.
+
+        An atom without a translation gets the end of the atom before it.
+        """
+        found, begins, ends = self._found, dict[int, int](), dict[int, Span]()
+        for atom, one in zip(found.targets, found.partners, strict=True):
+            if one is not None:
+                begins.setdefault(found.sources[one].start, atom.start)
+                last = find_letters(found.translation, atom.start, atom.end)[1]
+                ends[one] = max(ends.get(one, (0, 0)), (atom.end, last))
+        filled = [ends[0]]
+        for number in range(1, len(found.sources)):
+            filled.append(ends.get(number, filled[-1]))
+        return begins, filled
+
+    def _find_place(self, place: int) -> int:
+        """Find the place in the translation that belongs to one in the text."""
+        sources, targets, text = self._found.sources, self._found.targets, self._found.text
+        if place in (sources[0].end, sources[-1].start):
+            return targets[0].end if place == sources[0].end else targets[-1].start
+        before, after = self._reached.get(place - 1), self._reached.get(place)
+        is_after_space = text[place - 1 : place] == " "
+        joins_next = is_after_space and text[place : place + 1] not in ("", " ")
+        if after is not None and (before is None or joins_next):
+            return after
+        if before is not None:
+            return before + 1
+        if joins_next and place in self._begins:
+            return self._begins[place]
+        number = bisect_right(self._starts, max(0, place - 1)) - 1
+        end, letters_end = self._ends[number]
+        sign = text[min(place, self._found.sources[number].end) - 1]
+        target = letters_end if sign.isalnum() else end
+        # A space before the tag stays before it.
+        return target + (is_after_space and self._translation[target : target + 1] == " ")
+
+    def _find_forms(self) -> tuple[str | None, dict[str, Iterator[str]]]:
+        """Find how the document writes a last space, and the other characters in turn."""
+        text, spellings = self._segment.text, self._segment.spellings
+        final = spellings.get(len(text) - 1) if text.endswith(" ") else None
+        forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
+        for place in range(len(text) - (final is not None)):
+            sign = text[place]
+            if sign in forms and not self._is_copy(self._found.chains[place]):
+                forms[sign].append(spellings.get(place, self._syntax.escape(sign)))
+        return final, {character: iter(own) for character, own in forms.items()}
+
+    def _is_copy(self, chain: Chain) -> bool:
+        return bool(chain) and self._segment.elements[chain[-1]].is_copy
+
+    def write(self) -> tuple[str, str]:
+        """Return the translation as the document writes it, and its text with the copies."""
+        points = self._find_points()
+        place, number, length = 0, 0, len(self._translation)
+        while place <= length:
+            while number < len(points) and points[number][0] <= place:
+                self._write_point(*points[number][1:], place)
+                number += 1
+            if place == length:
+                break
+            chain, end = self._chains[place], place + 1
+            is_copy = self._is_copy(chain)
+            limit = points[number][0] if number < len(points) and not is_copy else length
+            while end < limit and self._chains[end] == chain:
+                end += 1
+            if is_copy:
+                self._write_copy(chain)
+            else:
+                if self._is_lost:
+                    self._add_space(chain, self._origins.get(place, -1), self._translation[place])
+                self._go_to(chain)
+                self._parts.append(self._spell(place, end))
+                self._shown.append(self._translation[place:end])
+                self._note(self._translation[end - 1], self._origins.get(end - 1, -9) + 1)
+            place = end
+        self._go_to(())
+        written = "".join(self._parts)
+        if self._syntax.finish is not None:
+            written = self._syntax.finish(self._segment, written)
+        return written, "".join(self._shown)
+
+    def _find_points(self) -> list[tuple[int, int, Chain, str, str | None]]:
+        """Find where parts without text go.
+
+        Returns:
+            For each its place, its place in the text, its elements, what it writes, and the text
+            of a copy; None for a part that needs a space before it.
+        """
+        elements = self._segment.elements
+        found: list[tuple[int, int, Chain, str, str | None]] = []
+        least, last = 0, (-1, 0)
+        for point in self._segment.points:
+            if point.name == ACCELERATOR:
+                target = find_accelerator(self._segment.text, point.start, self._translation)
+            else:
+                target = self._find_place(point.start)
+            if point.is_half:
+                target = least = max(least, target)
+            raw, start = spell(point.opening), point.start
+            is_apart = (
+                not (point.is_half or point.name == ACCELERATOR or raw.isspace())
+                and self._syntax.has_placeholders
+                and self._segment.text[start - 1 : start] == " "
+                and self._translation[target : target + 1] in ("", *_CLOSING)
+            )
+            found.append((target, start, point.parents, raw, None if is_apart else ""))
+        inner = (one.parents for one in (*self._segment.points, *elements.values()))
+        held = set(join.from_iterable({*self._chains, *(inner if self._syntax.reopens else ())}))
+        for number, one in elements.items():
+            is_lost_copy = one.is_copy and number not in self._found.copies
+            if number not in held or is_lost_copy:
+                raw = spell(one.opening) + one.closing
+                where = one.end if is_lost_copy else one.start
+                text = self._segment.text[one.start : one.end] if is_lost_copy else ""
+                target = self._find_place(one.start)
+                if is_lost_copy:  # It stays after the one that it touches.
+                    target = max(target, last[1]) if last[0] == one.start else target
+                    last = (one.end, target)
+                found.append((target, where, one.parents, raw, text))
+                self._written.add(number)
+        return sorted(found, key=lambda point: point[:2])
+
+    def _write_copy(self, chain: Chain) -> None:
+        if chain[-1] not in self._written:
+            element = self._segment.elements[chain[-1]]
+            if self._is_lost:
+                self._add_space(chain[:-1], element.start, "")
+            self._go_to(chain[:-1])
+            self._parts.append(spell(element.opening))
+            self._shown.append(self._segment.text[element.start : element.end])
+            self._written.add(chain[-1])
+            self._note(self._segment.text[element.end - 1], element.end)
+
+    def _note(self, last: str, source: int, *, is_lost: bool = False) -> None:
+        """Note the last character of what was written, and where it ends in the text."""
+        self._last, self._source, self._is_lost = last, source, is_lost
+
+    def _add_space(self, chain: Chain, start: int, sign: str) -> None:
+        """Put a space before a part that a place of the text gave, unless they touch there."""
+        touches = self._source == start or sign in _CLOSING or sign.isspace()
+        if self._last and not (touches or self._last in _OPENING or self._last.isspace()):
+            self._go_to(chain[: count_shared(self._opened, chain)])
+            self._parts.append(" ")
+
+    def _write_point(
+        self, where: int, chain: Chain, raw: str, text: str | None, place: int
+    ) -> None:
+        following = self._translation[place : place + 1]
+        if raw.isspace() and not (self._last.isspace() or following.isspace()):
+            return  # It would cut a word, or a word from its sign.
+        if text is None or text:
+            around = chain if self._syntax.reopens else self._opened
+            self._add_space(around, where - len(text) if text else -1, text or raw)
+        if self._opened != chain and self._syntax.reopens:
+            self._go_to(chain)
+        self._parts.append(raw)
+        self._shown.append(text or "")
+        if text:
+            self._note(text[-1], where, is_lost=True)
+
+    def _spell(self, start: int, end: int) -> str:
+        """Write some characters as the document does, those that it has, in their order."""
+        return self._special.sub(
+            lambda match: self._form(match[0], start + match.start()), self._translation[start:end]
+        )
+
+    def _form(self, character: str, place: int) -> str:
+        plain = self._syntax.escape(character)
+        if self._final is not None and place == len(self._translation) - 1 and character == " ":
+            return self._final
+        form = next(self._forms.get(character, iter(())), plain)
+        # What follows may turn a sign that is written as it is into a tag or a character.
+        following = self._translation[place + 1 : place + 2]
+        if form == "<" and (following.isalpha() or following in ("!", "?", "/")):
+            return plain
+        if form == "&" and (match := REFERENCE.match(self._translation, place)):
+            return form if html.unescape(match[0]) == match[0] else plain
+        return form
+
+    def _go_to(self, chain: Chain) -> None:
+        """Close and open elements until exactly these are open."""
+        elements = self._segment.elements
+        shared = count_shared(self._opened, chain)
+        for number in reversed(self._opened[shared:]):
+            self._parts.append(elements[number].closing)
+        for number in chain[shared:]:
+            tag = spell(elements[number].opening)
+            is_again = number in self._written and tag.startswith("<")
+            self._parts.append(_without_id(tag) if is_again else tag)
+            self._written.add(number)
+        self._opened = chain
+
+
+def _without_id(tag: str) -> str:
+    """Leave out an attribute that must be written once."""
+    name = re.match(r"<[^\s/>]+", tag)
+    found = Token("start", tag, name[0][1:] if name else "").attributes().get("id")
+    return tag if found is None else tag[: found.start()] + tag[found.end() :]
+
+
+def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
+    """Keep each element around its longest run of characters only."""
+    runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
+    for number in numbers:
+        spans: list[tuple[int, int, int]] = []
+        around = (chain[: chain.index(number) + 1] if number in chain else () for chain, _ in runs)
+        for own, same in groupby(enumerate(around), itemgetter(1)):
+            places = [place for place, _ in same]
+            start, end = places[0], places[-1] + 1
+            if own:
+                spans.append((sum(count for _, count in runs[start:end]), start, end))
+        if len(spans) > 1:
+            _, start, end = max(spans)
+            runs = [
+                (chain if start <= k < end else tuple(n for n in chain if n != number), count)
+                for k, (chain, count) in enumerate(runs)
+            ]
+    return [chain for chain, count in runs for _ in range(count)]
+
+
+def find_accelerator(text: str, place: int, translation: str) -> int:
+    """Find the letter of a translation that gets a text's accelerator: the same, or the first."""
+    key = re.escape(text[place : place + 1])
+    if text == translation:
+        return place
+    for pattern in (rf"(?<![^\W_]){key}", rf"(?i)(?<![^\W_]){key}", r"(?<![^\W_])(?=[^\W\d_])"):
+        if found := re.search(pattern, translation):
+            return found.start()
+    return 0

@@ -1,0 +1,132 @@
+"""Writes the translation of a segment, and reads it again: copied parts and codes must be equal."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from pellucid.documents.markup.linked_words import Alignment
+from pellucid.documents.markup.placing import write_placed
+from pellucid.documents.markup.segments import Element, Segment, spell
+from pellucid.documents.placeholders import in_order, keeps_copies, without_surplus
+
+_STOPS = ".!?…。！？।۔؟ "
+_LOOSE = re.compile(r" +([.,…)]+)(?=\s|\Z)")
+"""Signs after a space that takes the place of a word that was left out."""
+
+
+class LinkedTranslation(Protocol):
+    """A translation of a text with its word links, if they are known."""
+
+    @property
+    def text(self) -> str:
+        """The translation."""
+
+    @property
+    def words(self) -> Sequence[str]:
+        """The words that links count."""
+
+    @property
+    def alignment(self) -> Sequence[tuple[int, int]] | None:
+        """Pairs of a source word and a word of the translation."""
+
+
+BY_LINKS = "placeholders were lost, and stand where word links put them"
+BY_ORDER = "placeholders were lost, and stand after the word before them"
+SOURCE = "not all of its codes or cues have a place in the translation, so that the source stays"
+EMPTY = "the translation is empty, so that the source stays"
+
+
+def needs_links(segment: Segment, answers: Sequence[LinkedTranslation]) -> bool:
+    """Tell whether word links are needed to write one of some translations of a segment."""
+    return segment.has_tags or not any(keeps_copies(segment, one.text) for one in answers)
+
+
+def write_segment(
+    segment: Segment, answers: Sequence[LinkedTranslation], source_words: Sequence[str] = ()
+) -> None:
+    """Write the translation of a segment, or keep its source; say why it should be looked at.
+
+    Args:
+        segment: the segment.
+        answers: the translations of its text without white space at its edges, the best first.
+        source_words: the words of the text that links count.
+    """
+    own, is_any = segment.text, not segment.syntax.has_placeholders
+    fitting = (one for one in answers if is_any or keeps_copies(segment, one.text))
+    found = next(fitting, None)
+    answer = found or answers[0]
+    text, links = answer.text, answer.alignment
+    words: tuple[Sequence[str], Sequence[str]] = (source_words, answer.words)
+    if found is None:
+        segment.reason = BY_ORDER if links is None else BY_LINKS
+        text = without_surplus(segment, text).strip()
+        if not _LOOSE.search(own):
+            text = _LOOSE.sub(r"\1", text)
+        # A stop after a copy is in no word, so that it may get lost with the copy.
+        last = len(own.rstrip(_STOPS))
+        if text[-1:].isalnum() and last in (one.end for one in segment.elements.values()):
+            text += own[last:].rstrip()
+    if not text.strip():
+        segment.reason = EMPTY
+        return
+    if links is None:
+        words = (own.split(), text.split()) if segment.reason else ((), ())
+        share, copies = len(words[1]) / max(1, len(words[0])), segment.copies
+        plain = (k for k, word in enumerate(words[0]) if not any(map(word.__contains__, copies)))
+        links = [(place, int(place * share)) for place in plain]
+    whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
+    for one in _ways(segment):
+        placed = write_placed(Alignment(one, whole, *words, links))
+        written, shown = (in_order(segment, text) for text in placed)
+        if written == spell(segment.pieces) or _is_same(segment, written, shown):
+            segment.written = written
+            return
+    segment.reason = SOURCE
+
+
+def _ways(segment: Segment) -> Iterator[Segment]:
+    """Yield the segment as it is; then with all signs escaped; then also on one line."""
+    yield segment
+    syntax = segment.syntax
+    harsh = replace(syntax, escapes={**syntax.escapes, **syntax.all_signs})
+    spaces = {
+        place: form for place, form in segment.spellings.items() if segment.text[place].isspace()
+    }
+    if syntax.all_signs:
+        yield replace(segment, syntax=harsh, spellings=spaces)
+    yield replace(segment, syntax=harsh, spellings={})
+
+
+def _is_same(segment: Segment, written: str, shown: str) -> bool:
+    """Tell whether a written segment reads as its translation, with the codes of its source."""
+    if segment.syntax.read is None:
+        return True
+    again = segment.syntax.read(written)
+    if again is None or "".join(again.text.split()) != "".join(shown.split()):
+        return False
+    wanted, points, copies = _codes(segment)
+    found, others, again_copies = _codes(again)
+    # Without a word an element is read as a part without text.
+    found += Counter({one: count for one, count in others.items() if one in wanted})
+    others = Counter({one: count for one, count in others.items() if one not in wanted})
+    is_whole = {*found} == {*wanted} if segment.syntax.reopens else found == wanted
+    return is_whole and others == points and again_copies == copies
+
+
+def _codes(segment: Segment) -> tuple[Counter[str], Counter[str], Counter[str]]:
+    """Count the elements of a segment, its parts without text, and its copies."""
+
+    def count(own: Iterable[Element]) -> Counter[str]:
+        raws = ("".join(f"{spell(one.opening)}{one.closing}".split()) for one in own)
+        return Counter(filter(None, raws))
+
+    elements = segment.elements.values()
+    return (
+        count(one for one in elements if not one.is_copy),
+        count(segment.points),
+        count(one for one in elements if one.is_copy),
+    )

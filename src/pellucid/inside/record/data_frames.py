@@ -1,0 +1,70 @@
+"""Arrays of a trace with named axes: as a pandas data frame, and as xarray."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid.errors import need_library
+from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
+from pellucid.inside.record.trace_data import TraceData
+
+Axis = tuple[str, Sequence[int], dict[str, tuple[str, ...]]]
+"""The name of an axis, its numbers, and tokens along it by their name."""
+
+
+def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
+    """Name the axes of an array: ``head``, ``source`` and ``target`` positions, ``width``.
+
+    The keys of self-attention, which has one side twice, are ``source_key`` and ``target_key``.
+    Decoder rows have the tokens that they read and those that they predict.
+
+    Raises:
+        InputError: the trace does not hold the array.
+    """
+    array = trace.get(name)
+    part, *place, stage = name.split(".")
+    kind = place[-1] if place else ""
+    sides: dict[str, dict[str, tuple[str, ...]]] = {
+        "source": {"source_token": trace.source_tokens},
+        "target": {"reads": trace.target_tokens, "predicts": trace.predicted_tokens},
+    }
+    own = "source" if part == "encoder" else "target"
+    other = "source" if kind == "cross" else own
+    has_heads = stage in HEAD_STAGES and kind in ("self", "cross")
+    side = other if has_heads and stage in ("key", "value") else own
+    axes: list[Axis] = [("head", trace.heads, {})] if has_heads else []
+    rows = array.shape[len(axes)]
+    is_whole = rows == len(next(iter(sides[side].values())))
+    axes.append((side, range(rows), sides[side]) if is_whole else ("row", range(rows), {}))
+    if has_heads and stage in MAP_STAGES:
+        keys = sides[other] if other != own else {f"{other}_key_token": trace.query_tokens(part)}
+        label = other if other != own else f"{other}_key"
+        axes.append((label, range(array.shape[2]), keys))
+    else:
+        axes.append(("width", range(array.shape[-1]), {}))
+    return axes
+
+
+def to_frame(trace: TraceData, name: str) -> Any:
+    """Write an array as a pandas data frame: a row for each number, with its place and tokens."""
+    axes, array = axes_of_array(trace, name), trace.get(name)
+    columns: dict[str, Any] = {}
+    for index, (axis, numbers, tokens) in zip(np.indices(array.shape), axes, strict=True):
+        places = index.ravel()
+        columns[axis] = np.array(numbers)[places]
+        columns |= {label: np.array(words)[places] for label, words in tokens.items()}
+    return need_library("pandas", "This table").DataFrame({**columns, "value": array.ravel()})
+
+
+def to_xarray(trace: TraceData, name: str) -> Any:
+    """Write an array as an xarray array with named axes, and tokens along them."""
+    axes = axes_of_array(trace, name)
+    coordinates: dict[str, Any] = {axis: np.array(numbers) for axis, numbers, _ in axes}
+    for axis, _, tokens in axes:
+        coordinates |= {label: (axis, np.array(words)) for label, words in tokens.items()}
+    dims = [axis for axis, *_ in axes]
+    xarray = need_library("xarray", "This table")
+    return xarray.DataArray(trace.get(name), coords=coordinates, dims=dims, name=name)

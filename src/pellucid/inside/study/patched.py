@@ -1,0 +1,256 @@
+r"""Patching over a corpus of minimal pairs: where the difference of two sentences is, on average.
+
+The columns of one pair are its words. Those of a corpus are parts that every pair has: the words
+that differ, words with a name such as *it*, all others, and everything together. The number of a
+part is the restored difference of all pairs as a share of their whole difference,
+
+$$\frac{\sum_i s_i\,(d_i(\text{B patched}) - d_i(\text{B}))}
+{\sum_i |d_i(\text{A}) - d_i(\text{B})|}$$
+
+with $s_i$ the sign of $d_i(\text{A}) - d_i(\text{B})$: the mean of the pairs' shares, each weighted
+by its difference, so that pairs that hardly differ do not decide. Its interval holds 95 % of 1,000
+bootstrap samples of pairs.
+
+Source:
+    `pellucid.inside.measures.patching`; Efron and Tibshirani 1993, "An Introduction to the
+    Bootstrap", chapter 13.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from pellucid.bundle import Bundle
+from pellucid.decode.decoder import make_decoder
+from pellucid.errors import DataError, InputError
+from pellucid.evaluate.statistics import draw_resamples
+from pellucid.inside.ask import arrays_of
+from pellucid.inside.changes.written_changes import MARKS
+from pellucid.inside.measures.patching import (
+    EVERYTHING,
+    Patching,
+    expand_sites,
+    length_of,
+    record_vectors,
+    shares_of,
+)
+from pellucid.inside.pair import Pair
+from pellucid.inside.study.head_study import StudyTable
+from pellucid.inside.study.study_lines import Searcher, prepare_study_lines
+from pellucid.shapes import Brief
+from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
+
+CHANGED, OTHERS = "(changed)", "(others)"
+LAST_ROW, EARLIER = "(last row)", "(earlier rows)"
+RESAMPLES = 1000
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PatchedCorpus(Brief):
+    """Shares over pairs of sentences, each with its interval.
+
+    Attributes:
+        shares: a row for each array (and head), a column for each part of the sentences; not a
+            number for a part that no pair has.
+        low: the lower ends of the intervals.
+        high: their upper ends.
+        counts: the pairs that have each part, in the order of the columns.
+        num_pairs: the number of pairs.
+        left_out: a sentence about each other pair.
+    """
+
+    shares: StudyTable
+    low: StudyTable
+    high: StudyTable
+    counts: tuple[int, ...]
+    num_pairs: int
+    left_out: tuple[str, ...]
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return a dictionary for each number."""
+        tables = self.shares.values, self.low.values, self.high.values
+        return [
+            {
+                "site": site,
+                "part": part,
+                "pairs": count,
+                **{
+                    name: float(values[row, column]) if count else None
+                    for name, values in zip(("share", "low", "high"), tables, strict=True)
+                },
+            }
+            for row, site in enumerate(self.shares.rows)
+            for column, (part, count) in enumerate(
+                zip(self.shares.columns, self.counts, strict=True)
+            )
+        ]
+
+    def record(self) -> dict[str, Any]:
+        """Return everything as it is written in JSON."""
+        left_out = list(self.left_out)
+        return {"pairs": self.num_pairs, "shares": self.records(), "left_out": left_out}
+
+    def cells(self) -> list[list[str]]:
+        """Return a table to read."""
+        found = iter(self.records())
+        rows = [["", *self.shares.columns]]
+        for site in self.shares.rows:
+            ours = [next(found) for _ in self.shares.columns]
+            rows.append(
+                [
+                    site,
+                    *(
+                        "{share:.2f} [{low:.2f}, {high:.2f}]".format(**one) if one["pairs"] else "–"
+                        for one in ours
+                    ),
+                ]
+            )
+        return rows
+
+
+@torch.inference_mode()
+def patch_corpus(
+    bundle: Bundle,
+    sources: Sequence[str],
+    targets: Sequence[str] | None = None,
+    *,
+    sites: Sequence[str] | None = None,
+    words: Sequence[str] = (),
+    heads: Sequence[int] | None = None,
+    seed: int = 1,
+    on_step: Callable[[int, int], None] | None = None,
+) -> PatchedCorpus:
+    """Patch the second sentence of each pair with vectors of the first.
+
+    Args:
+        bundle: the model.
+        sources: lines 2i and 2i + 1, from 0, are a pair.
+        targets: their translations, which decide the two answers; the model's own unless given.
+        sites: as for `patch`, all of the source or all of decoder rows; by default ``encoder``.
+        words: words of the source that each get a column, for all words of that spelling.
+        heads: one row of the table for each, for arrays that have heads.
+        seed: of the bootstrap.
+        on_step: called with the number of pairs done, and of all.
+
+    Raises:
+        InputError: an array or a head does not exist, or no pair can be patched.
+        DataError: a line is without partner, or the texts differ in length.
+    """
+    if len(sources) % 2:
+        raise DataError(
+            f"Lines to patch must come in pairs, but there are {len(sources)}. Add the missing one."
+        )
+    decoder = make_decoder([bundle.model], bundle.tokenizer)
+    lines, faults = prepare_study_lines(bundle, Searcher(bundle), decoder, sources, targets, None)
+    usable = {line.number: line for line in lines}
+    shares, weights, left_out = [], [], list(faults)
+    labels: list[str] = []
+    columns: list[str] = []
+    for number in range(0, len(sources), 2):
+        if on_step is not None:
+            on_step(number // 2, len(sources) // 2)
+        if not {number, number + 1} <= usable.keys():
+            continue
+        ids = [usable[one].ids for one in (number, number + 1)]
+        a, b = (
+            Pair(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
+            for source, target in ids
+        )
+        names = expand_sites(b, sites or ("encoder",))
+        axes = {wanted.name: wanted.axes for wanted in arrays_of(b.model.config)}
+        task = Patching(a, b)
+        try:
+            first, second = task.preferences
+            length = length_of(axes, names)
+            parts = _parts(task, bundle, sources[number + 1], words, length)
+        except InputError as error:
+            left_out.append(f"lines {number + 1} and {number + 2}: {error}")
+            continue
+        vectors = record_vectors(task, names)
+        chosen = [(name, head) for name in names for head in ([None] if heads is None else heads)]
+        labels = [name if head is None else f"{name} head {head}" for name, head in chosen]
+        columns = list(parts)
+        found = np.full((len(chosen), len(parts)), np.nan)
+        has_part = [bool(places) for places in parts.values()]
+        groups = [places for places in parts.values() if places]
+        for row, (name, head) in zip(found, chosen, strict=True):
+            row[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
+        shares.append(found)
+        weights.append(abs(first - second))
+    if not shares:
+        raise InputError(
+            f"No pair can be patched; {left_out[0] if left_out else 'it has no lines.'}"
+        )
+    estimates = _estimate(np.stack(shares), np.array(weights), seed)
+    shown, low, high = (
+        StudyTable(name, ("site", "part"), tuple(labels), tuple(columns), values)
+        for name, values in zip(("shares", "low", "high"), estimates, strict=True)
+    )
+    counts = (~np.isnan(np.stack(shares)[:, 0])).sum(axis=0).tolist()
+    return PatchedCorpus(shown, low, high, tuple(counts), len(shares), tuple(left_out))
+
+
+def _parts(
+    task: Patching, bundle: Bundle, text: str, words: Sequence[str], length: str
+) -> dict[str, list[int]]:
+    """Name the parts of the second sentence, each with its positions that align with the first's.
+
+    Raises:
+        InputError: words are named for decoder rows.
+    """
+    aligned = task.positions(length)
+    if length == "T":
+        if words:
+            raise InputError("Words of the source have no decoder rows. Leave the words out.")
+        *earlier, last = [second for _, second in aligned]
+        return {LAST_ROW: [last], EARLIER: earlier, EVERYTHING: [*earlier, last]}
+    tokens = task.a.source_tokens, task.b.source_tokens
+    changed = [j for i, j in aligned if tokens[0][i] != tokens[1][j]]
+    owners = words_of_tokens(bundle.tokenizer, "source", text, task.b.source_ids)
+    pieces = [piece.strip(MARKS) for piece in source_pieces(bundle.tokenizer, text)]
+    left = [j for _, j in aligned if j not in changed]
+    named = [
+        set() if is_punctuation(token) else {pieces[owner] for owner in words_of_token}
+        for token, words_of_token in zip(tokens[1], [*owners, range(0)], strict=True)
+    ]
+    parts = {CHANGED: changed}
+    for word in words:
+        parts[word] = [j for j in left if word in named[j]]
+        left = [j for j in left if j not in parts[word]]
+    return {**parts, OTHERS: left, EVERYTHING: [j for _, j in aligned]}
+
+
+def _estimate(
+    shares: np.ndarray, weights: np.ndarray, seed: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Compute weighted means over pairs, and the ends of their intervals.
+
+    Args:
+        shares: ``(pairs, rows, columns)``; NaN if a pair lacks the part.
+        weights: of the pairs.
+        seed: of the bootstrap.
+    """
+    is_there = ~np.isnan(shares)
+    whole = weights[:, None, None] * is_there
+    restored = whole * np.nan_to_num(shares)
+
+    def mean(counts: np.ndarray) -> np.ndarray:
+        total = np.tensordot(counts, whole, 1)
+        found: np.ndarray = np.divide(
+            np.tensordot(counts, restored, 1),
+            total,
+            out=np.full_like(total, np.nan),
+            where=total > 0,
+        )
+        return found
+
+    samples = np.stack([mean(drawn) for drawn in draw_resamples(len(weights), RESAMPLES, seed)])
+    has_any = is_there.any(axis=0)
+    ends = np.full((2, *has_any.shape), np.nan)
+    ends[:, has_any] = np.nanpercentile(samples[:, has_any], (2.5, 97.5), axis=0)
+    return mean(np.ones(len(weights))), ends[0], ends[1]

@@ -1,0 +1,157 @@
+"""A tiny language: a few dozen words of English and French, in which order and gender matter.
+
+Every sentence is correct in both languages and has exactly one translation here. Adjectives of
+color change places (*the black cow*, *la vache noire*) and agree with their noun, and who does what
+depends on the order of the words only. Articles never elide, so that words stay between spaces.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.machine.randomness import generator
+
+_ANIMALS = (
+    ("dog", "le chien", "m"),
+    ("cat", "le chat", "m"),
+    ("horse", "le cheval", "m"),
+    ("rabbit", "le lapin", "m"),
+    ("wolf", "le loup", "m"),
+    ("cow", "la vache", "f"),
+    ("goat", "la chèvre", "f"),
+    ("hen", "la poule", "f"),
+    ("frog", "la grenouille", "f"),
+    ("mouse", "la souris", "f"),
+)
+COLORS = (
+    ("black", "noir", "noire"),
+    ("white", "blanc", "blanche"),
+    ("green", "vert", "verte"),
+    ("gray", "gris", "grise"),
+    ("brown", "brun", "brune"),
+)
+_VERBS = (
+    ("sees", "voit"),
+    ("follows", "suit"),
+    ("hears", "entend"),
+    ("carries", "porte"),
+    ("feeds", "nourrit"),
+    ("pushes", "pousse"),
+)
+_OTHER_VERBS = {
+    "voit": "aperçoit",
+    "suit": "poursuit",
+    "entend": "écoute",
+    "porte": "transporte",
+    "nourrit": "alimente",
+    "pousse": "bouscule",
+}
+
+
+def draw_statements(count: int, *, seed: int, part: str) -> list[Pair]:
+    """Draw sentences such as *the black dog follows the cow*; all are different.
+
+    Args:
+        count: the number of sentences.
+        seed: of the draws.
+        part: the purpose; sentences of ``test`` never occur under another name.
+    """
+    return draw_different(count, _statement, seed=seed, part=part)
+
+
+def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
+    """Draw statements whose verb has two French words, one of which is drawn for each sentence.
+
+    Nothing in the English sentence tells which. No translator can foresee it, and a fair one pays
+    log 2 nats for each sentence.
+    """
+    numbers = generator(seed, "tiny synonyms", part)
+    found = []
+    for english, french in draw_statements(count, seed=seed, part=part):
+        words = french.split()
+        if numbers.random() < 0.5:
+            words = [_OTHER_VERBS.get(word, word) for word in words]
+        found.append((english, " ".join(words)))
+    return found
+
+
+def is_translation(written: str, pair: Pair) -> bool:
+    """Tell whether a text translates a statement, with either word for the verb."""
+    usual = {other: verb for verb, other in _OTHER_VERBS.items()}
+
+    def plain(text: str) -> list[str]:
+        return [usual.get(word, word) for word in text.split()]
+
+    return plain(written) == plain(pair[1])
+
+
+def draw_lists(
+    count: int,
+    *,
+    phrases: Sequence[int],
+    seed: int,
+    part: str,
+    draw: Callable[[np.random.Generator], Pair] | None = None,
+) -> list[Pair]:
+    """Draw lists such as *the black dog and the cow and the gray wolf*; all are different.
+
+    Args:
+        count: the number of lists.
+        phrases: the numbers of animals that a list may have.
+        seed: of the draws.
+        part: the purpose; lists of ``test`` never occur under another name.
+        draw: draws an animal of the list; one of this language unless given.
+    """
+
+    def make(numbers: np.random.Generator) -> Pair:
+        size = int(numbers.choice(list(phrases)))
+        english, french = zip(*((draw or _phrase)(numbers) for _ in range(size)), strict=True)
+        return " and ".join(english), " et ".join(french)
+
+    return draw_different(count, make, seed=seed, part=part)
+
+
+def swap_animals(pair: Pair) -> Pair | None:
+    """Exchange the two animals of a statement; None if both are described alike."""
+    words, translated = pair[0].split(), pair[1].split()
+    verbs, their = dict(_VERBS), {french for _, french in _VERBS}
+    (place,) = (i for i, word in enumerate(words) if word in verbs)
+    (other,) = (i for i, word in enumerate(translated) if word in their)
+    swapped = " ".join([*words[place + 1 :], words[place], *words[:place]])
+    if swapped == pair[0]:
+        return None
+    after = [*translated[other + 1 :], translated[other], *translated[:other]]
+    return swapped, " ".join(after)
+
+
+def draw_different(
+    count: int, make: Callable[[np.random.Generator], Pair], *, seed: int, part: str
+) -> list[Pair]:
+    """Draw pairs that are all different; those of ``test`` never occur under another name."""
+    numbers = generator(seed, "tiny language", part)
+    found: dict[str, Pair] = {}
+    for _ in range(10_000 + 200 * count):
+        if len(found) == count:
+            return list(found.values())
+        pair = make(numbers)
+        # The letters of a sentence decide whether it is for tests, so that no draw mixes the two.
+        if (sum(map(ord, pair[0])) % 5 == 0) is (part == "test"):
+            found.setdefault(pair[0], pair)
+    raise AssertionError(f"The tiny language has fewer than {count} sentences of this kind.")
+
+
+def _statement(numbers: np.random.Generator) -> Pair:
+    first, second = _phrase(numbers), _phrase(numbers)
+    verb = _VERBS[numbers.integers(len(_VERBS))]
+    return f"{first[0]} {verb[0]} {second[0]}", f"{first[1]} {verb[1]} {second[1]}"
+
+
+def _phrase(numbers: np.random.Generator) -> Pair:
+    english, french, gender = _ANIMALS[numbers.integers(len(_ANIMALS))]
+    if numbers.random() < 0.4:
+        return f"the {english}", french
+    color = COLORS[numbers.integers(len(COLORS))]
+    return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"

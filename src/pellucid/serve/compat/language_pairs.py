@@ -1,0 +1,143 @@
+"""Languages as LibreTranslate's clients name them, and the model for each pair."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pellucid.languages.codes import NAMES, load_identifier, short_code
+from pellucid.machine.turns import give_way
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.models import Models, ServedModel
+
+_SHOWN = {
+    "zh": "zh-Hans",
+    "no": "nb",
+    **dict.fromkeys(("zht", "zt", "zh-hant"), "zh-Hant"),
+    **dict.fromkeys(("pob", "pb", "pt-br"), "pt-BR"),
+}
+"""The codes that LibreTranslate shows instead of others."""
+
+_NAMES = {**NAMES, "zh-Hans": NAMES["zh"], "nb": NAMES["no"]}
+_NAMES |= {"zh-Hant": "Chinese (traditional)", "pt-BR": "Portuguese (Brazil)"}
+
+
+def to_code(language: str) -> str:
+    """Turn a model's or a client's code into the one that is shown.
+
+    ``fra`` and ``fr_FR`` become ``fr``; codes that are not known stay.
+    """
+    whole, short = language.strip().replace("_", "-").lower(), short_code(language)
+    code = _SHOWN.get(whole) or _SHOWN.get(short, short)
+    return code if code in _NAMES else language.strip()
+
+
+def display_name(code: str) -> str:
+    """Return a language's name in English; its code if it is not known."""
+    return _NAMES.get(code, code)
+
+
+@dataclass(frozen=True)
+class LanguagePair:
+    """A translation direction: from one language to another.
+
+    Attributes:
+        model: the model.
+        to: the language to name in each text, or None.
+    """
+
+    model: ServedModel
+    to: str | None
+
+
+class Languages:
+    """The languages of a server's models.
+
+    Args:
+        models: the models; for the same pair the first counts.
+    """
+
+    def __init__(self, models: Models) -> None:
+        self._directions: dict[tuple[str, str], LanguagePair] = {}
+        for model in models:
+            for target in model.targets:
+                if model.source and target:
+                    pair = (to_code(model.source), to_code(target))
+                    direction = LanguagePair(model, target if model.is_for_several else None)
+                    self._directions.setdefault(pair, direction)
+        self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
+        self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))
+
+    @property
+    def default(self) -> tuple[str, str]:
+        """The first pair, or two empty codes."""
+        return next(iter(self._directions), ("", ""))
+
+    def list_all(self) -> list[dict[str, Any]]:
+        """List all languages with their targets, each also into itself."""
+        return [
+            {
+                "code": code,
+                "name": display_name(code),
+                "targets": sorted({code, *(t for s, t in self._directions if s == code)}),
+            }
+            for code in self.codes
+        ]
+
+    def check(self, language: str) -> str:
+        """Return the code of a language that a client names.
+
+        Raises:
+            Problem: 400, no model has it.
+        """
+        code = to_code(language)
+        if code not in self.codes:
+            raise Problem(400, f"{language[:40]} is not supported")
+        return code
+
+    def find(self, source: str, target: str) -> LanguagePair | None:
+        """Find the way between two languages; None if they are the same.
+
+        Raises:
+            Problem: 400, no model has this pair.
+        """
+        if source == target:
+            return None
+        direction = self._directions.get((source, target))
+        if direction is None:
+            raise Problem(
+                400,
+                f"{display_name(target)} ({target}) is not available as a target language from "
+                f"{display_name(source)} ({source})",
+            )
+        return direction
+
+
+class Detector:
+    """Names the language of texts; for one thread only.
+
+    Args:
+        codes: the languages to tell apart.
+    """
+
+    def __init__(self, codes: Sequence[str]) -> None:
+        self._codes = tuple(codes)
+
+    def detect(self, text: str) -> list[dict[str, Any]]:
+        """Rank the languages of a text, each with a confidence from 0 to 100.
+
+        The confidence counts all languages that the identifier knows: a text in a language that
+        the server does not have gets low ones.
+        """
+        give_way()
+        scores = dict.fromkeys(self._codes, 0.0)
+        if any(map(str.isalpha, text)):
+            for label, probability in load_identifier().rank(text):
+                code = to_code(label)
+                if code in scores:
+                    scores[code] += float(probability)
+        return [
+            {"confidence": round(100 * min(score, 1.0), 1), "language": code}
+            for code, score in sorted(scores.items(), key=lambda pair: -pair[1])
+        ]

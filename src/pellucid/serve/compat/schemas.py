@@ -1,0 +1,247 @@
+"""The bodies of LibreTranslate's routes: answers, the description of requests, and their fields.
+
+Clients differ: some send JSON, some forms, ``deep-translator`` puts everything into the query of a
+POST without a body. All of them come out as one dictionary.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import Field
+from starlette.requests import Request
+
+from pellucid.serve.answers.bodies import AnswerBody
+from pellucid.serve.answers.responses import Problem
+from pellucid.serve.settings import Settings, key_of
+
+MOST_FIELDS = 1000
+FORMS = ("application/x-www-form-urlencoded", "multipart/form-data")
+
+
+class LanguageAnswer(AnswerBody):
+    """A language, and those that it can be translated into."""
+
+    code: str
+    name: str
+    targets: list[str]
+
+
+class Detection(AnswerBody):
+    """A language that a text may be in, with a confidence in percent."""
+
+    confidence: float = Field(ge=0, le=100)
+    language: str
+
+
+class TranslatedAnswer(AnswerBody):
+    """A translation, or several."""
+
+    translatedText: str | list[str]
+    detectedLanguage: Detection | list[Detection] | None = None
+    alternatives: list[str] | list[list[str]] | None = None
+
+
+class FileAnswer(AnswerBody):
+    """The place of a translated file."""
+
+    translatedFileUrl: str
+
+
+def _forms(properties: dict[str, Any], required: list[str], example: dict[str, Any]) -> Any:
+    """Describe a body that may be JSON or a form."""
+    key = {"type": "string", "description": "A key, if the server needs one."}
+    schema = {
+        "type": "object",
+        "properties": {**properties, "api_key": key},
+        "required": required,
+        "example": example,
+    }
+    return {kind: {"schema": schema} for kind in ("application/json", *FORMS)}
+
+
+_TEXT = {"type": "string", "minLength": 1}
+_LANGUAGE = {"type": "string", "minLength": 1, "example": "en"}
+_TARGET = {**_LANGUAGE, "example": "fr"}
+
+TRANSLATE = _forms(
+    {
+        "q": {"oneOf": [_TEXT, {"type": "array", "items": {"type": "string"}, "minItems": 1}]},
+        "source": {**_LANGUAGE, "description": "Source language, or auto."},
+        "target": _TARGET,
+        "format": {"type": "string", "enum": ["text", "html"]},
+        "alternatives": {"type": "integer", "minimum": 0},
+    },
+    ["q", "source", "target"],
+    {"q": "The dog ate it.", "source": "en", "target": "fr"},
+)
+DETECT = _forms({"q": _TEXT}, ["q"], {"q": "The dog ate it."})
+SUGGEST = _forms(
+    {"q": _TEXT, "s": _TEXT, "source": _LANGUAGE, "target": _LANGUAGE},
+    [],
+    {"q": "The dog ate it.", "s": "Le chien l'a mangé.", "source": "en", "target": "fr"},
+)
+FILE = {
+    "multipart/form-data": {
+        "schema": {
+            "type": "object",
+            "properties": {
+                "file": {"type": "string", "format": "binary"},
+                "source": _LANGUAGE,
+                "target": _TARGET,
+                "api_key": {"type": "string"},
+            },
+            "required": ["file", "source", "target"],
+            "example": {"file": "The dog ate it.", "source": "en", "target": "fr"},
+        }
+    }
+}
+
+
+@dataclass(frozen=True)
+class Fields:
+    """What a request says.
+
+    Attributes:
+        values: by name; lists for fields that are given several times.
+        file: the content of a file, if there is one.
+        file_name: its name.
+    """
+
+    values: dict[str, Any]
+    file: bytes | None = None
+    file_name: str = ""
+
+    def text(self, name: str) -> str:
+        """Take a field that must be there.
+
+        Raises:
+            Problem: 400, it is missing or not a text.
+        """
+        value = self.values.get(name)
+        if not value:
+            raise Problem(400, f"Invalid request: missing {name} parameter")
+        if not isinstance(value, str):
+            raise Problem(400, f"Invalid request: {name} must be a text")
+        return _sound(value)
+
+    def texts(self, name: str) -> tuple[list[str], bool]:
+        """Take a text or a list of texts; tell whether it is a list.
+
+        Raises:
+            Problem: 400, it is missing or something else.
+        """
+        value = self.values.get(name)
+        if not value:
+            raise Problem(400, f"Invalid request: missing {name} parameter")
+        given = value if isinstance(value, list) else [value]
+        if not all(isinstance(one, str) for one in given):
+            raise Problem(400, f"Invalid request: {name} must be a text or a list of texts")
+        return [_sound(one) for one in given], isinstance(value, list)
+
+    def number(self, name: str, most: int) -> int:
+        """Take a number that may be missing, which counts as 0.
+
+        Raises:
+            Problem: 400, it is not a number, or above the limit.
+        """
+        value = self.values.get(name)
+        if value in (None, ""):
+            return 0
+        is_written = isinstance(value, str) and value.isascii() and value.isdigit()
+        if isinstance(value, bool) or not (isinstance(value, int) or is_written):
+            raise Problem(400, f"Invalid request: {name} must be a number")
+        number = int(value) if len(str(value)) < 10 else most + 1
+        if not 0 <= number <= most:
+            raise Problem(400, f"Invalid request: {name} exceeds limit ({most})")
+        return number
+
+
+async def read_fields(request: Request, settings: Settings) -> Fields:
+    """Read all fields of a request, and refuse it without the right key.
+
+    Args:
+        request: the request.
+        settings: keys, and whether a query may hold one.
+
+    Raises:
+        Problem: 400 if the body cannot be read, 403 if the key is missing or wrong.
+    """
+    query = request.query_params.multi_items()
+    fields = await _read(request, query)
+    keys = settings.keys
+    if keys is None:
+        return fields
+    in_query = dict(query).get("api_key")
+    in_body = fields.values.get("api_key")
+    key = key_of(request.headers.get("authorization"))
+    key = key or (in_body if isinstance(in_body, str) else None)
+    key = key or (in_query if settings.keys_in_query else None)
+    if not key:
+        hint = "" if in_query is None else ". Keys in a query string are not accepted here"
+        raise Problem(403, f"Please contact the server operator to get an API key{hint}")
+    if not keys.accept(key):
+        raise Problem(403, "Invalid API key")
+    return fields
+
+
+async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
+    values: dict[str, Any] = {}
+    _add(values, [(name, value) for name, value in query if name != "api_key"])
+    body = await request.body()
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind in FORMS:
+        return await _read_form(request, values, len(body))
+    if not body:
+        return Fields(values)
+    try:
+        read = json.loads(body)
+    except (ValueError, RecursionError):
+        raise Problem(400, "Invalid JSON format") from None
+    if not isinstance(read, dict):
+        raise Problem(400, "Invalid JSON format")
+    return Fields(values | read)
+
+
+async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -> Fields:
+    from starlette.datastructures import UploadFile
+    from starlette.formparsers import MultiPartException
+
+    try:
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=num_bytes + 1)
+    except (MultiPartException, ValueError, AssertionError):
+        raise Problem(400, "Invalid form format") from None
+    own: dict[str, Any] = {}
+    content, file_name = None, ""
+    _add(own, [(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+    for value in form.values():
+        if isinstance(value, UploadFile):
+            content, file_name = await value.read(), value.filename or ""
+    await form.close()
+    # Forms break lines with CR and LF; texts are counted and translated without the CR.
+    for name, value in own.items():
+        if name == "q":
+            own[name] = (
+                [one.replace("\r\n", "\n") for one in value]
+                if isinstance(value, list)
+                else value.replace("\r\n", "\n")
+            )
+    return Fields(values | own, content, file_name)
+
+
+def _add(values: dict[str, Any], pairs: list[tuple[str, str]]) -> None:
+    """Collect fields; one that is given several times becomes a list."""
+    for name, value in pairs:
+        if name not in values:
+            values[name] = value
+        elif isinstance(values[name], list):
+            values[name].append(value)
+        else:
+            values[name] = [values[name], value]
+
+
+def _sound(text: str) -> str:
+    """Replace halves of characters, which JSON can spell and nothing can read."""
+    return text.encode("utf-8", "replace").decode("utf-8")

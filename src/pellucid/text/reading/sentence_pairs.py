@@ -1,0 +1,434 @@
+"""Pairs of sentences from parallel files, tab-separated files and JSON Lines, plain or packed."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from itertools import chain, zip_longest
+from pathlib import Path
+
+from pellucid.config.data import SPLITS, DataConfig, Split
+from pellucid.documents.document_pairs import read_document_pairs
+from pellucid.documents.formats import PAIRED, Format
+from pellucid.documents.placeholder_masks import has_no_space, mask_lesson, mask_pair
+from pellucid.documents.units import How
+from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
+from pellucid.files import refuse_pipe
+from pellucid.terminal.text import count_of
+from pellucid.text.reading.held_out import hold_out
+from pellucid.text.reading.joining import joiner
+from pellucid.text.reading.lines import name_unpacked, read_chunks, read_lines
+from pellucid.text.reading.pair_tables import find_damage, kind_of_table, read_rows
+from pellucid.text.reading.row_sides import (
+    Fault,
+    RowReader,
+    is_header,
+    kind_of_document,
+    row_reader,
+)
+
+PAIRS = ".tsv, .csv, .jsonl, .po, .xlf, .tmx (and .gz, .xz, .bz2 or .zst), .parquet or .arrow"
+"""The endings of files with both sides, for messages."""
+
+MOST_LISTED = 10
+"""Bad lines that a message lists."""
+
+
+@dataclass(frozen=True, slots=True)
+class SentencePair:
+    """A sentence and its translation.
+
+    Attributes:
+        source: the sentence, one line.
+        target: its translation, one line.
+        where: ``FILE:LINE`` of the source, lines from 1.
+        number: the number of the line from 1, without a header; 0 if the pair is of no file.
+        has_breaks: True if a side had line breaks, which JSON can write; they are spaces here.
+    """
+
+    source: str
+    target: str
+    where: str
+    number: int = field(default=0, compare=False)
+    has_breaks: bool = field(default=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that cannot be used.
+
+    Attributes:
+        where: ``FILE:LINE``, lines from 1.
+        number: the number of the line.
+        fault: the reason.
+    """
+
+    where: str
+    number: int
+    fault: Fault
+
+
+class BadLines:
+    """Lines that cannot be used: their number, by kind, and the first ten.
+
+    Entries of documents that should not be learned from, such as fuzzy ones, are counted apart.
+    """
+
+    def __init__(self) -> None:
+        self.kinds: Counter[str] = Counter()
+        self.first: list[BadLine] = []
+        self.entries: Counter[str] = Counter()
+
+    @property
+    def count(self) -> int:
+        """The number of lines."""
+        return self.kinds.total()
+
+    def add(self, line: BadLine) -> None:
+        """Count a line."""
+        if not line.fault.sentence:
+            self.entries[line.fault.kind] += 1
+            return
+        self.kinds[line.fault.kind] += 1
+        if len(self.first) < MOST_LISTED:
+            self.first.append(line)
+
+    def extend(self, other: BadLines) -> None:
+        """Add the lines of another collection."""
+        self.kinds += other.kinds
+        self.entries += other.entries
+        self.first = (self.first + other.first)[:MOST_LISTED]
+
+    def listed(self) -> str:
+        """List the first ten with their kinds: ``a.tsv:2 (1 column), 7 (empty)``."""
+        shown, file = [], ""
+        only = next(iter(self.kinds)) if len(self.kinds) == 1 else ""
+        for line in self.first:
+            here, _, number = line.where.rpartition(":")
+            place = number if here == file else line.where
+            shown.append(place if only else f"{place} ({line.fault.kind})")
+            file = here
+        more = self.count - len(self.first)
+        listed = ", ".join(shown) + (f" and {more:,} more" if more else "")
+        return f"{listed} ({only})" if only else listed
+
+    def about_entries(self) -> str:
+        """Say how many entries of documents were left out; empty if none was."""
+        kinds = ", ".join(f"{kind}: {count:,}" for kind, count in self.entries.most_common())
+        left = count_of(self.entries.total(), "entry was", "entries were")
+        return f"{left} left out ({kinds})." if kinds else ""
+
+    def sentence(self, num_good: int) -> str:
+        """Say what is wrong and what to do: one line's fault, or a list of lines.
+
+        Args:
+            num_good: the lines that can be used. If they are fewer, the rest cannot be left out.
+        """
+        skip = ', or leave such lines out with data.on_bad_line = "skip".'
+        if num_good < self.count:
+            skip = "."
+        if self.count == 1:
+            return f"{self.first[0].fault.sentence.removesuffix('.')}{skip}"
+        advice = "Correct or remove them"
+        if all(kind.endswith(" columns") for kind in self.kinds):
+            advice = "Name the columns of source and target in data.columns"
+        if all(kind == "not UTF-8" for kind in self.kinds):
+            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8"
+        example = "" if num_good else f" The first: {self.first[0].fault.sentence}"
+        return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}{skip}{example}"
+
+
+def resolve_folder(folder: str, base: Path) -> Path:
+    """Find the folder that the file names of a data section are relative to.
+
+    Args:
+        folder: ``data.folder``; ``$NAME`` or ``$NAME/sub`` starts at an environment variable.
+        base: the recipe's folder, where a relative folder starts.
+
+    Raises:
+        InputFileNotFoundError: the environment variable is not set.
+    """
+    if not folder.startswith("$"):
+        return base / folder
+    name, _, rest = folder[1:].partition("/")
+    if not name:
+        raise InputFileNotFoundError(
+            f"data.folder must name an environment variable after its $, but is {folder!r}. "
+            "Write $NAME, or use --set data.folder=DIR."
+        )
+    root = os.environ.get(name, "")
+    if not root:
+        raise InputFileNotFoundError(
+            f"The environment variable {name} of data.folder must be set, but is not. "
+            f"Set {name} to the folder of the text, or use --set data.folder=DIR."
+        )
+    return base / root / rest
+
+
+def check_text_files(data: DataConfig, base: Path) -> None:
+    """Check that every file that a recipe names exists and is not empty.
+
+    Args:
+        data: the recipe's data section.
+        base: the recipe's folder.
+
+    Raises:
+        ConfigurationError: a file's kind is unknown.
+        DataError: a file is empty or cannot be read.
+        InputFileNotFoundError: a file is missing; the message names the key.
+    """
+    folder = resolve_folder(data.folder, base)
+    for split in SPLITS:
+        for names in data.names(split):
+            for name in names:
+                if len(names) == 1:
+                    _kind_of(name, data.key_of(split))
+                _check_file(folder / name, data.key_of(split))
+    for name in data.train_alignments:
+        _check_file(folder / name, "train_alignments")
+
+
+def read_pairs(
+    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+) -> Iterator[SentencePair]:
+    """Read the pairs of one split, file after file, in order.
+
+    A line that cannot be used ends the reading, after the rest of its file has been searched for
+    more of them. With ``data.on_bad_line = "skip"`` it is left out.
+
+    Args:
+        data: the recipe's data section.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
+        base: the recipe's folder.
+        bad: takes the lines that are left out.
+
+    Yields:
+        Each pair. Nothing is kept in memory.
+
+    Raises:
+        ConfigurationError: a file's kind is unknown, or it lacks the columns of ``data.columns``.
+        DataError: parallel files differ in length, a file is empty, or a line cannot be used; the
+            message says which.
+        InputFileNotFoundError: a file is missing.
+    """
+    bad = BadLines() if bad is None else bad
+    if not data.split:
+        return _read_files(data, split, base, bad)
+    whole = data.whole
+    aside = _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
+    if split == "train":
+        pairs = _read_files(data, split, base, bad)
+        return (pair for pair in pairs if (pair.where, pair.target) not in aside)
+    folder = resolve_folder(data.folder, base)
+    files = {str(folder / names[0]) for names in data.names(split)}
+    found = (pair for place, pair in aside.values() if place == split)
+    return (pair for pair in found if pair.where.rpartition(":")[0] in files)
+
+
+def read_lessons(
+    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+) -> Iterator[SentencePair]:
+    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does."""
+    pairs = read_pairs(data, split, base, bad=bad)
+    if data.placeholders == "text":
+        return pairs
+    hide = mask_lesson if split == "train" else mask_pair
+    wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
+
+    def masked(pair: SentencePair) -> SentencePair:
+        source, target = hide(pair.source, pair.target, wanted=wanted)
+        return replace(pair, source=source, target=target)
+
+    return map(masked, pairs)
+
+
+def _states(data: DataConfig, base: Path) -> Iterator[tuple[int, int]]:
+    """Yield the size and the time of each file of training text."""
+    folder = resolve_folder(data.folder, base)
+    for name in chain(*data.names("train")):
+        _check_file(folder / name, "train")
+        state = (folder / name).stat()
+        yield state.st_size, state.st_mtime_ns
+
+
+def _read_files(
+    data: DataConfig, split: Split, base: Path, bad: BadLines
+) -> Iterator[SentencePair]:
+    """Read the files of a split one after another, whatever is set aside."""
+    folder = resolve_folder(data.folder, base)
+    join = joiner(data.cut_by)
+    key = data.key_of(split)
+    for names in data.names(split):
+        kind = _kind_of(names[0], key) if len(names) == 1 else ""
+        for name in names:
+            _check_file(folder / name, key)
+        paths = [folder / name for name in names]
+        rows = _read_rows(paths[0], kind, data) if kind else _read_parallel(*paths)
+        yield from _usable(rows, data, bad, join)
+
+
+def read_pairs_of_file(
+    path: str, languages: tuple[str, str], bad: BadLines
+) -> Iterator[SentencePair]:
+    """Read the pairs of one file.
+
+    Args:
+        path: a table or a document.
+        languages: codes of source and target.
+        bad: takes what cannot be used.
+
+    Raises:
+        InputError: the kind of the file is unknown.
+        DataError: it cannot be read.
+    """
+    kind = kind_of_table(path)
+    if kind is None:
+        raise InputError(f"A file of pairs must end in {PAIRS}, but is {path}. Convert it first.")
+    names = dict(zip(("source_language", "target_language"), languages, strict=True))
+    data = DataConfig.model_construct(None, **names, on_bad_line="skip")
+    for pair in _usable(_read_rows(Path(path), kind, data), data, bad, None):
+        sides = f"{pair.source}\t{pair.target}"
+        if kind in PAIRED or pair.number > 1 or not is_header(sides, data):
+            yield pair
+
+
+@lru_cache(maxsize=4)
+def _set_aside(
+    data: str, base: Path, _states: tuple[tuple[int, int], ...]
+) -> dict[tuple[str, str], tuple[str | None, SentencePair]]:
+    """Find once, as long as the files stay as they are, the pairs that training leaves out.
+
+    Returns:
+        Each with its split, None if only its target is set aside, by its place and its target.
+    """
+    settings = DataConfig.model_validate_json(data)
+
+    def pairs() -> Iterator[SentencePair]:
+        return _read_files(settings, "train", base, BadLines())
+
+    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split)
+    return {
+        (pair.where, pair.target): (split, pair)
+        for pair in pairs()
+        if (split := held_out.split_of(pair.source, pair.target)) != "train"
+    }
+
+
+def _usable(
+    rows: Iterator[SentencePair | BadLine],
+    data: DataConfig,
+    bad: BadLines,
+    join: Callable[[str], str] | None,
+) -> Iterator[SentencePair]:
+    """Yield the pairs of one file, and collect its bad lines or stop because of them."""
+    is_skipping = data.on_bad_line == "skip"
+    found, num_good = bad if is_skipping else BadLines(), 0
+    for row in rows:
+        if isinstance(row, BadLine):
+            (found if row.fault.sentence else bad).add(row)
+            continue
+        num_good += 1
+        if is_skipping or not found.count:
+            if join is not None:
+                row = replace(row, source=join(row.source), target=join(row.target))
+            yield row
+    if not is_skipping and found.count:
+        raise DataError(found.sentence(num_good))
+
+
+def _kind_of(name: str, key: str) -> str:
+    """Tell the kind of a file with both sides by its name."""
+    if kind := kind_of_table(name):
+        return kind
+    advice = f'Rename it, or name two parallel files: {key} = ["SOURCE", "TARGET"].'
+    if name_unpacked(name).endswith(".json"):
+        advice = (
+            "If each line is an object, rename it; if the file is one list, write its entries as "
+            "lines with jq -c '.[]'."
+        )
+    elif document := kind_of_document(name):
+        advice = (
+            f"It is {document} by its name: write its pairs, SOURCE, tab, TARGET, into a .tsv file."
+        )
+    raise ConfigurationError(
+        f"A file with both sides must end in {PAIRS}, but is {name!r} (data.{key}). {advice}"
+    )
+
+
+def _check_file(path: Path, key: str) -> None:
+    """Check that a file exists and is not empty."""
+    if not path.exists():
+        raise InputFileNotFoundError(
+            f"data.{key} must name a file, but {path} does not exist. Check the name and "
+            "data.folder."
+        )
+    refuse_pipe(path, f"data.{key}")
+    if next(read_lines(path, keeps_damaged=True), None) is None:
+        raise DataError(f"A text file must not be empty, but {path} is empty (data.{key}).")
+
+
+def _read_parallel(source_path: Path, target_path: Path) -> Iterator[SentencePair | BadLine]:
+    """Pair line i of one file with line i of the other."""
+    sources = read_lines(source_path, keeps_damaged=True)
+    targets = read_lines(target_path, keeps_damaged=True)
+    for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
+        if source is None or target is None:
+            rest = sum(1 for _ in (sources if target is None else targets))
+            counts = (number + rest, number - 1)
+            num_sources, num_targets = counts if target is None else reversed(counts)
+            raise DataError(
+                "Parallel files must have equally many lines, but "
+                f"{source_path} has {num_sources} and {target_path} has {num_targets}. "
+                "Line i of one must translate line i of the other: check which lines are missing."
+            )
+        for line, path in ((source, source_path), (target, target_path)):
+            if (fault := find_damage(line, path, number)) is not None:
+                yield BadLine(f"{path}:{number}", number, fault)
+                break
+        else:
+            yield SentencePair(source, target, f"{source_path}:{number}", number)
+
+
+def _read_rows(path: Path, kind: str, data: DataConfig) -> Iterator[SentencePair | BadLine]:
+    """Read a file with both sides in each row, or a document with translations."""
+    if kind in PAIRED:
+        yield from _read_document(path, PAIRED[kind], data)
+        return
+    reader: RowReader | None = None
+    for number, line, row in read_rows(path, kind):
+        where = f"{path}:{line}"
+        if reader is None and not isinstance(row, Fault):
+            reader = row_reader(row, data, str(path))
+            if reader.has_header and number == 1:
+                continue
+        sides = row if isinstance(row, Fault) or reader is None else reader.read(row, where)
+        if isinstance(sides, Fault):
+            yield BadLine(where, line, sides)
+        else:
+            source, target = map(_in_one_line, sides)
+            has_breaks = (source, target) != sides
+            first = 0 if reader is None else reader.has_header
+            yield SentencePair(source, target, where, number - first, has_breaks)
+
+
+def _read_document(path: Path, form: Format, data: DataConfig) -> Iterator[SentencePair | BadLine]:
+    """Read a document's texts with their translations."""
+    number = 0
+    how = How(str(path), (data.source_language, data.target_language))
+    for line, reason, pairs in read_document_pairs(form, read_chunks(path), how):
+        where = f"{path}:{line}"
+        if reason:
+            yield BadLine(where, line, Fault(reason, ""))
+        for source, target in pairs:
+            number += 1
+            yield SentencePair(source, target, where, number)
+
+
+def _in_one_line(text: str) -> str:
+    """Put spaces in the place of line breaks, and of the white space around them."""
+    if "\n" not in text:
+        return text
+    return " ".join(filter(None, map(str.strip, text.split("\n"))))

@@ -1,0 +1,126 @@
+"""Find the training pairs that are kept before there is a vocabulary, which is learned from them.
+
+How many tokens a line has is known once a vocabulary is learned, and the vocabulary should be
+learned from the kept lines only. So the pairs are estimated by their words first; then vocabulary
+and pairs follow from each other until the pairs stay the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import compress
+from pathlib import Path
+
+from pellucid.check.counting import count_words
+from pellucid.config import DataConfig, Recipe
+from pellucid.text.reading.drops import DropReason, reason_to_drop
+from pellucid.text.reading.sentence_pairs import SentencePair, read_lessons
+from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.train.start.preparation import Say, be_silent, in_groups, say_progress
+
+SUBWORDS_PER_WORD = 1.3
+
+Cut = Callable[[Sequence[str]], Sequence[Sequence[int]]]
+
+MOST_ROUNDS = 3
+"""Vocabularies to learn at most. Only lines at the very limits still change after the second."""
+
+
+def reason_to_leave_out(
+    data: DataConfig, pair: SentencePair, source_ids: Sequence[int], target_ids: Sequence[int]
+) -> DropReason | None:
+    """Tell why a recipe leaves a pair out, if so; only the number of its tokens counts."""
+    return reason_to_drop(
+        pair.source,
+        pair.target,
+        source_ids,
+        target_ids,
+        max_length=longest_kept(data),
+        max_length_ratio=data.max_length_ratio,
+    )
+
+
+def longest_kept(data: DataConfig) -> int:
+    """Return the most tokens of either side of a pair that is kept."""
+    return min(data.max_length, data.pad_to or data.max_length)
+
+
+class KeptText:
+    """The training text as far as it is kept.
+
+    Vocabularies are remembered, so that training need not learn again what was learned to choose
+    its settings.
+
+    Args:
+        base: the folder that the recipe's relative names start from.
+        say: takes a line for people while a large text is read.
+    """
+
+    def __init__(self, base: Path, say: Say = be_silent) -> None:
+        self._base, self._say = base, say
+        self._estimated: dict[str, bytes] = {}
+        self._learned: dict[tuple[str, bytes], tuple[Tokenizer, bytes]] = {}
+
+    def learn(
+        self,
+        recipe: Recipe,
+        given: Tokenizer | None = None,
+        choose: Callable[[bytes], Recipe] | None = None,
+    ) -> Tokenizer:
+        """Learn the vocabulary from the pairs that are kept under it.
+
+        The result depends only on the recipe and the text.
+
+        Args:
+            recipe: names the text, its limits and the vocabulary.
+            given: the tokenizer of a model to start from.
+            choose: makes the recipe for pairs that are kept, a byte for each pair in the order of
+                the files, 1 if it is kept. If none is, all are 1: training reports the reasons.
+
+        Raises:
+            PellucidError: the text cannot be read, or no such vocabulary be learned from it.
+        """
+        text = recipe.data.model_dump_json()
+        if text not in self._estimated:
+            self._estimated[text] = self._select(
+                recipe.data, _estimate, _estimate, "Reading the text"
+            )
+        kept = self._estimated[text]
+        for _ in range(MOST_ROUNDS):
+            recipe = recipe if choose is None else choose(kept)
+            key = recipe.tokenizer.model_dump_json(), kept
+            if key not in self._learned:
+                tokenizer = self._learn(recipe, given, kept)
+                cut = tokenizer.encode_sources, tokenizer.encode_targets
+                doing = "Counting tokens with the new vocabulary"
+                self._learned[key] = tokenizer, self._select(recipe.data, *cut, doing)
+            before, (tokenizer, kept) = kept, self._learned[key]
+            if kept == before:
+                break
+        return tokenizer
+
+    def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:
+        def pairs() -> Iterator[SentencePair]:
+            pairs = read_lessons(recipe.data, "train", self._base)
+            return compress(say_progress(pairs, "Learning a vocabulary", self._say), kept)
+
+        sides = lambda: (p.source for p in pairs()), lambda: (p.target for p in pairs())
+        tokenizer = given or learn_tokenizer(recipe.tokenizer, *sides)
+        count = recipe.start.new_tokens
+        return tokenizer.extended(count, *sides) if count else tokenizer
+
+    def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
+        kept = bytearray()
+        pairs = say_progress(read_lessons(data, "train", self._base), doing, self._say)
+        for group in in_groups(pairs):
+            sources = cut_source([pair.source for pair in group])
+            targets = cut_target([pair.target for pair in group])
+            for pair, *ids in zip(group, sources, targets, strict=True):
+                kept.append(reason_to_leave_out(data, pair, *ids) is None)
+        return bytes(kept) if any(kept) else b"\1" * len(kept)
+
+
+def _estimate(texts: Sequence[str]) -> list[range]:
+    """Estimate the tokens of texts, with ``</s>``, by their words."""
+    return [range(1 + round(SUBWORDS_PER_WORD * count_words(text))) for text in texts]

@@ -1,0 +1,271 @@
+"""From the hypotheses of a search to the translations of lines."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, TypeVar
+
+from pellucid.bundle import Bundle
+from pellucid.config import DecodingConfig
+from pellucid.decode.constraints.request import Request
+from pellucid.decode.decoder import Decoder
+from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
+from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
+from pellucid.text.learned import LearnedText
+from pellucid.text.sentences import gap_between
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
+from pellucid.translate.preparing import Ready
+from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
+
+if TYPE_CHECKING:
+    from pellucid.inside.changes.changed_decoding import ReplayDecoder
+    from pellucid.model import EncoderDecoder
+
+Unknown = Literal["token", "source-word"]
+Result = TypeVar("Result", Translation, Scored)
+
+_Row = tuple[float, "_Row | None", "TranslatedHypothesis | None"]
+"""A choice of a hypothesis for each part so far: their scores, the row before, and the last."""
+
+
+@dataclass(frozen=True)
+class TranslationWriter:
+    """Turns what a search found into translations.
+
+    Attributes:
+        load_model: gives the model, if its attention is to be looked at.
+        tokenizer: its tokenizer.
+        learned: the text that it learned from, if known.
+        unknown: what to write for a word outside the vocabulary.
+        bundle: the bundle of the model, which names a head that was taught word links.
+    """
+
+    load_model: Callable[[], EncoderDecoder]
+    tokenizer: Tokenizer
+    learned: LearnedText | None
+    unknown: Unknown = "token"
+    bundle: Bundle | None = None
+
+    def translations(
+        self,
+        lines: Sequence[Ready],
+        found: Sequence[tuple[Hypothesis, ...]],
+        config: DecodingConfig,
+    ) -> list[Translation]:
+        """Write the translation of each line.
+
+        Args:
+            lines: the lines.
+            found: the answers to their requests, one after the other.
+            config: the options of the search.
+        """
+        answers = iter(found)
+        each = [[next(answers) for _ in line.requests] for line in lines]
+        doubtful: list[tuple[float, int, int]] = []
+        short: list[tuple[int, int, int]] = []
+        written = [
+            self._translation(index, line, answer, config, (doubtful, short))
+            for index, (line, answer) in enumerate(zip(lines, each, strict=True))
+        ]
+        if doubtful:
+            add_stuck(doubtful, lines, each, written, self.load_model(), self.tokenizer)
+        if short and self.bundle is not None and self.bundle.guided_head is not None:
+            from pellucid.inside.align.alignment_maps import guided_view
+
+            if view := guided_view(self.bundle):
+                model = self.load_model()
+                add_partial(short, lines, each, written, model, self.tokenizer, view)
+        return written
+
+    def _translation(
+        self,
+        index: int,
+        line: Ready,
+        found: Sequence[tuple[Hypothesis, ...]],
+        config: DecodingConfig,
+        to_look_at: tuple[list[tuple[float, int, int]], list[tuple[int, int, int]]],
+    ) -> Translation:
+        """Write the translation of one line, and note the parts to look at: doubtful, short."""
+        error = line.error
+        for request, hypotheses in zip(line.requests, found, strict=True):
+            if not hypotheses or not hypotheses[0].ids:
+                error = error or _error_of(request, hypotheses)
+        if error is not None:
+            return Translation(line.source, (), error=error, notes=line.notes)
+        if not line.requests:
+            blank = TranslatedHypothesis("".join(filter(None, line.gaps)))
+            return Translation(line.source, (blank,), notes=line.notes)
+        parts: list[list[TranslatedHypothesis]] = []
+        flags: dict[Flag, None] = {}
+        for place, (part, request, hypotheses) in enumerate(
+            zip(line.parts, line.requests, found, strict=True)
+        ):
+            written = [self._hypothesis(part, request, one) for one in hypotheses]
+            parts.append(written)
+            if self.learned is None:
+                continue
+            mean = written[0].log_probability / max(1, len(written[0].ids))
+            flags |= dict.fromkeys(
+                judge(
+                    part,
+                    request.source_ids,
+                    written[0].text,
+                    hypotheses[0],
+                    self.learned,
+                    mean=mean,
+                    has_own_length=config.max_length > 0,
+                    is_sample=config.sample,
+                )
+            )
+            if mean < DOUBTFUL and not config.sample:
+                to_look_at[0].append((mean, index, place))
+            if (rating := seems_short(part, written[0].text, hypotheses[0])) is not None:
+                to_look_at[1].append((rating, index, place))
+        joined = _join(parts, line.gaps, config)
+        notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
+        return Translation(line.source, tuple(joined), notes=notes)
+
+    def _hypothesis(self, part: str, request: Request, found: Hypothesis) -> TranslatedHypothesis:
+        give_way()
+        text = self.text(found.ids)
+        if self.unknown == "source-word" and self.tokenizer.config.unk_id in found.ids:
+            from pellucid.translate.attended_words import replace_unknown
+
+            text = replace_unknown(
+                self.load_model(), self.tokenizer, part, request.source_ids, found.ids, text
+            )
+        return TranslatedHypothesis(
+            text,
+            tokens=tuple(self.tokenizer.target_tokens(found.ids)),
+            ids=found.ids,
+            token_log_probabilities=found.token_log_probabilities,
+            log_probability=found.log_probability,
+            score=found.score,
+        )
+
+    def text(self, ids: Sequence[int]) -> str:
+        """Write ids as one line of text."""
+        # Byte tokens may spell a line break, which would shift all following lines.
+        return self.tokenizer.decode_target(ids).replace("\r", " ").replace("\n", " ")
+
+
+def _join(
+    parts: Sequence[list[TranslatedHypothesis]], gaps: Sequence[str | None], config: DecodingConfig
+) -> list[TranslatedHypothesis]:
+    """Join the hypotheses of the parts of one text: the ``n_best`` of all combinations."""
+    if len(parts) == 1 and not any(gaps):
+        return parts[0]
+    if config.sample:
+        rows = list(zip(*parts, strict=False))
+    else:
+        best: list[_Row] = [(0.0, None, None)]
+        for part in parts:
+            best = _combine(best, part, config.n_best)
+        rows = list(map(_unroll, best))
+    return [TranslatedHypothesis.joined(row, gaps) for row in rows]
+
+
+def _combine(rows: Sequence[_Row], part: Sequence[TranslatedHypothesis], n: int) -> list[_Row]:
+    """Append one part's hypotheses to the best rows so far, and keep the best again."""
+    give_way()
+    found: list[_Row] = [
+        (row[0] + hypothesis.score, row, hypothesis)
+        for i, row in enumerate(rows)
+        # Both are sorted: before this pair stand (i + 1)(j + 1) - 1 better ones.
+        for j, hypothesis in enumerate(part[:n])
+        if (i + 1) * (j + 1) <= n
+    ]
+    return sorted(found, key=lambda row: -row[0])[:n]
+
+
+def _unroll(row: _Row | None) -> tuple[TranslatedHypothesis, ...]:
+    """List the hypotheses of a row."""
+    found: list[TranslatedHypothesis] = []
+    while row is not None and row[2] is not None:
+        found.append(row[2])
+        row = row[1]
+    return tuple(reversed(found))
+
+
+def stream_line(
+    decoder: Decoder | ReplayDecoder, line: Ready, config: DecodingConfig, writer: TranslationWriter
+) -> Iterator[str]:
+    """Yield the translation of a text piece by piece, as soon as it is decided.
+
+    Raises:
+        InputError: the text cannot be translated, or nothing obeys the constraints.
+    """
+    if line.error is not None:
+        raise InputError(line.error)
+    yield from filter(None, line.gaps[:1])
+    said = ""
+    for request, gap in zip(line.requests, line.gaps[1:], strict=True):
+        begun = ""
+        for piece in _stream_text(decoder, request, config, writer):
+            joint = "" if begun else gap_between(said, piece)
+            yield joint + piece
+            begun += joint + piece
+        said += begun
+        if gap is not None:
+            yield from filter(None, [gap])
+            said = ""
+
+
+def _stream_text(
+    decoder: Decoder | ReplayDecoder,
+    request: Request,
+    config: DecodingConfig,
+    writer: TranslationWriter,
+) -> Iterator[str]:
+    """Yield the text of one request piece by piece, as soon as it is decided.
+
+    Raises:
+        InputError: nothing obeys the constraints, or the model's logits are not finite.
+    """
+    ids: tuple[int, ...] = ()
+    said = whole = ""
+    for ids in decoder.stream(request, config):
+        whole = writer.text(ids)
+        # The end may still change: a space, or half of a character's bytes (U+FFFD so far).
+        sure = whole.rstrip(" \ufffd")
+        if sure.startswith(said) and len(sure) > len(said):
+            yield sure[len(said) :]
+            said = sure
+    if not ids:
+        raise InputError(_unmet(request))
+    yield whole[len(said) :]
+
+
+def _error_of(request: Request, hypotheses: Sequence[Hypothesis]) -> str | None:
+    """Say why a request has no translation, if it has none."""
+    if any(one.has_overflowed for one in hypotheses):
+        return OVERFLOW
+    return None if hypotheses else _unmet(request)
+
+
+def _unmet(request: Request) -> str:
+    """Say that nothing obeys the constraints of a request."""
+    return (
+        f"No translation within {request.max_length} tokens meets the constraints. "
+        "Loosen them, widen the beam, or allow more with max_length."
+    )
+
+
+def with_sources(results: list[Result], texts: Sequence[str], to: str | None) -> list[Result]:
+    """Put the given texts into results of texts that got a code."""
+    if to is None:
+        return results
+    return [replace(one, source=text) for one, text in zip(results, texts, strict=True)]
+
+
+def one_line(text: str) -> str:
+    """Cut the edges of a line, and refuse several lines."""
+    text = text.strip()
+    if "\n" in text:
+        raise InputError(
+            "A text to look at must be one line, but has line breaks. Look at its lines one by one."
+        )
+    return text

@@ -1,0 +1,342 @@
+"""Jobs of many files: claims, workers that die, streams of shards, object stores."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import json
+import lzma
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.bulk import board as board_module
+from pellucid.bulk.board import Beat, Board
+from pellucid.bulk.collect import collect_lines
+from pellucid.bulk.driver import MOST_BAD_STARTS, Driver, WorkerWindow, cut_windows
+from pellucid.bulk.manifest import Manifest, ShardPiece, read_manifest, write_manifest
+from pellucid.bulk.shards import ShardReader, plan_shard, read_row
+from pellucid.bulk.shared_folder import Store
+from pellucid.errors import InputError, PellucidError
+from pellucid.text.reading.row_sides import Fault
+
+TASK = {"kind": "lines", "score": False, "column": None, "into": None, "form": "plain"}
+
+
+class Tame:
+    """A worker without a process: it shouts, and dies of the word ``poison``."""
+
+    def __init__(self, crew: TameCrew, kills: Callable[[WorkerWindow], bool]) -> None:
+        self.replies: deque[Any] = deque([[[], []]])
+        self._crew, self._kills = crew, kills
+
+    def send_window(self, window: WorkerWindow) -> None:
+        if self.replies and isinstance(self.replies[-1], Exception):
+            return
+        self._crew.seen.append(window)
+        if not window.error and self._kills(window):
+            self.replies.append(PellucidError("A worker was killed."))
+            return
+        lines = window.raw.decode().removesuffix("\n").split("\n")
+        assert len(lines) == window.lines
+        failed = [(i, window.error) for i in range(len(lines)) if window.error]
+        shouted = "".join("\n" if window.error else f"{line.upper()}\n" for line in lines)
+        self.replies.append([shouted, failed])
+
+
+class TameCrew:
+    """Workers without processes."""
+
+    def __init__(self, size: int, kills: Callable[[WorkerWindow], bool] = lambda _: False) -> None:
+        self.size, self._kills = size, kills
+        self.seen: list[WorkerWindow] = []
+        self.workers: list[Tame] = []
+        self.num_deaths = 0
+
+    def start(self) -> None:
+        self.workers.append(Tame(self, self._kills))
+
+    def receive(self, seconds: float) -> list[tuple[Any, Any]]:
+        found = [(one, one.replies.popleft()) for one in list(self.workers) if one.replies]
+        for worker, reply in found:
+            if isinstance(reply, Exception):
+                self.num_deaths += 1
+                self.workers.remove(worker)
+        return found
+
+    def close(self) -> None:
+        self.workers.clear()
+
+
+def make_job(folder: Path, text: str, *, place: str = "", piece_bytes: int = 40) -> Board:
+    """Plan a job of one shard."""
+    (folder / "in.txt").write_text(text)
+    shard = plan_shard(str(folder / "in.txt"), TASK, piece_bytes)
+    store = Store(place or str(folder / "job"))
+    manifest = Manifest(TASK, {}, [shard])
+    assert write_manifest(store, manifest)
+    return Board(store, manifest)
+
+
+def drive(board: Board, crew: TameCrew, check: Callable[[Any], None] = lambda _: None) -> None:
+    with closing(ShardReader(board.manifest)) as reader:
+        Driver(board, crew, read=reader.read, check=check, say=print).run()
+
+
+def read_pieces(manifest: Manifest, pieces: Iterable[ShardPiece]) -> list[bytes]:
+    with closing(ShardReader(manifest)) as reader:
+        return [reader.read(piece) for piece in pieces]
+
+
+TEXT = "".join(f"line {number}\n" for number in range(60))
+
+
+def test_manifest_is_read_as_it_was_written_and_only_once(tmp_path: Path) -> None:
+    board = make_job(tmp_path, TEXT)
+    assert [vars(p) for p in read_manifest(board.store).pieces] != []
+    found = read_manifest(board.store)
+    assert found.num_lines == 60
+    assert [piece.name for piece in found.pieces] == [piece.name for piece in board.manifest.pieces]
+    assert [piece.row for piece in found.pieces][:2] == [1, 1 + found.pieces[0].lines]
+    assert not write_manifest(board.store, Manifest(TASK, {"other": 1}, []))
+    assert read_manifest(board.store).identity == {}
+
+
+def test_windows_cut_a_piece_at_line_ends(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("pellucid.bulk.driver.WINDOW_LINES", 3)
+    monkeypatch.setattr("pellucid.bulk.driver.WINDOW_BYTES", 20)
+    board = make_job(tmp_path, "a\nb\nc\nd\n" + "e" * 50 + "\nf", piece_bytes=1000)
+    (piece,) = board.manifest.pieces
+    windows = cut_windows(piece, *read_pieces(board.manifest, [piece]))
+    assert [(w.row, w.lines, len(w.raw)) for w in windows] == [(0, 3, 6), (3, 2, 53), (5, 1, 1)]
+
+
+def test_a_killed_worker_loses_nothing(tmp_path: Path) -> None:
+    board = make_job(tmp_path, TEXT)
+    killed: set[int] = set()
+
+    def kills(window: WorkerWindow) -> bool:  # every third piece, once
+        number = window.piece.number
+        is_new = number % 3 == 0 and number not in killed
+        killed.add(number)
+        return is_new
+
+    crew = TameCrew(2, kills)
+    drive(board, crew)
+    assert "".join(collect_lines(board)) == TEXT.upper()
+    assert crew.num_deaths > 3
+    assert board.list_failures() == (0, [])
+
+
+def test_half_written_files_of_dead_commands_are_deleted_and_fresh_ones_stay(
+    tmp_path: Path,
+) -> None:
+    board = make_job(tmp_path, TEXT)
+    pieces = Path(board.store.place, "pieces")
+    pieces.mkdir(exist_ok=True)
+    old, fresh = pieces / ".000001.dead", pieces / ".000002.alive"
+    for part in (old, fresh):
+        part.write_text("HALF")
+    os.utime(old, (0, 0))
+    drive(board, TameCrew(1))
+    assert not old.exists()
+    assert fresh.exists()
+    assert "".join(collect_lines(board)) == TEXT.upper()
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_lines_that_kill_workers_are_found_by_halving_and_listed(
+    tmp_path: Path, workers: int
+) -> None:
+    text = TEXT.replace("line 17\n", "poison\n").replace("line 59\n", "poison")
+    board = make_job(tmp_path, text, piece_bytes=300)
+    crew = TameCrew(workers, lambda window: b"poison" in window.raw)
+    drive(board, crew)
+    found = "".join(collect_lines(board)).split("\n")
+    expected = [line.upper() for line in text.split("\n")]
+    expected[17] = expected[59] = ""
+    assert found == [*expected, ""]
+    assert [(piece.row + row) for piece, row, _ in board.failures()] == [18, 60]
+    count, shown = board.list_failures()
+    assert count == 2
+    assert "in.txt:18: It ended 2 workers: A worker was killed." in shown[0]
+    # Two for the window, one a half, two for the line; a window has at most 32 lines here.
+    assert crew.num_deaths <= 2 * (2 + 6 + 2)
+
+
+def test_workers_that_never_start_end_the_command(tmp_path: Path) -> None:
+    class Failing(TameCrew):
+        def receive(self, seconds: float) -> list[tuple[Any, Any]]:
+            worker = self.workers.pop()
+            self.num_deaths += 1
+            return [(worker, PellucidError("A worker process ended."))]
+
+    crew = Failing(1)
+    board = make_job(tmp_path, TEXT)
+    with pytest.raises(PellucidError, match="A worker process ended"):
+        drive(board, crew)
+    assert crew.num_deaths == MOST_BAD_STARTS
+    assert not board.store.names("claims")
+
+
+def test_a_worker_of_another_kind_is_refused_and_claims_are_given_up(tmp_path: Path) -> None:
+    board = make_job(tmp_path, TEXT)
+
+    def check(_: Any) -> None:
+        raise InputError("It differs.")
+
+    with pytest.raises(InputError, match="It differs"):
+        drive(board, TameCrew(1), check)
+    assert not board.store.names("claims")
+    assert not board.store.names("workers")
+
+
+def test_pieces_of_a_dead_command_are_taken_and_those_of_a_living_one_are_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = make_job(tmp_path, TEXT)
+    store, first, second = board.store, *board.manifest.pieces[:2]
+    for piece, host, pid in ((first, "elsewhere", 1), (second, board.beat.host, 2**22 + 1)):
+        store.create(f"claims/{piece.name}", f"{host}-x".encode())
+        store.write(f"workers/{host}-x", json.dumps(vars(Beat(host, pid))).encode())
+    taken = []
+    while (piece := board.take()) is not None:
+        taken.append(piece.number)
+    # The process of the second is gone; the first one's machine may still send a beat.
+    assert sorted(taken) == list(range(1, len(board.manifest.pieces)))
+    assert taken[-1] == 1
+    monkeypatch.setattr(board_module, "SECONDS_TO_DIE", -1.0)
+    assert board.take() == first
+    assert board.beat.retries == 2
+
+
+class CannotRefuse(Store):
+    """An object store that takes every claim, so that pieces are translated twice."""
+
+    def create(self, name: str, data: bytes) -> bool:
+        self.write(name, data)
+        return True
+
+    def names(self, folder: str) -> set[str]:
+        return set() if folder == "claims" else super().names(folder)
+
+
+@pytest.mark.parametrize("kind", ["local", "memory"])
+def test_double_claims_write_equal_pieces(tmp_path: Path, kind: str) -> None:
+    fsspec = pytest.importorskip("fsspec")
+    place = str(tmp_path / "job") if kind == "local" else f"memory://{tmp_path.name}"
+    first = make_job(tmp_path, TEXT, place=place)
+    boards = [Board(CannotRefuse(place), first.manifest) for _ in range(2)]
+    crews = [TameCrew(1), TameCrew(2)]
+    barrier = threading.Barrier(2)
+
+    def work(number: int) -> None:
+        reader, waits = ShardReader(first.manifest), [None]
+
+        def read_together(piece: ShardPiece) -> bytes:
+            while waits:  # Both have claimed the first piece.
+                waits.pop()
+                barrier.wait(20)
+            return reader.read(piece)
+
+        with closing(reader):
+            Driver(
+                boards[number], crews[number], read=read_together, check=lambda _: None, say=print
+            ).run()
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert "".join(collect_lines(first)) == TEXT.upper()
+    assert len(crews[0].seen) + len(crews[1].seen) > len(first.manifest.pieces)
+    if kind == "memory":
+        fsspec.filesystem("memory").rm(tmp_path.name, recursive=True)
+
+
+def test_a_store_in_memory_refuses_a_second_claim_and_lists_what_is_there() -> None:
+    store = Store("memory://claims-of-a-test")
+    assert store.names("claims") == set()
+    assert store.create("claims/1", b"a")
+    assert not store.create("claims/1", b"b")
+    assert store.read("claims/1") == b"a"
+    store.delete("claims/1")
+    store.delete("claims/1")
+    assert store.names("claims") == set()
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "plain": bytes,
+}
+
+
+@pytest.mark.parametrize("packer", PACKERS)
+def test_pieces_of_a_packed_shard_are_read_in_any_order(tmp_path: Path, packer: str) -> None:
+    text = TEXT.encode() * 40
+    path = tmp_path / "shard"
+    pack = PACKERS[packer]
+    path.write_bytes(pack(text) if packer == "plain" else pack(text[:777]) + pack(text[777:]))
+    shard = plan_shard(str(path), TASK, 1000)
+    manifest = Manifest(TASK, {}, [shard, shard])
+    assert sum(piece.lines for piece in manifest.pieces) == 2 * 60 * 40
+    assert b"".join(read_pieces(manifest, manifest.pieces)) == text * 2
+    backward = read_pieces(manifest, reversed(manifest.pieces))
+    assert b"".join(reversed(backward)) == text * 2
+
+
+def test_a_table_may_begin_with_names_and_columns_may_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "table.tsv"
+    path.write_text("id\ten\tfr\n1\tone\tun\n2\ttwo\tdeux\n")
+    for column, columns, lines in (("en", [1], 2), ("3", [2], 3), (None, [0], 3)):
+        task = TASK | {"kind": "tsv", "column": column}
+        shard = plan_shard(str(path), task, 1000)
+        (piece,) = Manifest(task, {}, [shard]).pieces
+        assert (list(shard.columns), piece.lines, piece.row) == (columns, lines, 4 - lines)
+        (raw,) = read_pieces(Manifest(task, {}, [shard]), [piece])
+        last = raw.decode().split("\n")[-2]
+        assert read_row("tsv", last, columns, "") == [last.split("\t")[columns[0]]]
+
+
+def test_rows_that_cannot_be_used_are_faults() -> None:
+    assert read_row("tsv", "a\tb", [1], "f:1") == ["b"]
+    assert read_row("jsonl", '{"a": {"b": "x\\ny"}}', ["a.b"], "f:1") == ["x y"]
+    assert read_row("jsonl", " ", ["a", "b"], "f:1") == [" ", " "]
+    assert read_row("parquet", "a\tb", ["en", "fr"], "f:1") == ["a", "b"]
+    for kind, line, columns in (
+        ("tsv", "a", [1]),
+        ("jsonl", "{", ["a"]),
+        ("jsonl", '{"a": 1}', ["a"]),
+        ("lines", "\udcff", []),
+    ):
+        assert isinstance(read_row(kind, line, columns, "f:1"), Fault)
+
+
+def test_parquet_shards_are_read_by_column(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    texts = [f"line\n{number}" for number in range(30)]
+    table = pyarrow.table(
+        {"id": list(range(30)), "translation": [{"en": t, "fr": None} for t in texts]}
+    )
+    path = tmp_path / "a.parquet"
+    parquet.write_table(table, path, row_group_size=7)
+    task = TASK | {
+        "kind": "parquet",
+        "score": True,
+        "column": "translation.en",
+        "into": "translation.fr",
+    }
+    manifest = Manifest(task, {}, [plan_shard(str(path), task, 50)])
+    assert len(manifest.pieces) == 5
+    raw = b"".join(read_pieces(manifest, manifest.pieces)).decode()
+    assert raw == "".join(f"line {number}\t\n" for number in range(30))

@@ -1,0 +1,394 @@
+"""A trace holds what was asked for, agrees with the decode, and comes back from disk equal."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from of_subwords import SUBWORDS
+from torch import Tensor
+
+import pellucid
+from pellucid.errors import InputError, InputFileNotFoundError, OutputError
+from pellucid.inside import Ask, Replaying, Trace, load_trace, make_pair, replay
+from pellucid.inside.changes.change import Changes, parse_change
+from pellucid.inside.changes.what_if import decode_under, what_if
+from pellucid.inside.heads.head_rows import head_rows
+from pellucid.inside.measures.registry import measure
+from pellucid.inside.record.trace_files import NpzWriter
+from pellucid.translate.translator import Translator
+
+SOURCE = "The pizza came out of the oven and it tasted good."
+
+
+@pytest.fixture(scope="module")
+def translator() -> Translator:
+    return pellucid.load(SUBWORDS)
+
+
+@pytest.fixture(scope="module")
+def whole(translator: Translator) -> Trace:
+    return translator.look(SOURCE, everything=True)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"beam": 5, "n_best": 3}, {"sample": True, "seed": 3}], ids=str
+)
+def test_every_hypothesis_is_replayed_and_agrees_with_its_decode(
+    translator: Translator, options: dict[str, Any]
+) -> None:
+    (translation,) = translator.translate([SOURCE], precision="float32", **options)
+    (traces,) = translator.look_at_each([SOURCE], **options)
+    assert len(traces) == len(translation.hypotheses)
+    for trace, hypothesis in zip(traces, translation.hypotheses, strict=True):
+        assert trace.predicted_ids == hypothesis.ids
+        assert trace.decode_log_probabilities == hypothesis.token_log_probabilities
+        assert trace.checks["decode"] < 1e-4
+        assert trace.problems == ()
+        assert trace.target_tokens == ("<s>", *trace.predicted_tokens[:-1])
+
+
+def test_without_anything_a_trace_holds_the_weights_of_everything(translator: Translator) -> None:
+    trace = translator.look(SOURCE)
+    assert sorted(trace.arrays) == sorted(
+        f"{site}.weights"
+        for layer in (0, 1)
+        for site in (f"encoder.{layer}.self", f"decoder.{layer}.self", f"decoder.{layer}.cross")
+    )
+    for layer in (0, 1):
+        weights_HTS = trace.weights("decoder", layer, "cross")
+        assert weights_HTS.shape == (4, len(trace.target_ids), len(trace.source_ids))
+        np.testing.assert_allclose(weights_HTS.sum(axis=-1), 1, atol=1e-5)
+
+
+def test_asking_bounds_parts_layers_kinds_heads_and_stages(translator: Translator) -> None:
+    ask = Ask(parts=("decoder",), layers=(1,), kinds=("cross",), heads=(3, 1), stages=("context",))
+    trace = translator.look(SOURCE, ask=ask)
+    whole = translator.look(SOURCE, everything=True)
+    assert list(trace.arrays) == ["decoder.1.cross.context"]
+    assert trace.heads == (3, 1)
+    for head in (1, 3):
+        np.testing.assert_array_equal(
+            trace.head("decoder.1.cross.context", head), whole.head("decoder.1.cross.context", head)
+        )
+    with pytest.raises(InputError, match=r"holds \(3, 1\), but is 0"):
+        trace.head("decoder.1.cross.context", 0)
+    with pytest.raises(InputError, match=r"does not hold decoder\.0\.cross\.weights"):
+        trace.weights("decoder", 0, "cross")
+
+
+@pytest.mark.parametrize(
+    ("ask", "message"),
+    [
+        (Ask(layers=(2,)), "layer must be from 0 to 1"),
+        (Ask(heads=(4,)), "head must be from 0 to 3"),
+        (Ask(heads=(-1,)), "head must be from 0 to 3"),
+        (Ask(stages=("wieghts",)), "Did you mean 'weights'"),
+        (Ask(parts=("encoder",), kinds=("cross",)), "no stage of that name"),
+        (Ask(kinds=("corss",)), "Did you mean 'cross'"),  # type: ignore[arg-type]
+    ],
+    ids=str,
+)
+def test_asking_for_what_is_not_there_is_refused(
+    translator: Translator, ask: Ask, message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        translator.look(SOURCE, ask=ask)
+
+
+def test_size_is_known_before(whole: Trace, translator: Translator) -> None:
+    lengths = (len(whole.source_ids), len(whole.target_ids))
+    for ask in (Ask(), Ask(everything=True), Ask(layers=(0,), heads=(2,), stages=("query",))):
+        trace = translator.look(SOURCE, ask=ask)
+        size = sum(array.nbytes for array in trace.arrays.values())
+        assert ask.num_bytes(translator.model.config, *lengths) == size
+
+
+def test_what_does_not_fit_into_memory_is_refused_before_it_is_tried(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = sys.modules["pellucid.inside.pair"]
+    monkeypatch.setattr(module, "available_memory", lambda _device: 10_000)
+    with pytest.raises(InputError, match=r"but takes 0\.0 GiB.*Ask for less"):
+        translator.look(SOURCE, everything=True)
+
+
+def test_double_precision_agrees_closely(translator: Translator, whole: Trace) -> None:
+    exact = translator.look(SOURCE, everything=True, float64=True)
+    assert exact.checks["weights"] < 1e-12
+    assert exact.checks["contributions"] < 1e-12
+    assert exact.decoding["replay_precision"] == "float64"
+    for name, array in whole.arrays.items():
+        assert exact.get(name).dtype == np.float64
+        finite = np.isfinite(array)
+        scale = np.abs(array[finite]).max()
+        assert np.abs(exact.get(name)[finite] - array[finite]).max() <= 1e-5 * scale, name
+
+
+def test_a_given_target_is_looked_at_without_a_decode(translator: Translator) -> None:
+    trace = translator.look(SOURCE, target="La pizza est bonne.")
+    assert trace.decode_log_probabilities is None
+    assert "decode" not in trace.checks
+    (scored,) = translator.score([SOURCE], ["La pizza est bonne."])
+    assert trace.log_probabilities == pytest.approx(scored.token_log_probabilities, abs=1e-4)
+    assert trace.predicted_ids == scored.ids
+
+
+def test_a_replay_that_disagrees_is_told(translator: Translator) -> None:
+    assert translator.bundle is not None
+    (translation,) = translator.translate([SOURCE], precision="float32")
+    pair = make_pair(translator.bundle, SOURCE, translation.ids)
+    wrong = [value - 0.01 for value in translation.token_log_probabilities]
+    trace = replay(pair, decode_log_probabilities=wrong, decoding={"precision": "float32"})
+    (problem,) = trace.problems
+    assert "differ by 0.01" in problem
+    coarse = replay(pair, decode_log_probabilities=wrong, decoding={"precision": "int8"})
+    assert coarse.problems == ()
+    nonsense = replace(coarse, checks={**coarse.checks, "decode": math.nan})
+    assert len(nonsense.problems) == 1
+
+
+class _Cut:
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        if (site, stage) == ("decoder.1.cross", "context"):
+            return torch.zeros_like(tensor)
+        return None
+
+
+def test_a_change_is_seen_in_what_follows_from_it(translator: Translator, whole: Trace) -> None:
+    cut = translator.look(
+        SOURCE,
+        target=translator.translate([SOURCE])[0].text,
+        ask=Ask(everything=True),
+        changes=_Cut(),
+    )
+    before, after = "decoder.1.cross.weights", "decoder.1.feed_forward.input"
+    np.testing.assert_allclose(cut.get(before), whole.get(before), atol=1e-6)
+    assert np.abs(cut.get(after) - whole.get(after)).max() > 0.1
+    assert not cut.get("decoder.1.cross.context").any()
+
+
+@pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
+@pytest.mark.parametrize("float64", [False, True])
+def test_a_trace_comes_back_equal(
+    translator: Translator, tmp_path: Path, ending: str, float64: bool
+) -> None:
+    for trace in (
+        translator.look(SOURCE, everything=True, float64=float64),
+        translator.look(SOURCE, target="La pizza.", ask=Ask(heads=(2,))),
+    ):
+        path = tmp_path / f"trace.{ending}"
+        trace.save(path)
+        found = load_trace(path)
+        assert list(found.arrays) == list(trace.arrays)
+        for name, array in trace.arrays.items():
+            assert found.get(name).dtype == array.dtype
+            np.testing.assert_array_equal(found.get(name), array)
+        for field in trace.__dataclass_fields__.keys() - {"arrays"}:
+            assert getattr(found, field) == getattr(trace, field), field
+
+
+def test_npz_opens_without_pickle_and_json_writes_minus_infinity(
+    whole: Trace, tmp_path: Path
+) -> None:
+    whole.save(tmp_path / "t.npz")
+    whole.save(tmp_path / "t.json")
+    with np.load(tmp_path / "t.npz", allow_pickle=False) as archive:
+        assert archive["source_tokens"].dtype.kind == "U"
+        assert archive["checks"].shape == ()
+        assert json.loads(str(archive["model"]))["model_hash"] == whole.model["model_hash"]
+        assert archive["decoder.0.self.masked"].dtype == np.float32
+    values = json.loads((tmp_path / "t.json").read_text(), parse_constant=pytest.fail)
+    assert values["decoder.0.self.masked"][0][0][1] == "-inf"
+    assert values["target_tokens"] == list(whole.target_tokens)
+
+
+def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Path) -> None:
+    assert translator.bundle is not None
+    pair = make_pair(translator.bundle, SOURCE, "La pizza.")
+    with NpzWriter(tmp_path / "t.npz") as writer:
+        trace = replay(pair, Ask(everything=True), keep=writer.keep)
+        assert not (tmp_path / "t.npz").exists()
+        writer.finish(trace)
+    assert [path.name for path in tmp_path.iterdir()] == ["t.npz"]
+    assert trace.arrays == {}
+    found = load_trace(tmp_path / "t.npz")
+    held = replay(pair, Ask(everything=True))
+    assert sorted(found.arrays) == sorted(held.arrays)
+    np.testing.assert_array_equal(found.get("decoder.logits"), held.get("decoder.logits"))
+
+
+@pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
+def test_files_that_are_no_traces_are_refused(whole: Trace, tmp_path: Path, ending: str) -> None:
+    path = tmp_path / f"t.{ending}"
+    with pytest.raises(InputFileNotFoundError, match="does not exist"):
+        load_trace(path)
+    whole.save(path)
+    data = path.read_bytes()
+    flipped = data[:2000] + bytes([data[2000] ^ 1]) + data[2001:] if ending != "json" else b"\xff"
+    for damaged in (b"", data[: len(data) // 2], b"[1, 2]", b"{}", flipped):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"is damaged|cannot be read|must be 1"):
+            load_trace(path)
+    for name in ("t.txt", "t.npz.gz", "t.gz"):
+        with pytest.raises(InputError, match=r"must be a \.npz, \.json or \.json\.gz file"):
+            load_trace(tmp_path / name)
+
+
+def test_a_trace_of_a_later_format_is_refused(whole: Trace, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    whole.save(path)
+    path.write_text(path.read_text().replace('"format": 1', '"format": 2', 1))
+    with pytest.raises(InputError, match="must be 1, but is 2"):
+        load_trace(path)
+
+
+def test_a_trace_that_cannot_be_written_is_told(whole: Trace, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"must end in \.npz"):
+        whole.save(tmp_path / "t.doc")
+    for ending in ("npz", "json"):
+        with pytest.raises(OutputError):
+            whole.save(tmp_path / "no" / "folder" / f"t.{ending}")
+    assert not list(tmp_path.iterdir())
+
+
+def test_empty_and_long_texts_are_refused(translator: Translator) -> None:
+    with pytest.raises(InputError, match="line is empty"):
+        translator.look(" ", target="x")
+    with pytest.raises(InputError, match="at most 256 tokens"):
+        translator.look("a " * 300, target="x")
+    with pytest.raises(InputError, match="A target must have at most 256"):
+        translator.look("a", target="x " * 300)
+
+
+class _Probe:
+    """A probe of one function."""
+
+    def __init__(self, see: Any, **attributes: Any) -> None:
+        self._see = see
+        self.__dict__.update(attributes)
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        found: Tensor | None = self._see(f"{site}.{stage}", tensor)
+        return found
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"beam": 3, "n_best": 2}, {"sample": True, "seed": 3}, {"precision": "bfloat16"}],
+    ids=str,
+)
+@pytest.mark.parametrize("float64", [False, True])
+def test_changed_replay_is_not_compared_with_the_unchanged_decode(
+    translator: Translator, options: dict[str, Any], float64: bool
+) -> None:
+    how = Replaying(changes=Changes(parse_change("cut encoder.1.self.3")), float64=float64)
+    (traces,) = translator.look_at_each([SOURCE], how, **options)
+    for trace in traces:
+        assert trace.problems == ()
+        assert "decode" not in trace.checks
+        assert trace.decode_log_probabilities is not None  # they stay for the reader
+        # Unchanged attention still follows from what enters it.
+        assert trace.checks.keys() == {"weights", "rows", "contributions"}
+
+
+def test_decode_under_the_same_changes_is_compared(translator: Translator) -> None:
+    assert translator.bundle is not None
+    changes = Changes(parse_change("cut decoder.1.cross.1"))
+    pair = make_pair(translator.bundle, SOURCE, "La pizza.", float64=True)
+    found = decode_under(pair, changes, max_length=20)
+    pair = make_pair(translator.bundle, SOURCE, found.ids, float64=True)
+    given = {"decode_log_probabilities": found.log_probabilities, "changes": changes}
+    trace = replay(pair, **given, decoded_under_changes=True)
+    assert trace.checks["decode"] < 1e-4
+    wrong = [value - 0.01 for value in found.log_probabilities]
+    given["decode_log_probabilities"] = wrong
+    assert replay(pair, **given, decoded_under_changes=True).problems
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_replacement_of_another_type_is_replayed_in_double_precision(
+    translator: Translator, dtype: torch.dtype
+) -> None:
+    def look_at_itself(name: str, tensor: Tensor) -> Tensor | None:
+        if name != "encoder.0.self.weights":
+            return None
+        return torch.eye(tensor.shape[-1], dtype=dtype).expand_as(tensor)
+
+    trace = translator.look(SOURCE, changes=_Probe(look_at_itself), float64=True)
+    length = len(trace.source_tokens)
+    expected = np.broadcast_to(np.eye(length), (4, length, length))
+    np.testing.assert_array_equal(trace.weights("encoder", 0, "self"), expected)
+    assert trace.problems == ()
+
+
+@pytest.mark.parametrize(
+    "see",
+    [
+        lambda name, tensor: tensor * 0 if name == "encoder.0.self.weigths" else None,
+        lambda name, tensor: tensor,
+        lambda name, tensor: (tensor.zero_(), None)[1],
+    ],
+    ids=["typo", "returns what it sees", "changes in place and returns nothing"],
+)
+def test_probe_that_replaces_nothing_is_told_and_changes_nothing(
+    translator: Translator, see: Any
+) -> None:
+    before = translator.look(SOURCE)
+    with pytest.warns(UserWarning, match="The probe replaced nothing"):
+        trace = translator.look(SOURCE, changes=_Probe(see))
+    assert trace.decoding["changes"] == "by a probe, which replaced nothing"
+    assert trace.checks.keys() == before.checks.keys()
+    assert trace.log_probabilities == before.log_probabilities
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (_Probe(lambda *_: None, sites=("encoder.0.slef",)), "Did you mean 'encoder.0.self'"),
+        (_Probe(lambda *_: None, sites="encoder.9.self"), "must exist in this model"),
+        ("cut encoder.0.self.1", "must have a method see.* is a str"),
+        (parse_change("cut encoder.0.self.1"), "must have a method see.* is a CutHead"),
+        (Changes(parse_change("cut encoder.9.self.1")), "must be from 0 to 1"),
+        (Changes(parse_change("cut encoder.0.self.9")), "must be from 0 to 3"),
+        (Changes(parse_change("cut encoder.0.self.1:99>0")), "query must be from 0 to"),
+    ],
+    ids=["sites", "layer", "text", "change", "layer of a change", "head", "query"],
+)
+@pytest.mark.parametrize("target", [None, "La pizza."])
+def test_change_of_what_does_not_exist_is_refused(
+    translator: Translator, changes: Any, message: str, target: str | None
+) -> None:
+    with pytest.raises(InputError, match=message):
+        translator.look(SOURCE, target=target, changes=changes)
+
+
+def test_trace_is_written_in_about_two_lines(whole: Trace) -> None:
+    written = repr(whole)
+    assert len(written) < 300
+    assert "\n" not in written
+    assert written.startswith(f"Trace({whole.model['name']} {whole.model['model_hash'][:8]}, '▁The")
+    assert f"{len(whole.arrays)} arrays, encoder.embedding … decoder.logits" in written
+    assert "MiB" in written
+    assert len(repr(replace(whole, arrays={}, model={}))) < 300
+
+
+def test_other_records_are_written_in_about_two_lines(translator: Translator) -> None:
+    assert translator.bundle is not None
+    long = " ".join([SOURCE] * 2)
+    pair = make_pair(translator.bundle, long, "La pizza est bonne . " * 9)
+    steps = pellucid.attend(np.ones((90, 5)), np.ones((70, 5)), np.ones((70, 3)))
+    change = parse_change("cut encoder.1.self.3")
+    rows = head_rows(replay(pair), pair=pair)
+    for record in (pair, steps, rows[0], measure(pair, "alti"), what_if(pair, [change])):
+        assert len(repr(record)) < 400
+        assert "\n" not in repr(record)
+    assert "scores=torch.float64 (90, 70)" in repr(steps)
+    assert "head=encoder.0.self.0" in repr(rows[0])
