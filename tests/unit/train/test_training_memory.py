@@ -59,14 +59,15 @@ def test_memory_grows_with_the_batch_by_the_same_amount_a_token() -> None:
 
 
 def test_a_score_penalty_counts_the_scores_that_it_holds() -> None:
-    numbers = 4 * 4 * TINY.num_heads * 31 * 8192  # four float32 numbers for each score
-    for has_kernels, layers in ((True, 1), (False, 2 * TINY.num_encoder_layers)):
+    scores = 4 * TINY.num_heads * 31 * 8192
+    # Six float32 numbers for each score of one layer, or four for each score of all.
+    for has_kernels, numbers in ((True, 6), (False, 4 * 2 * TINY.num_encoder_layers)):
         both = {"score_penalty": 0.1, "score_penalty_decoder": 0.1}
         passes = [
             make_needs(has_kernels=has_kernels, **settings).of_passes(8192)
             for settings in ({}, both)
         ]
-        assert passes[1] - passes[0] == layers * numbers
+        assert passes[1] - passes[0] == numbers * scores
 
 
 def test_averaging_counts_its_copies_exactly() -> None:

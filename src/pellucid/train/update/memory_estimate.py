@@ -96,13 +96,13 @@ class MemoryNeeds:
         model, training = self.model, self.training
         bytes_per_number, longest = self.bytes_per_number, self.longest
         positions = max(max_tokens_per_batch, longest) * (2 if training.r_drop else 1)
-        # The score penalty holds four float32 numbers for each score: of one layer at a time on
-        # kernels, of all of its layers on PyTorch.
-        penalized = len(penalty.sites) if (penalty := ScorePenalty.of(model, training)) else 0
-        penalty_bytes = 4 * 4 * model.num_heads * longest * positions
+        penalty = ScorePenalty.of(model, training)
+        num_penalized = 0 if penalty is None else len(penalty.sites)
+        scores_bytes = 4 * model.num_heads * longest * positions
         if self.has_kernels:
             scores = 2 * 4 * longest**2 * torch.get_num_threads()
-            scores += min(1, penalized) * penalty_bytes
+            # Measured at the peak of autograd, which computes one layer's penalty at a time.
+            scores += min(1, num_penalized) * 6 * scores_bytes
             return _memory_on_kernels(model, positions, bytes_per_number) + scores
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
@@ -123,7 +123,8 @@ class MemoryNeeds:
             chunk *= 1 + 3 * 4 // bytes_per_number
         states = 4 * positions * model.d_model
         total = bytes_per_number * (passes + self.processes * chunk + states)
-        return total + penalized * penalty_bytes
+        # PyTorch holds what it saves for backward in all layers at once.
+        return total + num_penalized * 4 * scores_bytes
 
     def fitting_budget(self, available: int) -> int:
         """Find the largest ``max_tokens_per_batch`` that fits, of those reached by halving.

@@ -23,7 +23,7 @@ from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, mask_of, 
 from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
 from pellucid.native.weights import find_wrong_shape
 from pellucid.train.fast.attention_losses import AttentionLosses
-from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
+from pellucid.train.fast.kernels.inputs import AddLosses, PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.sublayers import (
     AttentionOnRows,
     FeedForwardOnRows,
@@ -178,11 +178,13 @@ class ModelOnKernels:
         source = PackedSentences.of(batch.source_BS, batch.source_mask_BS)
         target = PackedSentences.of(batch.target_in_BT, batch.target_mask_BT)
         # What passes save is in local variables only: if memory runs out, it is freed at once.
-        losses = [] if self._losses is None else self._losses.on_rows(batch, share)
-        encoding = StackPass(source, self._encoder.draw(source, dropout), losses=losses)
+        add_losses: AddLosses | None = None
+        if self._losses is not None and self._losses.sites:
+            add_losses = partial(self._losses.add_gradients, batch, share)
+        encoding = StackPass(source, self._encoder.draw(source, dropout), add_losses=add_losses)
         memory_ID = self._encoder.forward(encoding, dropout)
         drawn = self._decoder.draw(target, dropout)
-        decoding = StackPass(target, drawn, memory_ID, source, losses=losses)
+        decoding = StackPass(target, drawn, memory_ID, source, add_losses=add_losses)
         states_PD = self._decoder.forward(decoding, dropout)
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]

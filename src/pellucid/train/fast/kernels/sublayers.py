@@ -261,10 +261,8 @@ class AttentionOnRows:
             part.data_ptr() for part in self._split(grads)
         )
         self._kernels.attend(call)
-        for loss in run.losses:
-            if self._site in loss.sites:
-                (query, key, _), (grad_query, grad_key, _) = map(self._split, (projected, grads))
-                loss.add_gradients(self._config, self._site, (query, key), (grad_query, grad_key))
+        if run.add_losses is not None:
+            run.add_losses(self._site, self._split(projected)[:2], self._split(grads)[:2])
         self._first.add_gradients(entering_JD, grads[0])
         if self._memory is not None:
             assert run.memory_ID is not None
