@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from safetensors import SafetensorError, safe_open
+
+from pellucid.native.quantization import SCALE
 from pellucid.terminal.text import count_of, wrap
 
 if TYPE_CHECKING:
@@ -91,6 +96,16 @@ def count_by_part(sizes: Mapping[str, int]) -> dict[str, int]:
         part = "embedding" if first.endswith("embedding") else first
         counts[part] = counts.get(part, 0) + size
     return counts
+
+
+def count_stored(path: Path) -> dict[str, int]:
+    """Count the weights of a file by part, without reading them; empty if it is damaged."""
+    try:
+        with safe_open(path, "numpy") as stored:
+            names = [name for name in stored.keys() if not name.endswith(SCALE)]  # noqa: SIM118
+            return count_by_part({n: math.prod(stored.get_slice(n).get_shape()) for n in names})
+    except (OSError, SafetensorError):
+        return {}
 
 
 def screen(outlook: TrainingOutlook) -> str:

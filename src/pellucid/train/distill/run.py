@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,9 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from safetensors import safe_open
-
-from pellucid.bundle import resolve_model
+from pellucid.bundle import WEIGHTS, resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
@@ -26,7 +23,7 @@ from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.reading.sentence_pairs import check_text_files, read_pairs
-from pellucid.train.console.summary import describe_seconds
+from pellucid.train.console.summary import count_stored, describe_seconds
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import LINES_IN_A_PART, TaughtPair, TeacherSettings, teach
 from pellucid.train.loop import train
@@ -337,14 +334,9 @@ def _translate(translator: Translator, beam: int, lines: Sequence[str]) -> tuple
 
 def _count_weights(folders: Sequence[Path]) -> tuple[int, int]:
     """Count the parameters and the bytes of all weights of some bundles on disk."""
-    parameters = num_bytes = 0
-    for folder in folders:
-        path = folder / "model.safetensors"
-        num_bytes += path.stat().st_size
-        with safe_open(path, "numpy") as weights:
-            names = [name for name in weights.keys() if not name.endswith("weight_scale")]  # noqa: SIM118
-            parameters += sum(math.prod(weights.get_slice(n).get_shape()) for n in names)
-    return parameters, num_bytes
+    paths = [folder / WEIGHTS for folder in folders]
+    parameters = sum(sum(count_stored(path).values()) for path in paths)
+    return parameters, sum(path.stat().st_size for path in paths)
 
 
 def _find_speeds(

@@ -17,8 +17,6 @@ from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from pellucid.bundle import (
@@ -34,7 +32,7 @@ from pellucid.config import BundleConfig
 from pellucid.config.parsing import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
-from pellucid.model.stored_tensors import serialize_tensors
+from pellucid.model.stored_tensors import read_tensors, serialize_tensors
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 STATE = "state.json"
@@ -338,7 +336,7 @@ def _load(path: Path) -> LoadedCheckpoint:
         state=_read_state(path / STATE),
         weights=bundle.model.state_dict(),
         tensors={
-            name.removesuffix(ENDING): _read_tensors(path / name)
+            name.removesuffix(ENDING): read_tensors(path / name)
             for name in listed
             if name.endswith(ENDING)
         },
@@ -369,15 +367,6 @@ def _read_state(path: Path) -> TrainingState:
             "file was changed: copy the folder again."
         )
     return state
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise BundleError(
-            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path})."
-        ) from None
 
 
 def copy_saved(own: Mapping[str, Tensor], saved: Mapping[str, Tensor], *, of: str) -> None:
