@@ -190,7 +190,7 @@ def measure_training(recipe: Recipe, prepared: PreparedData, tests: Tests) -> li
     """Make all updates of a recipe; return exact match and processor seconds along the way."""
     training = recipe.training
     config = make_bundle_config(recipe, prepared.tokenizer)
-    longest = prepared.longest(recipe.data.pad_to)
+    longest = prepared.longest
     plan = make_plan(config.model, training, TrainingState(), longest=longest)
     learner = Learner(training, config, prepared.tokenizer, plan)
     feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)

@@ -174,7 +174,7 @@ FORMER: dict[str, dict[str, Any]] = {
     "data": {
         "train_source": ["train.en"], "train_target": ["train.fr"], "train": [],
         "validation_source": ["validation.en"], "validation_target": ["validation.fr"],
-        "validation": [], "test_source": [], "test_target": [], "test": [], "pad_to": 0,
+        "validation": [], "test_source": [], "test_target": [], "test": [],
     },
     "tokenizer": {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "target_start_id": 2},
     "model": {"source_vocabulary_size": 0, "target_vocabulary_size": 0},

@@ -392,10 +392,9 @@ def test_dropped_pairs_are_counted_by_reason(
         assert part in said
 
 
-def test_separate_vocabularies_and_fixed_size_train_and_translate(tmp_path: Path) -> None:
+def test_separate_vocabularies_train_and_translate(tmp_path: Path) -> None:
     write_text(tmp_path)
     recipe = make_recipe(
-        data={"pad_to": 37},
         tokenizer={"kind": "words", "sharing": "separate"},
         model={"tied_embeddings": "decoder", "positions": "learned", "norm": "pre"},
         training={"max_steps": 2},

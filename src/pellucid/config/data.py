@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -147,11 +147,7 @@ class DataConfig(Strict):
     """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
     max_length_ratio: PositiveFloat = 9.0
     """Leave out a pair if a side has more than this many times the tokens of the other."""
-    pad_to: NonNegativeInt = 0
-    """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
-    a batch. All batches then have one shape, at the cost of computing the padding."""
 
-    written_by_programs: ClassVar = frozenset({"pad_to"})
     _whole: DataConfig | None = PrivateAttr(default=None)
 
     @property

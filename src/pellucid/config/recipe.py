@@ -181,12 +181,11 @@ class Recipe(Strict):
                 f"({MASKS[0]} to {MASKS[-1]}), but is 'text'"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
-        for name in ("max_length", "pad_to"):
-            if (value := getattr(self.data, name)) > longest:
-                raise ValueError(
-                    f"data.{name} must be at most model.max_source_length and "
-                    f"model.max_target_length ({longest}), but is {value}"
-                )
+        if self.data.max_length > longest:
+            raise ValueError(
+                "data.max_length must be at most model.max_source_length and "
+                f"model.max_target_length ({longest}), but is {self.data.max_length}"
+            )
         return self
 
     @model_validator(mode="after")

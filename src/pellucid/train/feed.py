@@ -48,13 +48,11 @@ class Feed:
         self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
     ) -> None:
         self._prepared, self._training = prepared, recipe.training
-        self._pad_to = recipe.data.pad_to
         self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
         self._order = BatchOrder(
             self._text_of,
             seed=recipe.training.seed,
             max_tokens_per_batch=max_tokens_per_batch,
-            pad_to=recipe.data.pad_to,
             pairs_of=self._pairs_of if recipe.data.train_weights else None,
         )
 
@@ -127,7 +125,6 @@ class Feed:
             indices,
             pad_id=tokenizer.pad_id,
             start_id=tokenizer.target_start_id,
-            pad_to=self._pad_to,
             turned=turned,
         )
         if links is None:

@@ -182,7 +182,7 @@ class Trainer:
             config.model,
             training,
             state,
-            longest=prepared.longest(recipe.data.pad_to),
+            longest=prepared.longest,
             has_output_bias=start is not None and start.model.output_bias is not None,
             ranks=ranks,
         )

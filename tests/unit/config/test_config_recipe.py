@@ -157,7 +157,6 @@ def test_recipe_that_is_wrong_says_which_key_of_which_file(
         ("training.weight_decay", 1e300),
         ("training.max_steps", 10**20),
         ("data.train_weights", [1e6]),
-        ("data.pad_to", 1025),
         ("tokenizer.vocabulary_size", 10**12),
         ("tokenizer.vocabulary_size", 4),
         ("tokenizer.character_coverage", 0.97),
@@ -291,7 +290,6 @@ validation_source = "v.en"
 validation_target = "v.fr"
 test_source = []
 test_target = []
-pad_to = 0
 [tokenizer]
 model_type = "unigram"
 pad_id = 0

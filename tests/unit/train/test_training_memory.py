@@ -158,10 +158,9 @@ def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: P
         recipe = make_recipe(**changes)
         run = RunFolder(tmp_path / f"run{len(list(tmp_path.iterdir()))}", recipe)
         with run.locked(), run.created():
-            return prepare_data(recipe, tmp_path, run).longest(recipe.data.pad_to)
+            return prepare_data(recipe, tmp_path, run).longest
 
     plain = longest()
-    assert longest(data={"pad_to": 101}) == 101
     drawn = {"subword_samples": 7, "subword_dropout": 0.9}
     assert longest(training=drawn) > plain
 

@@ -15,7 +15,7 @@ from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundErro
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_lessons
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
-from pellucid.train.start.kept_pairs import KeptText, longest_kept
+from pellucid.train.start.kept_pairs import KeptText
 from pellucid.train.start.training_pairs import CorpusCount, KeptPairs
 
 MANY_DROPPED = 0.05
@@ -71,7 +71,7 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> Iterator[Find
     reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
     advice = ""
     if "too long" in reasons:
-        longest = f"{longest_kept(recipe.data):,} tokens"
+        longest = f"{recipe.data.max_length:,} tokens"
         advice = f" data.max_length is {longest}: split these pairs, or raise it."
     if "ratio" in reasons:
         advice += f" data.max_length_ratio is {recipe.data.max_length_ratio:g}."

@@ -36,14 +36,9 @@ def reason_to_leave_out(
         pair.target,
         source_ids,
         target_ids,
-        max_length=longest_kept(data),
+        max_length=data.max_length,
         max_length_ratio=data.max_length_ratio,
     )
-
-
-def longest_kept(data: DataConfig) -> int:
-    """Return the most tokens of either side of a pair that is kept."""
-    return min(data.max_length, data.pad_to or data.max_length)
 
 
 class KeptText:

@@ -81,20 +81,15 @@ class PreparedData:
     outside: Outside | None = None
     validation_outside: Outside | None = None
 
-    def longest(self, pad_to: int) -> int:
-        """Find the length of the longest sentence that a batch may hold, in tokens.
-
-        Args:
-            pad_to: the length that every sentence is padded to; 0 for none.
-        """
-        stores = [self.store] if self.variants is None else [self.store, self.variants.store]
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest sentence that a batch may hold."""
+        stores = [self.store]
+        if self.variants is not None:
+            stores.append(self.variants.store)
         return max(
-            pad_to,
-            *(
-                int(lengths.max())
-                for store in stores
-                for lengths in (store.source_lengths, store.target_lengths)
-            ),
+            max(int(store.source_lengths.max()), int(store.target_lengths.max()))
+            for store in stores
         )
 
 

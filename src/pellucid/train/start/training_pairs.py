@@ -21,7 +21,7 @@ from pellucid.text.reading.sentence_pairs import (
 )
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train.start.kept_pairs import longest_kept, reason_to_leave_out
+from pellucid.train.start.kept_pairs import reason_to_leave_out
 from pellucid.train.start.preparation import in_groups
 from pellucid.train.start.token_links import BrokenLinks, link_tokens, linked_words, read_links
 
@@ -80,7 +80,7 @@ class KeptPairs:
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = longest_kept(recipe.data)
+        self._limit = recipe.data.max_length
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
