@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pellucid.check.counting import count_words
 from pellucid.config import DataConfig, Recipe
-from pellucid.text.reading.drops import DropReason, reason_to_drop
 from pellucid.text.reading.sentence_pairs import SentencePair, read_lessons
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -28,17 +27,29 @@ MOST_ROUNDS = 3
 
 
 def reason_to_leave_out(
-    data: DataConfig, pair: SentencePair, source_ids: Sequence[int], target_ids: Sequence[int]
-) -> DropReason | None:
-    """Tell why a recipe leaves a pair out, if so; only the number of its tokens counts."""
-    return reason_to_drop(
-        pair.source,
-        pair.target,
-        source_ids,
-        target_ids,
-        max_length=data.max_length,
-        max_length_ratio=data.max_length_ratio,
-    )
+    data: DataConfig, source: str, target: str, source_ids: Sequence[int], target_ids: Sequence[int]
+) -> str | None:
+    """Tell why training cannot use a pair, if so: the first reason that holds.
+
+    Args:
+        data: sets the limits.
+        source: the source text.
+        target: the target text.
+        source_ids: the source's tokens, ending in ``</s>``; only their number counts.
+        target_ids: the same of the target.
+    """
+    if not source.strip() or len(source_ids) <= 1:
+        return "empty source"
+    if not target.strip() or len(target_ids) <= 1:
+        return "empty target"
+    if len(source_ids) > data.max_length:
+        return "source too long"
+    if len(target_ids) > data.max_length:
+        return "target too long"
+    shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
+    if longer > data.max_length_ratio * shorter:
+        return "length ratio"
+    return None
 
 
 class KeptText:
@@ -111,8 +122,9 @@ class KeptText:
         for group in in_groups(pairs):
             sources = cut_source([pair.source for pair in group])
             targets = cut_target([pair.target for pair in group])
-            for pair, *ids in zip(group, sources, targets, strict=True):
-                kept.append(reason_to_leave_out(data, pair, *ids) is None)
+            for pair, source_ids, target_ids in zip(group, sources, targets, strict=True):
+                reason = reason_to_leave_out(data, pair.source, pair.target, source_ids, target_ids)
+                kept.append(reason is None)
         return bytes(kept) if any(kept) else b"\1" * len(kept)
 
 

@@ -163,9 +163,13 @@ class KeptPairs:
     def _cut(self, pairs: list[SentencePair]) -> Iterator[tuple[list[int], list[int]] | None]:
         sources = self._tokenizer.encode_sources([pair.source for pair in pairs])
         targets = self._tokenizer.encode_targets([pair.target for pair in pairs])
-        for pair, *ids in zip(pairs, sources, targets, strict=True):
-            self._outside.add(*ids)
-            reason = reason_to_leave_out(self._data, pair, *ids)
-            if reason is not None:
+        for pair, source_ids, target_ids in zip(pairs, sources, targets, strict=True):
+            self._outside.add(source_ids, target_ids)
+            reason = reason_to_leave_out(
+                self._data, pair.source, pair.target, source_ids, target_ids
+            )
+            if reason is None:
+                yield source_ids, target_ids
+            else:
                 self._dropped[reason] += 1
-            yield (ids[0], ids[1]) if reason is None else None
+                yield None
