@@ -16,8 +16,9 @@ from small_runs import make_recipe, model_bytes, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError
-from pellucid.train import loop
-from pellucid.train.loop import TrainingSummary, train
+from pellucid.train.loop import train
+from pellucid.train.run import validator
+from pellucid.train.run.run_end import TrainingSummary
 from pellucid.train.update.passes import Passes
 from pellucid.train.validation import Validation, validate_model
 
@@ -105,7 +106,7 @@ def test_a_run_that_patience_ended_stays_ended_without_its_model(
     def validate(translator: Any, pairs: Any) -> Validation:
         return Validation(2.0, 7.0, 50.0, tuple(pair.target for pair in pairs))
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
     recipe = make_recipe(training={"patience": 2, "validate_every": 3})
     assert run_in(tmp_path, recipe).steps == 9
     shutil.rmtree(tmp_path / "run" / "bundle")

@@ -27,6 +27,7 @@ from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
+from pellucid.train.run import validator
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.validation import Validation
@@ -161,7 +162,7 @@ def test_course_planned_again_is_kept_when_resumed_to_the_same_bytes(
     write_text(tmp_path)
     plans: list[int] = []
 
-    def plan(training: TrainingConfig, before: TrainingState, now: TrainingState, *_: Any) -> Any:
+    def plan(training: TrainingConfig, *, now: TrainingState, **_: Any) -> Any:
         plans.append(now.step)
         return dict(COURSE), "Planned again."
 
@@ -187,7 +188,7 @@ def test_course_that_no_checkpoint_holds_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    monkeypatch.setattr(loop, "plan_course", lambda *_: (dict(COURSE), "Planned again."))
+    monkeypatch.setattr(loop, "plan_course", lambda *_, **__: (dict(COURSE), "Planned again."))
     monkeypatch.setattr(loop.Trainer, "_save", lambda _: False)
     assert "Planned again." not in _train_in_time(tmp_path / "run", max_steps=13)
 
@@ -245,7 +246,7 @@ def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> l
         return Validation(1.0, bleus[steps[-1]], 50.0, tuple(pair.target for pair in pairs))
 
     monkeypatch.setattr(Learner, "judged_model", watched)
-    monkeypatch.setattr(loop, "validate_model", scored)
+    monkeypatch.setattr(validator, "validate_model", scored)
     return searches
 
 

@@ -21,11 +21,10 @@ from torch import Tensor
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
-from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
 from pellucid.train.plain import UpdateResult
-from pellucid.train.run import saving
+from pellucid.train.run import saving, validator
 from pellucid.train.start.from_model import with_start
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
@@ -46,7 +45,7 @@ def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]
     def validate(translator: Any, pairs: Any) -> Validation:
         return Validation(*next(left), 50.0, tuple(pair.target for pair in pairs))
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:

@@ -17,7 +17,6 @@ from pellucid.model import Transformer
 from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.fast.score_penalty import ScorePenalty
 from pellucid.train.update.batch_parts import split_batch
-from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer
 
@@ -134,5 +133,4 @@ def test_no_penalty_and_no_self_attention_leave_the_passes_as_they_are() -> None
     assert ScorePenalty.of(model.config, TrainingConfig()) is None
     recurrent = ModelConfig(architecture="recurrent", recurrent_attention="dot")
     assert ScorePenalty.of(recurrent, TrainingConfig(**BOTH)) is None
-    passes = Passes(model, TrainingConfig(kernels="pytorch"), "float32")
-    assert getattr(passes.way, "is_plain")  # noqa: B009
+    assert not AttentionLosses(model.config, TrainingConfig()).sites

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.train.run.checkpoint import TrainingState
@@ -26,35 +23,6 @@ TIMED_PAIRS = 16
 STEPS_BEFORE_PLAN, SHARE_BEFORE_PLAN = 10, 0.1
 """Updates whose speed is measured before the course is planned for a time limit, or the share of
 the limit that they may take."""
-
-
-@dataclass(frozen=True)
-class TrainingSummary:
-    """The result of a finished training.
-
-    Attributes:
-        bundle: the folder of the best model.
-        steps: updates made.
-        best_bleu: its validation BLEU.
-        best_step: the step of that validation.
-        seconds: training time, over all resumptions.
-        best_chrf: its validation chrF; below 0 if an early version measured it.
-        best_loss: its validation loss; None if an early version measured it.
-    """
-
-    bundle: Path
-    steps: int
-    best_bleu: float
-    best_step: int
-    seconds: float
-    best_chrf: float = -1.0
-    best_loss: float | None = None
-
-    @classmethod
-    def of(cls, bundle: Path, state: TrainingState) -> TrainingSummary:
-        """Summarize a state, with the folder of the best model."""
-        found = (bundle, state.step, state.best_bleu, state.best_step, state.seconds)
-        return cls(*found, best_chrf=state.best_chrf, best_loss=state.best_loss)
 
 
 class TimeLimit:
