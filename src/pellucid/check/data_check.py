@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -21,6 +19,7 @@ from pellucid.check.findings import (
     FoundPlace,
     Severity,
     percent,
+    read_words,
 )
 from pellucid.check.foreign_text import (
     ForeignFile,
@@ -70,19 +69,21 @@ MANY_BAD = 0.01
 
 @cache
 def _rules() -> dict[str, _Rule]:
-    """Read ``findings.toml``, which has one entry for all ways to cut words into pieces."""
-    text = files("pellucid.check").joinpath("findings.toml").read_text(encoding="utf-8")
+    """Make the rules of ``findings.toml``, which has one for all ways to cut words into pieces."""
     rules = {}
-    for name, entry in tomllib.loads(text).items():
+    for name, entry in read_words().items():
+        if name == "sentences":
+            continue
         if "{name}" not in name:
             rules[name] = _Rule(**entry)
             continue
         for cut, kind in CUT_KINDS.items():
-            said = {
-                key: entry[key].format(name=cut, example=kind.example)
-                for key in ("words", "advice")
-            }
-            rules[name.format(name=cut)] = _Rule(**(entry | said))
+            values = {"name": cut, "example": kind.example}
+            rules[name.format(**values)] = _Rule(
+                words=entry["words"].format(**values),
+                advice=entry["advice"].format(**values),
+                warn_from=entry["warn_from"],
+            )
     return rules
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 from pellucid.config.data import Split
@@ -142,6 +145,19 @@ class DataReport:
             f"Data check: {', '.join(counts[:-1])} and {counts[-1]} pairs; "
             f"{', '.join(numbers) or 'nothing odd'}."
         )
+
+
+@cache
+def read_words() -> dict[str, dict[str, Any]]:
+    """Read ``findings.toml``: the table of sentences, and a table for each kind of odd pairs."""
+    text = files("pellucid.check").joinpath("findings.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say(name: str, **values: object) -> str:
+    """Fill in a sentence of ``findings.toml`` about a whole file or text."""
+    sentence: str = read_words()["sentences"][name]
+    return sentence.format(**values)
 
 
 def percent(share: float) -> str:

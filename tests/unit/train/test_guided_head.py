@@ -13,6 +13,7 @@ from small_runs import make_recipe, write_text
 from torch import Tensor
 
 from pellucid.attention.masks import padding_mask
+from pellucid.check.link_check import read_links
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, build_store, make_batch, with_guide
 from pellucid.errors import ConfigurationError, DataError
@@ -23,7 +24,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import prepare_data
-from pellucid.train.start.token_links import link_tokens, read_links
+from pellucid.train.start.token_links import link_tokens
 from pellucid.train.update.batch_parts import BatchPart, split_batch
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater

@@ -9,10 +9,10 @@ import pytest
 from small_runs import make_recipe, write_text
 
 from pellucid.check.findings import Finding
+from pellucid.check.link_check import check_links, read_links
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import PreparedData, prepare_data
-from pellucid.train.start.token_links import check_links, read_links
 
 GUIDED: dict[str, Any] = {
     "data": {"train_alignments": "train.align"},

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pellucid.check.findings import FoundPlace
+from pellucid.check.link_check import linked_words, read_links
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
@@ -23,7 +24,7 @@ from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.start.kept_pairs import reason_to_leave_out
 from pellucid.train.start.preparation import in_groups
-from pellucid.train.start.token_links import BrokenLinks, link_tokens, linked_words, read_links
+from pellucid.train.start.token_links import BrokenLinks, link_tokens
 
 if TYPE_CHECKING:  # the check does without PyTorch
     from pellucid.data.segmentations import Variant
