@@ -318,7 +318,8 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
     hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
     texts = read_pairs_again(scan, base, [index for hit in hits for index in hit.indices])
     for hit in hits:
-        rule, share = rules[hit.kind], hit.count / len(scan)
+        rule = rules[hit.kind]
+        share = hit.count / len(scan)
         elsewhere = train if hit.kind.endswith("in training") else scan
         others = [elsewhere.where(index)[0] for index in hit.others]
         examples = tuple(

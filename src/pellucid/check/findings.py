@@ -177,7 +177,8 @@ def _indented(text: str) -> list[str]:
 
 def _shortened(lines: Sequence[str]) -> str:
     """List stretches of lines, naming each file only once in a row."""
-    shown, file = [], ""
+    shown = []
+    file = ""
     for stretch in lines[:MOST_STRETCHES]:
         here, _, numbers = stretch.rpartition(":")
         shown.append(numbers if here == file else stretch)

@@ -101,7 +101,8 @@ def read_record(kind: type[Record], values: Any, where: str) -> Record:
         bad = [name for name, one in numbers.items() if not -1 <= one < float("inf")]
         if not bad:
             return found
-        field, fault = bad[0], "a finite number that is not negative"
+        field = bad[0]
+        fault = "a finite number that is not negative"
     raise BundleError(
         f"{field} must be {fault}, but is not ({where}). The file was changed or damaged: copy it "
         "again."

@@ -63,7 +63,8 @@ class TokenizerRecipe(TokenizerConfig):
             "max_training_lines",
         )
         for name in of_sentencepiece if self.kind == "words" else ("min_word_count",):
-            value, default = getattr(self, name), type(self).model_fields[name].default
+            value = getattr(self, name)
+            default = type(self).model_fields[name].default
             if value != default:
                 raise ValueError(
                     f"tokenizer.{name} must be left out (it has no effect) when tokenizer.kind is "
@@ -111,7 +112,8 @@ class StartConfig(Strict):
 
 def _with_masks(values: dict[str, Any]) -> dict[str, Any]:
     """Give the tokenizer the symbols of ``data.placeholders = "masks"``."""
-    data, tokenizer = values.get("data"), values.get("tokenizer", {})
+    data = values.get("data")
+    tokenizer = values.get("tokenizer", {})
     if not (isinstance(data, dict) and data.get("placeholders") == "masks"):
         return values
     if not isinstance(tokenizer, dict):
@@ -192,9 +194,8 @@ class Recipe(Strict):
     def _check_guided_head(self) -> Recipe:
         guided = self.training.guided_head
         if bool(guided) != bool(self.data.train_alignments):
-            given, missing = "training.guided_head", "data.train_alignments"
-            if not guided:
-                given, missing = missing, given
+            both = ["training.guided_head", "data.train_alignments"]
+            given, missing = both if guided else reversed(both)
             raise ValueError(f"{given} needs {missing}, but {missing} was not given")
         if not guided:
             return self

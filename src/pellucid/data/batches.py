@@ -68,13 +68,14 @@ def make_batch(
     Returns:
         The batch.
     """
-    sources, targets = store.gather_sources(indices), store.gather_targets(indices)
+    sources = store.gather_sources(indices)
+    targets = store.gather_targets(indices)
     if turned is not None:
-        sources, targets = (
-            _exchange(sources, targets, turned),
-            _exchange(targets, sources, turned),
-        )
-    (source_tokens, source_lengths), (target_tokens, target_lengths) = sources, targets
+        turned_sources = _exchange(sources, targets, turned)
+        targets = _exchange(targets, sources, turned)
+        sources = turned_sources
+    source_tokens, source_lengths = sources
+    target_tokens, target_lengths = targets
     source_BS, source_mask_BS = _pad(source_tokens, source_lengths, pad_id=pad_id)
     target_out_BT, target_mask_BT = _pad(target_tokens, target_lengths, pad_id=pad_id)
     target_in_BT = torch.full_like(target_out_BT, start_id)
@@ -156,7 +157,9 @@ def with_guide(
     if convention == "reads":
         rows = rows + 1
         is_inside = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
-        pairs, rows, sources = pairs[is_inside], rows[is_inside], sources[is_inside]
+        pairs = pairs[is_inside]
+        rows = rows[is_inside]
+        sources = sources[is_inside]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
     guide_BTS[pairs, rows, sources] = 1
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1)

@@ -113,7 +113,8 @@ class BatchOrder:
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
-            sources, targets = text.source_lengths, text.target_lengths
+            sources = text.source_lengths
+            targets = text.target_lengths
             plan = plan_epoch(
                 sources if pairs is None else sources[pairs],
                 targets if pairs is None else targets[pairs],

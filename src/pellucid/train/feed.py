@@ -47,7 +47,8 @@ class Feed:
     def __init__(
         self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
     ) -> None:
-        self._prepared, self._training = prepared, recipe.training
+        self._prepared = prepared
+        self._training = recipe.training
         self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
         self._order = BatchOrder(
             self._text_of,
@@ -119,7 +120,8 @@ class Feed:
         if is_mixed:
             seed = self._training.seed
             turned = turned_pairs(len(indices), seed=seed, epoch=epoch, batch=index)
-        tokenizer, links = self._prepared.tokenizer.config, self._prepared.links
+        tokenizer = self._prepared.tokenizer.config
+        links = self._prepared.links
         batch = make_batch(
             self._text_of(epoch),
             indices,
@@ -133,7 +135,8 @@ class Feed:
 
     def _text_of(self, epoch: int) -> TokenStore | EpochText:
         """Get the text in this epoch's segmentation; the latest is kept."""
-        variants, training = self._prepared.variants, self._training
+        variants = self._prepared.variants
+        training = self._training
         if variants is None:
             return self._prepared.store
         if self._text[0] != epoch:

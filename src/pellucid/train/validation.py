@@ -117,7 +117,8 @@ def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Val
         loss = -sum(result.log_probability for result in scored) / num_tokens
     translations = tuple(translation.text for translation in translator.translate(sources))
     form = Form.of_model(translator.tokenizer.config)
-    hypotheses, references = form.apply(translations), form.apply(targets)
+    hypotheses = form.apply(translations)
+    references = form.apply(targets)
     bleu, is_bleu_useful = bleu_for_ranking(
         hypotheses, references, tokenize=bleu_tokenizer(references)
     )

@@ -32,18 +32,22 @@ from pellucid.translate.translator import Translator, load
 
 SINGLE_LINES = 40
 BULK_LINES = 1000
-FEWEST_ROUNDS, MOST_ROUNDS = 3, 7
+FEWEST_ROUNDS = 3
+MOST_ROUNDS = 7
 SECONDS = 8.0
 """Time for each model after which no further round begins."""
 
 MEANINGLESS = 0.5
 """A student below this share of its teacher's BLEU has not learned from it."""
 
-SHARE_OF_TEACHER, SHARE_OF_STUDENT = 0.4, 0.85
+SHARE_OF_TEACHER = 0.4
+SHARE_OF_STUDENT = 0.85
 """Shares of a time limit after which the teacher ends, and the student; the rest compares them."""
 
-LINES_A_MINUTE, FEWEST_LINES = 20, 20
+LINES_A_MINUTE = 20
 """Lines of the test text, for each minute of a time limit, that the comparison translates."""
+
+FEWEST_LINES = 20
 
 RESULT_FILE = "distill.json"
 
@@ -190,7 +194,8 @@ def _write_text(
     text: StudentText, lessons: Iterator[TaughtPair], *, say: Callable[[str], None]
 ) -> None:
     """Write the student's text; sentences that the teacher could not translate are left out."""
-    good, num_bad = [], 0
+    good = []
+    num_bad = 0
     for number, lesson in enumerate(lessons, start=1):
         if lesson.target is None:
             num_bad += 1
@@ -288,7 +293,8 @@ class MeasuredModel:
 def judge_student(rows: Sequence[MeasuredModel]) -> str | None:
     """Return a sentence if the student has not learned from its teacher, otherwise None."""
     best = {row.name: max(one.bleu for one in rows if one.name == row.name) for row in rows}
-    teacher, student = best["teacher"], best["student"]
+    teacher = best["teacher"]
+    student = best["student"]
     if student >= MEANINGLESS * teacher:
         return None
     return (

@@ -104,10 +104,8 @@ def _multiply_over_rows(x_JF: Tensor, y_JD: Tensor) -> Tensor:
     whole = num_rows - num_rows % multiple
     product_FD = _multiply_transposed(x_JF[:whole], y_JD[:whole])
     if whole < num_rows:
-        rest_RF, rest_RD = (
-            pad_to_multiple(x_JF[whole:], multiple),
-            pad_to_multiple(y_JD[whole:], multiple),
-        )
+        rest_RF = pad_to_multiple(x_JF[whole:], multiple)
+        rest_RD = pad_to_multiple(y_JD[whole:], multiple)
         product_FD += rest_RF.T @ rest_RD
     return product_FD
 
@@ -185,7 +183,8 @@ class _EmbeddingWithFloat32Gradient(nn.Embedding):
 class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight_VD: Tensor, ids_BL: Tensor, gradient: Float32Gradient) -> Tensor:
-        ctx.ids_BL, ctx.gradient = ids_BL, gradient
+        ctx.ids_BL = ids_BL
+        ctx.gradient = gradient
         return F.embedding(ids_BL, weight_VD)
 
     @staticmethod

@@ -103,7 +103,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         r_drop: float,
         weight_gradient: Float32Gradient | None,
     ) -> tuple[Tensor, Tensor]:
-        num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
+        num_rows = states_PD.shape[0]
+        vocabulary = weight_VD.shape[0]
         sums = torch.promote_types(states_PD.dtype, torch.float32)
         grad_states_PD = torch.empty_like(states_PD)
         weight_DV = transposed_copy(weight_VD)
@@ -153,7 +154,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             grad_states_PD, grad_weight_VD, grad_bias_V, states_PD, weight_VD, target_P, smoothing
         )
         ctx.save_for_backward(grad_states_PD, grad_weight_VD, grad_bias_V)
-        ctx.num_rows, ctx.weight_gradient = num_rows, weight_gradient
+        ctx.num_rows = num_rows
+        ctx.weight_gradient = weight_gradient
         plain = nll_P.mean()
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
@@ -190,7 +192,8 @@ def _add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
         The sum of both divergences over all pairs.
     """
     wide = torch.promote_types(softmax_CV.dtype, torch.float32)
-    p_CV, q_CV = softmax_CV[::2].to(wide), softmax_CV[1::2].to(wide)
+    p_CV = softmax_CV[::2].to(wide)
+    q_CV = softmax_CV[1::2].to(wide)
     least = torch.finfo(wide).tiny
     ratio_CV = p_CV.clamp(min=least).log() - q_CV.clamp(min=least).log()
     p_divergence_C1 = (p_CV * ratio_CV).sum(dim=1, keepdim=True)

@@ -250,7 +250,8 @@ def _command(history: RunHistory) -> str:
     )
     folder = _setting(history, "data", "folder")
     here = f" (here it was <code>{_text(folder)}</code>)" if folder else ""
-    values, start = "FOLDER", _setting(history, "start", "model")
+    values = "FOLDER"
+    start = _setting(history, "start", "model")
     if start:
         values = "FOLDER --set start.model=MODEL"
         here += f", and MODEL the model to start from (<code>{_text(start)}</code>)"

@@ -142,7 +142,8 @@ def speeds(history: RunHistory) -> list[tuple[int, float]]:
         (step at the end of the interval, tokens per second).
     """
     pauses = [line["step"] for line in history.validation]
-    free, all_of_them = [], []
+    free = []
+    all_of_them = []
     for before, after in pairwise(history.train):
         seconds = after["seconds"] - before["seconds"]
         if not seconds > 0:

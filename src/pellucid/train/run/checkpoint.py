@@ -117,8 +117,10 @@ class TrainingState:
 
     def take_best(self, other: TrainingState) -> None:
         """Take the best model so far from another state."""
-        self.best_bleu, self.best_step = other.best_bleu, other.best_step
-        self.best_chrf, self.best_loss = other.best_chrf, other.best_loss
+        self.best_bleu = other.best_bleu
+        self.best_step = other.best_step
+        self.best_chrf = other.best_chrf
+        self.best_loss = other.best_loss
         self.best_rank = list(other.best_rank)
 
 
@@ -233,7 +235,8 @@ def load_newest_checkpoint(
             for reason in reasons
         ]
     if reasons:
-        wanted, advice = "continue from", "to train from the start"
+        wanted = "continue from"
+        advice = "to train from the start"
         if to_go_back_every:
             wanted = "go back to after updates that were not finite"
             advice = f"and --from {folder.parent} to train its best model at a lower rate"
@@ -273,7 +276,8 @@ def _delete_older(newest: Path, newest_state: TrainingState, keep: int, every: i
 
     A damaged one does not count, so that ``keep`` whole ones always stay, and one to go back to.
     """
-    num_whole, has_return_point = 0, False
+    num_whole = 0
+    has_return_point = False
     surplus = []
     for path in _newest_first(newest.parent):
         may_be_return_point = not has_return_point and _step_of(path) % every == 0

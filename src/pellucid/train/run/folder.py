@@ -338,7 +338,8 @@ class RunFolder:
         # Recipes of earlier versions lack newer settings, which had their defaults.
         with suppress(ConfigurationError):
             earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
-        before, now = _flatten(earlier), _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
+        before = _flatten(earlier)
+        now = _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
         differing = {key for key in before | now if before.get(key) != now.get(key)}
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
         may_change = MAY_CHANGE - {"training.max_steps"} if ends_there else MAY_CHANGE

@@ -13,16 +13,21 @@ more precisions, each as long as it takes at most."""
 SHARE_OF_LAST = 0.3
 """The most of the time left that these should take; otherwise they read a part of the text."""
 
-SECONDS_TO_WRITE, SHARE_TO_WRITE = 5.0, 0.05
-"""Time for the last checkpoint and the report, and the most of a limit that it takes."""
+SECONDS_TO_WRITE = 5.0
+"""Time for the last checkpoint and the report."""
+
+SHARE_TO_WRITE = 0.05
+"""The most of a limit that this takes."""
 
 FEWEST_PAIRS = 20
 TIMED_PAIRS = 16
 """Validation pairs whose time is measured before there was a validation."""
 
-STEPS_BEFORE_PLAN, SHARE_BEFORE_PLAN = 10, 0.1
-"""Updates whose speed is measured before the course is planned for a time limit, or the share of
-the limit that they may take."""
+STEPS_BEFORE_PLAN = 10
+"""Updates whose speed is measured before the course is planned for a time limit."""
+
+SHARE_BEFORE_PLAN = 0.1
+"""The most of the limit that these may take."""
 
 
 class TimeLimit:
@@ -38,10 +43,12 @@ class TimeLimit:
     """
 
     def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
-        self._training, self._state = training, state
+        self._training = training
+        self._state = state
         limit = 60 * training.max_minutes
         self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
-        self._first_step, self._first_seconds = state.step, state.seconds
+        self._first_step = state.step
+        self._first_seconds = state.seconds
         self._may_plan = training.max_minutes > 0 and state.step < STEPS_BEFORE_PLAN
         is_over = 0 < state.stop_at <= state.seconds and (
             state.stop_minutes == training.max_minutes

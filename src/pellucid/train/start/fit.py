@@ -11,9 +11,9 @@ from typing import NamedTuple
 from pellucid.check.findings import Finding
 from pellucid.check.fit_findings import (
     describe_left_out,
-    describe_unknown_tokens,
     describe_tags,
     describe_too_long,
+    describe_unknown_tokens,
 )
 from pellucid.config import ModelConfig, Recipe
 from pellucid.config.data import Split

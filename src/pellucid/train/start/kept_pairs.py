@@ -64,7 +64,8 @@ class KeptText:
     """
 
     def __init__(self, base: Path, say: Say = be_silent) -> None:
-        self._base, self._say = base, say
+        self._base = base
+        self._say = say
         self._estimated: dict[str, bytes] = {}
         self._learned: dict[tuple[str, bytes], tuple[Tokenizer, bytes]] = {}
 
@@ -98,12 +99,17 @@ class KeptText:
             key = recipe.tokenizer.model_dump_json(), kept
             if key not in self._learned:
                 tokenizer = self._learn(recipe, given, kept)
-                cut = tokenizer.encode_sources, tokenizer.encode_targets
-                doing = "Counting tokens with the new vocabulary"
-                self._learned[key] = tokenizer, self._select(recipe.data, *cut, doing)
-            before, (tokenizer, kept) = kept, self._learned[key]
-            if kept == before:
+                selected = self._select(
+                    recipe.data,
+                    tokenizer.encode_sources,
+                    tokenizer.encode_targets,
+                    "Counting tokens with the new vocabulary",
+                )
+                self._learned[key] = tokenizer, selected
+            tokenizer, selected = self._learned[key]
+            if selected == kept:
                 break
+            kept = selected
         return tokenizer
 
     def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:

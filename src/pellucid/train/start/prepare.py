@@ -229,7 +229,8 @@ def read_test(run: Path) -> list[SentencePair]:
         ConfigurationError: the text that the test text is set aside from has changed.
         DataError: the folder is no run, its recipe has no test text, or it cannot be read.
     """
-    recipe_file, base = run / RECIPE_FILE, run / "data" / RECIPE_FOLDER
+    recipe_file = run / RECIPE_FILE
+    base = run / "data" / RECIPE_FOLDER
     if not recipe_file.is_file() or not base.is_file():
         raise DataError(
             f"{run} is not a run folder that knows its test text. Name it: --source FILE "
@@ -237,7 +238,8 @@ def read_test(run: Path) -> list[SentencePair]:
         )
     values = parse_toml(read_bytes(recipe_file), str(recipe_file))
     recipe = validate(Recipe, values, str(recipe_file))
-    data, folder = recipe.data, Path(base.read_text("utf-8"))
+    data = recipe.data
+    folder = Path(base.read_text("utf-8"))
     if not data.names("test"):
         raise DataError(
             f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
@@ -261,14 +263,16 @@ def _counted(
 ) -> Iterator[KeptPair]:
     """Yield the pairs, and count what is in them."""
     for pair in pairs:
-        source, target = tokenizer.normalized(pair.source), tokenizer.normalized(pair.target)
+        source = tokenizer.normalized(pair.source)
+        target = tokenizer.normalized(pair.target)
         statistics.add(source, target, *pair.ids)
         yield pair
 
 
 def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> PreparedData:
     """Open the files that `_prepare_into` made."""
-    corpora, where = read_json_object(folder / CORPORA).get("corpora"), str(folder / CORPORA)
+    corpora = read_json_object(folder / CORPORA).get("corpora")
+    where = str(folder / CORPORA)
     if not isinstance(corpora, list):
         raise BundleError(f"corpora must be a list, but is not ({where}). The file was changed.")
     counts = tuple(read_record(CorpusCount, values, where) for values in corpora)

@@ -68,7 +68,8 @@ class MemoryNeeds:
         Args:
             max_tokens_per_batch: positions of a batch on either side.
         """
-        model, num_weights = self.model, self.num_weights
+        model = self.model
+        num_weights = self.num_weights
         # Kernels keep the weights laid out for either direction; PyTorch keeps bfloat16 copies.
         has_copies = self.bytes_per_number < 4 or self.has_kernels
         working = 2 * self.bytes_per_number if has_copies else 0
@@ -93,8 +94,10 @@ class MemoryNeeds:
 
     def of_passes(self, max_tokens_per_batch: int) -> int:
         """Predict the bytes that a pass over one batch leaves for the backward pass."""
-        model, training = self.model, self.training
-        bytes_per_number, longest = self.bytes_per_number, self.longest
+        model = self.model
+        training = self.training
+        bytes_per_number = self.bytes_per_number
+        longest = self.longest
         positions = max(max_tokens_per_batch, longest) * (2 if training.r_drop else 1)
         penalty = ScorePenalty.of(model, training)
         num_penalized = 0 if penalty is None else len(penalty.sites)
@@ -139,7 +142,8 @@ class MemoryNeeds:
 
 def _memory_on_kernels(model: ModelConfig, positions: int, bytes_per_number: int) -> int:
     """Count what the kernels save for backward; of attention's weights one head's per thread."""
-    keys, values = model.num_heads * model.d_key, model.num_heads * model.d_value
+    keys = model.num_heads * model.d_key
+    values = model.num_heads * model.d_value
     dropped = model.d_model // bytes_per_number  # One byte for each number.
     around = 3 * model.d_model + dropped
     attention = 2 * keys + 2 * values + around
@@ -173,7 +177,8 @@ def require_memory(model: ModelConfig, training: TrainingConfig, device: torch.d
         ConfigurationError: it cannot fit.
     """
     num_weights = count_parameters(model)
-    needed, available = 4 * num_weights * _copies(training), available_memory(device)
+    needed = 4 * num_weights * _copies(training)
+    available = available_memory(device)
     if available is not None and needed > available:
         raise ConfigurationError(
             f"Training must fit into memory, but the model's {num_weights:,} weights with their "

@@ -22,9 +22,11 @@ LEAST_GAIN = 1.05
 MOST_SAID = 3
 """Changes of the number of threads that stand in the log."""
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 5, 50
-"""Time between trials, relative to the time of a trial. After a change the shortest, because a
-trial of so few updates can be wrong; then three times as long each time."""
+# After a change the shortest pause, because a trial of so few updates can be wrong; then three
+# times as long each time.
+SHORTEST_PAUSE = 5
+LONGEST_PAUSE = 50
+"""Time between trials, relative to the time of a trial."""
 
 
 class ThreadTrials:
@@ -49,7 +51,8 @@ class ThreadTrials:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = self.threads = most
-        self._use, self._clock = use, clock
+        self._use = use
+        self._clock = clock
         self._usual: deque[tuple[int, float]] = deque(maxlen=USUAL_UPDATES)
         self._trial: list[tuple[int, float]] = []
         self._tried = most
@@ -91,7 +94,8 @@ class ThreadTrials:
             self._use(self._tried)
 
     def _end_trial(self) -> str | None:
-        trial, self._trial = self._trial, []
+        trial = self._trial
+        self._trial = []
         is_faster = _speed(trial[1:]) > LEAST_GAIN * _speed(self._usual)
         said = None
         self._num_changes += is_faster
@@ -102,7 +106,8 @@ class ThreadTrials:
                 + (", as other programs use the processor." if self._tried < self.threads else ".")
             )
         if is_faster:
-            self.threads, self._pause = self._tried, SHORTEST_PAUSE
+            self.threads = self._tried
+            self._pause = SHORTEST_PAUSE
             self._usual.clear()
         else:
             self._tried = self.threads
