@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,11 +16,11 @@ from pydantic import (
 
 from pellucid.config.base import Strict, validate
 from pellucid.config.config_json import MASKS, TokenizerConfig
-from pellucid.config.data import DataConfig, join_files, part_files
+from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size
 from pellucid.config.parsing import ExcessError, read_toml_text
-from pellucid.config.training import TrainingConfig, join_amounts
+from pellucid.config.training import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
 from pellucid.files import read_bytes
 
@@ -149,7 +147,6 @@ class Recipe(Strict):
     def _expand_size(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        values = modernize(values)
         model = values.get("model", {})
         if not isinstance(model, dict):
             return values
@@ -273,8 +270,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
     """
     texts: dict[tuple[str, str], str] = {}
     changed = {
-        key: dict(value) if isinstance(value, Mapping) else value
-        for key, value in modernize(values).items()
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
     }
     for override in overrides:
         key, separator, text = override.partition("=")
@@ -293,28 +289,13 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{text.strip()!r} (--set). Leave one out."
             )
         texts[section, name] = text.strip()
-        if section == "data":
-            part_files(table, name)
         try:
             table[name] = _parse_value(text.strip())
         except ExcessError as error:
             raise ConfigurationError(
                 f"{section}.{name} must be a setting, but {error} (--set). Correct it."
             ) from None
-    return modernize(changed)
-
-
-def modernize(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the keys of earlier versions their present names, as far as they can be read."""
-    joined = dict(values)
-    tokenizer = joined.get("tokenizer")
-    is_unigram = isinstance(tokenizer, Mapping) and tokenizer.get("model_type") == "unigram"
-    amounts = partial(join_amounts, is_unigram=is_unigram)
-    for section, join in (("data", join_files), ("training", amounts)):
-        if isinstance(joined.get(section), Mapping):
-            with suppress(ValueError, TypeError):
-                joined[section] = join(joined[section])
-    return joined
+    return changed
 
 
 def _parse_value(text: str) -> Any:

@@ -31,8 +31,7 @@ RECIPE = """
 folder = "$WORDS"
 source_language = "en"
 target_language = "fr"
-train_source = ["train.en"]
-train_target = ["train.fr"]
+train = [["train.en", "train.fr"]]
 
 [model]
 d_model = 26

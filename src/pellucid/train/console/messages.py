@@ -142,7 +142,6 @@ def describe_best(state: TrainingState, best_by: BestBy) -> str:
     """Describe the measures of the best model, with the one that chose it first."""
     if best_by == "loss" and state.best_loss is not None:
         return f"loss {state.best_loss:.3f} (BLEU {state.best_bleu:.1f})"
-    # Early versions did not keep the rank.
     is_by_chrf = best_by == "chrf" or (best_by == "auto" and state.best_rank[:1] == [0.0])
     if is_by_chrf:
         return f"chrF {state.best_chrf:.1f} (BLEU {state.best_bleu:.1f})"

@@ -169,10 +169,11 @@ def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str,
     task.out.mkdir(parents=True, exist_ok=True)
     pairs = list(read_pairs(data, "validation", task.recipe_folder))
     named = {key: value for key, value in task.recipe["data"].items() if key != "split"}
-    for side in ("source", "target"):
-        path = (task.out / f"validation.{side}").resolve()
-        write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs))
-        named[f"validation_{side}"] = [str(path)]
+    sources = (task.out / "validation.source").resolve()
+    targets = (task.out / "validation.target").resolve()
+    write_text(sources, "".join(f"{pair.source}\n" for pair in pairs))
+    write_text(targets, "".join(f"{pair.target}\n" for pair in pairs))
+    named["validation"] = [[str(sources), str(targets)]]
     return {**task.recipe, "data": named}
 
 

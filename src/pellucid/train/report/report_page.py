@@ -360,12 +360,10 @@ def _entries(manifest: Mapping[str, Any], section: str) -> list[tuple[str, Any]]
 
 
 def _files(history: RunHistory, split: str) -> str:
-    names = [
-        name
-        for key in (f"{split}_source", f"{split}_target", split)
-        for name in _setting(history, "data", key) or ()
-    ]
-    return ", ".join(str(name) for name in names)
+    names: list[object] = []
+    for text in _setting(history, "data", split) or ():
+        names += text if isinstance(text, list) else [text]
+    return ", ".join(map(str, names))
 
 
 def _words(value: Any) -> str:

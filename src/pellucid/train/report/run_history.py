@@ -15,7 +15,6 @@ from pellucid.train.console.summary import count_stored
 EVENT_STARTS = (
     "Skipped",
     "Went back",
-    "Going on",  # Written by earlier versions.
     "Continuing",
     "Lowered",
     "Stopped",

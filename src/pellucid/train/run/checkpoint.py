@@ -11,7 +11,7 @@ whenever, the newest whole checkpoint stays whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
@@ -55,7 +55,7 @@ class TrainingState:
         unlogged_loss: the sum of their losses.
         best_bleu: the validation BLEU of the best model; below 0 before the first.
         best_step: the step of that validation.
-        best_chrf: its chrF; below 0 before the first, and in checkpoints of early versions.
+        best_chrf: its chrF; below 0 before the first.
         best_loss: its loss; None then as well.
         best_rank: what it is compared by, the first number first; empty then as well.
         validated_step: the last step whose weights were validated.
@@ -67,9 +67,9 @@ class TrainingState:
         rate_factor: factor on every learning rate.
         precision: of the products; empty before it is chosen.
         processes: parts that a batch is cut into; 0 before it is chosen.
-        kernels: description of the kernels; empty in checkpoints of early versions.
+        kernels: description of the kernels; empty before they are chosen.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
-        validation: a hash of the validation text; empty in checkpoints of early versions.
+        validation: a hash of the validation text; empty before it is read.
         course: settings of ``[training]`` that were planned again for a time limit.
         stop_at: seconds of training after which a time limit ends updates; 0 without one.
         stop_minutes: that time limit.
@@ -112,7 +112,7 @@ class TrainingState:
 
     @property
     def training_loss(self) -> float:
-        """The newest such mean; 0 before the first update, and in checkpoints of early versions."""
+        """The newest such mean; 0 before the first update."""
         return self.recent_loss if self.unlogged_tokens else self.logged_loss
 
     def take_best(self, other: TrainingState) -> None:
@@ -133,14 +133,14 @@ class LoadedCheckpoint:
         weights: the model's tensors.
         tensors: the others, by the name they were saved under (``optimizer``, ``averaging``).
         folder: the checkpoint's folder.
-        fingerprint: of the tokens that it was trained on; empty in those of early versions.
+        fingerprint: of the tokens that it was trained on.
     """
 
     state: TrainingState
     weights: dict[str, Tensor]
     tensors: dict[str, dict[str, Tensor]]
     folder: Path
-    fingerprint: str = ""
+    fingerprint: str
 
 
 def save_checkpoint(
@@ -318,22 +318,16 @@ def _read_again(path: Path, step: int) -> None:
 def _verify(path: Path) -> TrainingState:
     """Compare every byte with the manifest, in little memory, and read the state."""
     manifest = read_json_object(path / MANIFEST)
-    listed = manifest.get(LISTED)
-    if listed is None:  # Saved by a version that did not list them.
-        return _load(path).state
     verify_files(path, manifest.get("files"))
-    verify_files(path, listed)
+    verify_files(path, manifest.get(LISTED))
     return _read_state(path / STATE)
 
 
 def _load(path: Path) -> LoadedCheckpoint:
     bundle = load_bundle(path)
     listed = bundle.manifest.get(LISTED)
-    if listed is None:  # Saved by a version that did not list them.
-        listed = dict.fromkeys((STATE, *_groups(path)))
-    else:
-        verify_files(path, listed)
-    if STATE not in listed:
+    verify_files(path, listed)
+    if not isinstance(listed, dict) or STATE not in listed:
         raise BundleError(f"The manifest must list {STATE}, but does not ({path}).")
     data = bundle.manifest.get("data")
     return LoadedCheckpoint(
@@ -349,10 +343,6 @@ def _load(path: Path) -> LoadedCheckpoint:
     )
 
 
-def _groups(path: Path) -> Iterator[str]:
-    return (file.name for file in path.glob(f"*{ENDING}") if file.name != f"model{ENDING}")
-
-
 def _read_state(path: Path) -> TrainingState:
     values = read_json_object(path)
     unknown = sorted(values.keys() - {entry.name for entry in fields(TrainingState)})
@@ -363,8 +353,6 @@ def _read_state(path: Path) -> TrainingState:
             "Use a newer version."
         )
     state = read_record(TrainingState, values, str(path))
-    if "average_decay" in state.course:  # its name in earlier versions
-        state.course["averaging_amount"] = state.course.pop("average_decay")
     if re.fullmatch(NAME, path.parent.name) and state.step != _step_of(path.parent):
         raise BundleError(
             f"The step of {STATE} must be that of its folder, but is {state.step} ({path}). The "

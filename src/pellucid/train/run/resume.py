@@ -49,7 +49,7 @@ def check_start(
             _require_no_later_model(run, validate_every)
         return
     run.note_checkpoint()  # in case the run was killed right after saving the first
-    if checkpoint.fingerprint not in ("", fingerprint):
+    if checkpoint.fingerprint != fingerprint:
         raise ConfigurationError(
             f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "

@@ -66,8 +66,7 @@ class Saver:
             return None
         if not state.best_step or self.has_lost_best:
             return names[0]
-        # Early versions compared BLEU only.
-        best = state.best_rank or [state.best_bleu]
+        best = state.best_rank
         if rank <= tuple(best):
             return None
         equal = [value == before for value, before in zip(rank, best, strict=False)]
@@ -173,11 +172,8 @@ class Saver:
         state = self._learner.state
         store = self._store
         recipe = self._recipe
-        statistics = self._run.data / STATISTICS
-        # A run that an earlier version began has no counts of its text.
-        counts = {"text": read_json_object(statistics)} if statistics.is_file() else {}
         start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
-        # Below 0 before the first validation, and in runs that early versions began.
+        # It is below 0 before the first validation.
         chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}
         return {
             "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
@@ -185,7 +181,7 @@ class Saver:
                 "fingerprint": store.fingerprint,
                 "pairs": len(store),
                 "dropped": store.dropped,
-                **counts,
+                "text": read_json_object(self._run.data / STATISTICS),
             },
             "training": {
                 "step": state.step,

@@ -18,7 +18,7 @@ from pellucid.check.counting import (
     count_text,
 )
 from pellucid.check.findings import percent
-from pellucid.config import Recipe, modernize
+from pellucid.config import Recipe
 from pellucid.errors import PellucidError
 from pellucid.terminal.text import count_of
 from pellucid.train.start.kept_pairs import SUBWORDS_PER_WORD, KeptText
@@ -179,7 +179,6 @@ def complete(
         Monz 2020, "Optimizing Transformer for Low-Resource Neural Machine Translation"; Gowda and
         May 2020, "Finding the Optimal Vocabulary Size for Neural Machine Translation".
     """
-    values = modernize(values)
     same = dict(values)
     try:
         recipe = Recipe.model_validate(values)

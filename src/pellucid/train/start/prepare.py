@@ -67,8 +67,7 @@ class PreparedData:
         corpora: the corpora in the store, in its order.
         variants: other segmentations of the pairs, if the recipe asks for them.
         links: between the tokens of each pair, for a guided head.
-        outside: tokens of the training text outside the vocabulary; None if an earlier version
-            prepared it, and did not count them.
+        outside: tokens of the training text outside the vocabulary.
         validation_outside: the same of the validation text.
     """
 
@@ -288,9 +287,7 @@ def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> Prepa
         counts,
         variants,
         TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
-        Outside.read(read_json_object(folder / STATISTICS))
-        if (folder / STATISTICS).is_file()
-        else None,
+        Outside.read(read_json_object(folder / STATISTICS)),
         count_outside(tokenizer, ((pair.source, pair.target) for pair in validation)),
     )
 
