@@ -12,8 +12,9 @@ from pellucid.documents.units import Mark, Source, Unit
 from pellucid.languages.codes import short_code
 
 _LINE = re.compile(
-    r"[ \t]*(?:(?P<comment>#[^\n]*)|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)?"
-    r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
+    r"[ \t]*+(?:(?P<comment>#[^\n]*+)"
+    r"|(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)[ \t]*+)?+"
+    r"\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*+)\"[ \t]*+)?+\r?(?:\n|\Z)"
 )
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)

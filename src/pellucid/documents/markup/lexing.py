@@ -22,7 +22,7 @@ _OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<[!?][^>]*>?", re.DOTALL)
 """A comment or a declaration."""
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _ATTRIBUTE = re.compile(
-    r"""\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
+    r"""(?<!\s)\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
 )
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
 _TITLE = "title"
