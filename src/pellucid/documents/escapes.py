@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from bisect import bisect_left
@@ -10,6 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from pellucid.documents.markup.lexing import unescape
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import make_segment
 
@@ -99,7 +99,7 @@ class Strings:
 
 def _character(form: str) -> str:
     if form[0] == "&":
-        return html.unescape(form)
+        return unescape(form)
     if form[0] != "\\":  # A quote that is written twice.
         return form[0]
     if form[:2] == "\\u" and len(form) > 2:

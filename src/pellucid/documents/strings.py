@@ -87,7 +87,8 @@ def _check_json(source: Source) -> None:
         return found
 
     try:
-        json.loads(source.text, object_pairs_hook=check, strict=False)
+        # Numbers are copied, and Python refuses those of more than 4,300 digits.
+        json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
     except json.JSONDecodeError as error:
         what = f"JSON must be well-formed, but is not: {error.msg}"
         source.refuse(error.pos, what, "Correct it.")

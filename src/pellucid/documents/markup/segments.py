@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, Union
 
-from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token, unescape
 
 MOST_DEPTH = 64
 """Inline elements inside each other; deeper start tags are taken for tags without text."""
@@ -223,7 +222,7 @@ class Maker:
         while match := _SPECIAL.search(raw, place):
             self._write(raw[place : match.start()])
             form, place = match[0], match.end()
-            text = html.unescape(form)
+            text = unescape(form)
             if text == form and form[0] == "&":  # No name follows the sign.
                 form = text = "&"
                 place = match.start() + 1

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain as join
 from itertools import groupby
 
-from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.segments import ACCELERATOR, REFERENCE, spell
 from pellucid.documents.markup.words import Alignment, Chain, Span, count_shared, find_letters
 
@@ -229,7 +228,7 @@ class Writer:
         if form == "<" and (following.isalpha() or following in ("!", "?", "/")):
             return plain
         if form == "&" and (match := REFERENCE.match(self._translation, place)):
-            return form if html.unescape(match[0]) == match[0] else plain
+            return form if unescape(match[0]) == match[0] else plain
         return form
 
     def _go_to(self, chain: Chain) -> None:
