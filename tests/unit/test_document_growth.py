@@ -98,6 +98,7 @@ FOUND = (
     ("xliff", FRAMES["xliff"][2], " ", 8000),
     ("yaml", "a: |\n  b{}c", " ", 4000),
     ("html", '<p title="a"{}>', " ", 16_000),
+    ("html", "<p>a{}b", "&#32;", 100_000),
     ("json", '{"a": "{{}b c"}', " ", 4000),
 )
 """Documents that took quadratic time or more, with a size that shows it."""

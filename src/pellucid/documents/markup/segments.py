@@ -212,6 +212,8 @@ class Maker:
         # Open elements: the number, the start tag as if it had no end tag, and the points before.
         self._opened: list[tuple[int, Element, int]] = []
         self._space = -1
+        self._space_forms: list[str] = []
+        self._space_place = -1
         self.last = ""
         self.has_letters = False
 
@@ -272,13 +274,22 @@ class Maker:
     def _write_space(self, form: str) -> None:
         spellings, place = self._made.spellings, self._length - 1
         if self.last != " ":
+            self._spell_space()
             self._write(" ")
             self._space = len(self._made.pieces)
+            self._space_forms = [form]
             spellings[place + 1] = form
         elif self._space == len(self._made.pieces):  # No tag is between.
-            spellings[place] += form
+            self._space_forms.append(form)
+            self._space_place = place
         else:
             self._made.points.append(self._element([form]))
+
+    def _spell_space(self) -> None:
+        """Join the forms of the last space, once, for the time to be linear."""
+        if len(self._space_forms) > 1:
+            self._made.spellings[self._space_place] = "".join(self._space_forms)
+        self._space_forms = []
 
     def add_copy(self, pieces: list[Piece], text: str, name: str) -> None:
         """Add an element that is copied."""
@@ -336,6 +347,7 @@ class Maker:
 
     def take(self) -> Segment:
         """End the segment and return it."""
+        self._spell_space()
         made = self._made
         for _, half, before in reversed(self._opened):
             made.points.insert(before, half)
