@@ -93,7 +93,8 @@ def _finish(segment: Segment, written: str) -> str:
 
 def _split(written: str, ends: Sequence[str]) -> Iterator[str]:
     """Cut a written text into tags, characters, and what is at the ends of cues in their order."""
-    place, number = 0, 0
+    place = 0
+    number = 0
     while place < len(written):
         if ends[number] and written.startswith(ends[number], place):
             part = ends[number]
