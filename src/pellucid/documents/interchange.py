@@ -97,7 +97,7 @@ def _target(
     states = [Mark(' state="translated"', f' state="{mark}"')] if mark else []
     if target is not None:
         raw = _STATE.sub("", target.raw) if mark else target.raw
-        start = re.sub(r"\s*/?>$", "", raw)
+        start = raw.removesuffix(">").removesuffix("/").rstrip()
         closing = text[target.close : target.end] or f"</{_tag_name(start)}>"
         return [text[place : target.start], start, *states, ">", segment, closing]
     name = _tag_name(own.raw).replace("source", "target")

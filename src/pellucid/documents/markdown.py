@@ -179,7 +179,8 @@ def _joined(items: list[_Item], content: str) -> list[_Item]:
         following = items[number + 1] if number + 1 < len(items) else None
         is_sign = item.kind == "text" and not item.shown
         if item.kind in ("link_open", "autolink") and copied is None:
-            last = next((one for one in items[number:] if one.kind == "link_close"), item)
+            following_items = map(items.__getitem__, range(number, len(items)))
+            last = next((one for one in following_items if one.kind == "link_close"), item)
             if item.kind == "autolink" or content[last.start : last.end] in ("]", "][]"):
                 copied = last
                 found.append(_Item("copy", item.start, last.end, content[item.start : last.end]))

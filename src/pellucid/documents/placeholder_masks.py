@@ -8,7 +8,7 @@ is a placeholder as well, so that no text gets lost.
 from __future__ import annotations
 
 import re
-from bisect import insort
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
@@ -127,10 +127,12 @@ def _find(line: str) -> list[tuple[int, int]]:
     """Find the places of placeholders and symbols, in order."""
     places = [found.span() for found, token in find_placeholders(line) if token is None]
     if not line.isascii():
-        for found in SYMBOL.finditer(line):
-            if not any(start <= found.start() < end for start, end in places):
-                insort(places, found.span())
-    return places
+        ends = [end for _, end in places]
+        for symbol in [found.span() for found in SYMBOL.finditer(line)]:
+            after = bisect_right(ends, symbol[0])
+            if after == len(ends) or symbol[0] < places[after][0]:
+                places.append(symbol)
+    return sorted(places)
 
 
 def _write(line: str, places: Iterable[tuple[tuple[int, int], str]]) -> str:

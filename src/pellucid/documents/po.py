@@ -12,11 +12,14 @@ from pellucid.documents.units import Mark, Source, Unit
 from pellucid.languages.codes import short_code
 
 _LINE = re.compile(
-    r"[ \t]*(?:(?P<comment>#[^\n]*)|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)?"
-    r"[ \t]*\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*)\"[ \t]*)?\r?(?:\n|\Z)"
+    r"[ \t]*+(?:(?P<comment>#[^\n]*+)"
+    r"|(?:(?P<keyword>msgctxt|msgid_plural|msgid|msgstr(?:\[\d+\])?)[ \t]*+)?+"
+    r"\"(?P<string>(?:[^\"\\\r\n]|\\[^\r\n])*+)\"[ \t]*+)?+\r?(?:\n|\Z)"
 )
 _FLAGS = re.compile(r"^#,[ \t]*(.*?)\r?$", re.MULTILINE)
 _OBSOLETE = re.compile(r"^#~[ \t]*msgid[ \t]", re.MULTILINE)
+_MOST_FORMS = 6
+"""Forms of a plural in Arabic; no language has more."""
 _STRINGS = Strings(QUOTED, breaks=r"\"[ \t]*\r?\n[ \t]*\"")
 
 Span = tuple[int, int]
@@ -53,6 +56,9 @@ def read_po(source: Source) -> Iterator[Unit]:
             num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
             continue
         forms = _forms(source, spans, needs_number=needs_number)
+        if len(forms) > _MOST_FORMS:  # Each is as long as the message.
+            what = f"A plural must have at most {_MOST_FORMS} forms, but has {len(forms)}"
+            source.refuse(place, what, "Remove the others.")
         if "msgid_plural" in texts and len(forms) < num_plurals:
             what = f"A plural must have {num_plurals} forms, but has {len(forms)}"
             source.refuse(place, what, "Add msgstr[…] for the others, as msgmerge does.")
@@ -145,5 +151,5 @@ def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
     if language and wanted and short_code(language[1]) != short_code(wanted):
         what = f"The language must be {wanted}, but the header names {language[1]}"
         source.refuse(place, what, "Use a model of these languages, or correct the header.")
-    plurals = re.search(r"nplurals\s*=\s*(\d+).*", header)
+    plurals = re.search(r"nplurals\s*=\s*(\d{1,9}).*", header)
     return (int(plurals[1]), "%" in plurals[0]) if plurals else (0, False)

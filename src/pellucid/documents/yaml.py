@@ -109,8 +109,9 @@ def _read_block(raw: str, style: str) -> list[Piece]:
     """Read the lines of a block, or its paragraphs if lines are folded."""
     head, newline, body = raw.partition("\n")
     pieces: list[Piece] = [head + newline]
-    lines = r"(\s*\n\s*)" if style == "|" else r"(\s*\n[ \t]*\r?\n\s*)"
-    for part in re.split(lines, body):
+    end_of_part = r"[^\S\n]*+\n" if style == "|" else r"\s*\n[ \t]*+\r?\n"
+    # Only a run of white space as a whole is tried, for the time to be linear.
+    for part in re.split(rf"((?<!\s)(?={end_of_part})\s++)", body):
         start, own, end = part.partition(part.strip()) if part.strip() else (part, "", "")
         pieces += [start, *_BLOCK.pieces(own), end]
     return pieces

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags
+from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.languages.codes import short_code
 from pellucid.languages.letters import is_unspaced
@@ -73,7 +72,7 @@ def visible_text(document: str) -> str:
 
 def _text_of(tokens: Sequence[Token]) -> str:
     parts = [
-        html.unescape(token.raw) if token.kind == "text" else " " if token.name in _BLOCKS else ""
+        unescape(token.raw) if token.kind == "text" else " " if token.name in _BLOCKS else ""
         for token in tokens
     ]
     return _SPACES.sub(" ", "".join(parts))
@@ -95,7 +94,7 @@ def _is_translated(token: Token) -> bool | None:
 
 
 def _value(attribute: re.Match[str]) -> str:
-    return html.unescape((attribute[2] or "").strip("\"'"))
+    return unescape((attribute[2] or "").strip("\"'"))
 
 
 def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
@@ -186,7 +185,7 @@ class _Frame:
     def add_text(self, raw: str) -> None:
         """Add text."""
         if raw:
-            self.add_tags(html.unescape(raw[:40])[:1])
+            self.add_tags(unescape(raw[:40])[:1])
             self.maker.write(raw)
 
     def end(self, pieces: Sequence[Piece] = ()) -> None:

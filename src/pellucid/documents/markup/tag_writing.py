@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain as join
 from itertools import groupby
-from operator import itemgetter
 
-from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token, unescape
 from pellucid.documents.markup.linked_words import (
     Alignment,
     Chain,
@@ -236,7 +234,7 @@ class TagWriter:
         if form == "<" and (following.isalpha() or following in ("!", "?", "/")):
             return plain
         if form == "&" and (match := REFERENCE.match(self._translation, place)):
-            return form if html.unescape(match[0]) == match[0] else plain
+            return form if unescape(match[0]) == match[0] else plain
         return form
 
     def _go_to(self, chain: Chain) -> None:
@@ -263,20 +261,27 @@ def _without_id(tag: str) -> str:
 def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
     """Keep each element around its longest run of characters only."""
     runs = [(chain, len(list(same))) for chain, same in groupby(chains)]
+    places: dict[int, list[int]] = {}
+    for place, (chain, _) in enumerate(runs):
+        for number in chain:
+            places.setdefault(number, []).append(place)
     for number in numbers:
         spans: list[tuple[int, int, int]] = []
-        around = (chain[: chain.index(number) + 1] if number in chain else () for chain, _ in runs)
-        for own, same in groupby(enumerate(around), itemgetter(1)):
-            places = [place for place, _ in same]
-            start, end = places[0], places[-1] + 1
-            if own:
-                spans.append((sum(count for _, count in runs[start:end]), start, end))
-        if len(spans) > 1:
-            _, start, end = max(spans)
-            runs = [
-                (chain if start <= k < end else tuple(n for n in chain if n != number), count)
-                for k, (chain, count) in enumerate(runs)
-            ]
+        last: Chain = ()
+        for place in places.get(number, ()):
+            chain, count = runs[place]
+            own = chain[: chain.index(number) + 1]
+            if spans and spans[-1][2] == place and own == last:
+                before, start, _ = spans.pop()
+                spans.append((before + count, start, place + 1))
+            else:
+                spans.append((count, place, place + 1))
+            last = own
+        _, start, end = max(spans, default=(0, 0, 0))
+        for place in places.get(number, ()):
+            chain, count = runs[place]
+            if not start <= place < end:
+                runs[place] = (tuple(n for n in chain if n != number), count)
     return [chain for chain, count in runs for _ in range(count)]
 
 
