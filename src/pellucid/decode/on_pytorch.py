@@ -239,7 +239,7 @@ def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
 
     For a search whose last token is not the text's last.
     """
-    return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
+    return replace(phrase, may_grow=True)
 
 
 def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:

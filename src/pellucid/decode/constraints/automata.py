@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import NamedTuple, final
@@ -14,7 +14,7 @@ from pellucid.languages.letters import is_word_letter
 # The end of a text between two tokens.
 _OPEN, _IN_WORD, _SPACE = range(3)
 
-_SILENT = 6
+BEGINS_IN_WORD, SILENT = 3, 6
 NUM_KINDS = 7
 """Kinds of tokens that have nothing of a phrase: by their first sign and their end, or silent."""
 
@@ -158,9 +158,9 @@ class TextAutomata:
     def kinds(self) -> tuple[int, ...]:
         """The kind of each token, which is its class for phrases that it has nothing of."""
         return tuple(
-            3 * is_word_letter(text.decode(errors="replace")[:1]) + _end_of(text)
+            BEGINS_IN_WORD * is_word_letter(text.decode(errors="replace")[:1]) + _end_of(text)
             if text
-            else _SILENT
+            else SILENT
             for text in self._tokens
         )
 
@@ -181,6 +181,11 @@ class TextAutomata:
     def _match(self, phrase: tuple[int, ...]) -> Automaton:
         """Make the automaton of a phrase, given in the tokens that a search would write."""
         text = self.text_of(phrase)
+        wanted, units = self._plan(phrase, _Reader(text))
+        return replace(self.find(text), wanted=wanted, units=units)
+
+    def find(self, text: bytes) -> Automaton:
+        """Make the automaton of a phrase that is only found, not written."""
         reader = _Reader(text)
         last = len(text) + _SPACE
         rows: list[list[int]] = []
@@ -200,7 +205,8 @@ class TextAutomata:
             {token: NUM_KINDS + place for place, token in enumerate(found)},
             tuple(map(tuple, rows)),
             tuple(map(tuple, gains)),
-            *self._plan(phrase, reader),
+            (),
+            (),
             ends_word=reader.ends,
         )
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid.decode.constraints.automata import match_tokens
+from pellucid.decode.constraints.automata import BEGINS_IN_WORD, SILENT, match_tokens
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.decode.constraints.token_history import pad_rows
 from pellucid.decode.logits import best_of_rows
@@ -131,7 +131,8 @@ class RequiredPhrases:
         self._size_U = table(automaton.size for automaton in automata)
         self._ends_word_U = table(automaton.ends_word for automaton in automata)
         self._total_R = (self._need_RQ * self._size_U[self._phrase_RQ]).sum(1)
-        self._continues_word_V = ~spelling.ends_word_V.to(device) if spelling else None
+        begins_in_word_V = (self._kind_V >= BEGINS_IN_WORD) & (self._kind_V < SILENT)
+        self._continues_word_V = begins_in_word_V if spelling else None
 
     def start(self, request_A: Tensor) -> Progress:
         """Make the progress of rows without tokens."""
