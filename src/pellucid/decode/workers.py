@@ -136,7 +136,8 @@ class WorkerPool:
         """
         if self._process == os.getpid():
             return
-        self._process, self._lock = os.getpid(), threading.RLock()
+        self._process = os.getpid()
+        self._lock = threading.RLock()
         for worker in self._running:
             worker.connection.close()
             worker.process.returncode = 0  # They are no children of this process.

@@ -74,7 +74,8 @@ class Session:
     """
 
     def __init__(self, packed: Packed, library: ctypes.CDLL, *, sentences: int, width: int) -> None:
-        self._packed, self._library = packed, library
+        self._packed = packed
+        self._library = library
         self._width = width
         library.open_session.restype = ctypes.c_void_p
         opened = library.open_session(
@@ -110,7 +111,8 @@ class Session:
                     ctypes.c_int64(encoded.lengths[index]),
                 )
             )
-            self._length_B[slot], self._is_filled_B[slot] = 0, True
+            self._length_B[slot] = 0
+            self._is_filled_B[slot] = True
             self._is_whole_BW[slot] = True
 
     def retire(self, slots: Sequence[int]) -> None:
@@ -127,7 +129,8 @@ class Session:
             raise InputError(f"Slots must be given once each in rising order, but are {slots}.")
         pointer = ctypes.c_void_p(array_address(kept_B))
         self._library.keep_slots(self._session, pointer, ctypes.c_int64(len(kept_B)))
-        self._length_B, self._is_filled_B = self._length_B[kept_B], self._is_filled_B[kept_B]
+        self._length_B = self._length_B[kept_B]
+        self._is_filled_B = self._is_filled_B[kept_B]
         self._is_whole_BW = self._is_whole_BW[kept_B]
         self._logits_AV = self._logits_AV[: len(kept_B) * self._width]
 

@@ -156,7 +156,8 @@ def replace_unknown(
         return text
     weights_TS = cross_attention(model, tokenizer, source_ids, target_ids)[:, :-1]
     surfaces = _surfaces(tokenizer, source, source_ids)
-    words, earlier = [], (-2, -1)
+    words = []
+    earlier = (-2, -1)
     for row in rows:
         token = _attended(weights_TS[row], source_ids, unknown)
         is_same = earlier == (row - 1, token)

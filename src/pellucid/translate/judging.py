@@ -33,7 +33,8 @@ _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck",
 _MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
-FEWER_WORDS, HESITANT = 2, -1.0
+FEWER_WORDS = 2
+HESITANT = -1.0
 """Words less than in the source, and the log-probability of a token, from which links are read."""
 _PART = re.compile(r"[^\W_]+")
 _MOST_LINKED = 512
@@ -153,7 +154,8 @@ def add_stuck(
     from pellucid.translate.attended_words import is_stuck
 
     for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
-        line, notes = lines[index], written[index].notes
+        line = lines[index]
+        notes = written[index].notes
         ids = line.requests[place].source_ids, found[index][place][0].ids
         if "stuck" not in notes.flags and is_stuck(model, tokenizer, line.parts[place], *ids):
             notes = replace(notes, flags=(*notes.flags, "stuck"))

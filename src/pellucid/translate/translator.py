@@ -125,8 +125,11 @@ class Translator:
         found = copy.copy(self)
         model, found.decoder = change_model(self.model, self.tokenizer, changes)
         found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
-        found._given, found.__dict__["_models"] = (model,), (model,)
-        found._measured, found._plain, found.is_changed = {}, None, True
+        found._given = (model,)
+        found.__dict__["_models"] = (model,)
+        found._measured = {}
+        found._plain = None
+        found.is_changed = True
         return found
 
     def configure(self, **options: Any) -> DecodingConfig:
@@ -206,12 +209,14 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
-        given, texts = texts, with_codes(self.tokenizer, to, texts)
+        given = texts
+        texts = with_codes(self.tokenizer, to, texts)
         chosen = self if changes is None else self.changed(changes)
         config = chosen.configure(**options)
         each = constraints_of_each(constraints, len(texts))
         hidden = hide(self.tokenizer, texts, each, is_copying=unknown == "source-word")
-        texts, each = hidden.texts, hidden.constraints
+        texts = hidden.texts
+        each = hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
@@ -266,7 +271,8 @@ class Translator:
         Raises:
             InputError: the line cannot be translated.
         """
-        config, how = self.configure(**options), Treatment(clean, split, split_long)
+        config = self.configure(**options)
+        how = Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
         writer = TranslationWriter(lambda: self.model, self.tokenizer, None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
@@ -310,7 +316,8 @@ class Translator:
         """
         from pellucid.translate.text_scoring import score_pairs
 
-        coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
+        coded = with_codes(self.tokenizer, to, sources)
+        builder = self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
         scored = score_pairs(
             decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
@@ -384,7 +391,8 @@ class Translator:
         """
         from pellucid.inside.line_traces import Replaying, look_at_hypotheses
 
-        bundle, how = self.own_bundle, how or Replaying()
+        bundle = self.own_bundle
+        how = how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
         texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
@@ -392,7 +400,8 @@ class Translator:
         for translation in found:
             if translation.error is not None:
                 raise InputError(translation.error)
-            source, hypotheses = translation.source, translation.hypotheses
+            source = translation.source
+            hypotheses = translation.hypotheses
             yield look_at_hypotheses(bundle, source, hypotheses, how, decoding=decoding)
 
     @property
