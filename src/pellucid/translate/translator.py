@@ -22,14 +22,9 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
+from pellucid.translate.model_weights import check_vocabularies, find_stored
 from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
-from pellucid.translate.search_processes import (
-    check_vocabularies,
-    choose_searcher,
-    find_stored,
-    make_workers,
-)
 from pellucid.translate.written_lines import (
     TranslationWriter,
     Unknown,
@@ -40,7 +35,6 @@ from pellucid.translate.written_lines import (
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
-    from pellucid.decode.workers import WorkerPool
     from pellucid.inside.ask import Ask
     from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.inside.changes.cutting import GivenChanges
@@ -63,7 +57,6 @@ class Translator:
         bundle: the bundle that the model was loaded from, if any.
         others: further models with the same vocabulary; all softmaxes are averaged.
         other_hashes: the hashes of those that were loaded from disk.
-        workers: processes that translate many lines with the same models, from `make_workers`.
         learned: the text that the model learned from; unless given, lines are neither cleaned nor
             split nor judged.
     """
@@ -77,7 +70,6 @@ class Translator:
         bundle: Bundle | None = None,
         others: Sequence[EncoderDecoder] = (),
         other_hashes: Sequence[str] = (),
-        workers: WorkerPool | None = None,
         learned: LearnedText | None = None,
     ) -> None:
         self.tokenizer = tokenizer
@@ -85,7 +77,6 @@ class Translator:
         self.bundle = bundle
         self.other_hashes = tuple(other_hashes)
         self._given = (model, *others)
-        self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
@@ -120,8 +111,8 @@ class Translator:
         """
         from pellucid.inside.changes.cutting import change_model
 
-        if len(self._given) > 1 or self.workers is not None:
-            raise InputError("Changes need one model in one process. Leave the others out.")
+        if len(self._given) > 1:
+            raise InputError("Changes need one model. Leave the others out.")
         found = copy.copy(self)
         model, found.decoder = change_model(self.model, self.tokenizer, changes)
         found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
@@ -219,8 +210,7 @@ class Translator:
         each = hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
-        decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
-        found = decoder.decode(requests, config, batch_tokens=batch_tokens)
+        found = chosen.decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
         writer = TranslationWriter(
             lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle
@@ -425,7 +415,6 @@ def load(
     threads: int | None = None,
     precision: AskedPrecision | None = None,
     ensemble: Sequence[str | Path] = (),
-    workers: int = 1,
 ) -> Translator:
     """Load a model to translate with.
 
@@ -434,19 +423,17 @@ def load(
         threads: processor threads to use; unless given as before, at first as the machine allows.
         precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
-        workers: processes that share the threads and translate in parallel if each gets some
-            dozens of lines; each has the models in its own memory.
 
     Raises:
         InputFileNotFoundError: a folder does not exist.
         BundleError: a folder is damaged, incomplete, or not a bundle.
         InputError: the models of an ensemble have different vocabularies.
-        ConfigurationError: the number of threads or workers is out of range.
+        ConfigurationError: the number of threads is out of range.
     """
     use_threads(threads)
     bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
     bundle, *others = bundles
-    stored = None if others or workers > 1 else find_stored(bundle, threads)
+    stored = None if others else find_stored(bundle, threads)
     if stored is None:
         set_threads(threads)
     check_vocabularies(bundles)
@@ -457,7 +444,6 @@ def load(
         bundle=bundle,
         others=[other.model for other in others],
         other_hashes=[other.model_hash for other in others],
-        workers=None if workers == 1 else make_workers(bundles, workers),
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
     if precision is not None and precision != "auto":
