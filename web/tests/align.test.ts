@@ -9,8 +9,17 @@ const told = (before: string, after: string) => {
 };
 
 test("a word that was exchanged stands for the one before", () =>
-  expect(told("La pizza est sortie du four et elle avait", "Le four est sorti du four et il avait")).toEqual(
-    ["Le<La", "four<pizza", "est=est", "sorti<sortie", "du=du", "four=four", "et=et", "il<elle", "avait=avait"]));
+  expect(told("La pizza est sortie du four et elle avait", "Le four est sorti du four et il avait")).toEqual([
+    "Le<La",
+    "four<pizza",
+    "est=est",
+    "sorti<sortie",
+    "du=du",
+    "four=four",
+    "et=et",
+    "il<elle",
+    "avait=avait",
+  ]));
 test("a word that is gone has none, and a new one stands for none", () => {
   expect(told("et elle avait", "et avait")).toEqual(["et=et", "avait=avait"]);
   expect(told("et avait", "et il avait")).toEqual(["et=et", "il<", "avait=avait"]);

@@ -11,5 +11,15 @@ for (const asked of process.argv.slice(2)) {
   for (const _ of run.train());
   const seconds = (performance.now() - started) / 1000;
   const { right, rightPronouns, lastLoss } = run;
-  console.log(JSON.stringify({ without: REMOVALS[removal]?.name ?? "nothing", seed, moments: [0, 1, 2, 3].map((pair) => run.momentOf(pair)), lastLoss, right, rightPronouns, seconds }));
+  console.log(
+    JSON.stringify({
+      without: REMOVALS[removal]?.name ?? "nothing",
+      seed,
+      moments: [0, 1, 2, 3].map((pair) => run.momentOf(pair)),
+      lastLoss,
+      right,
+      rightPronouns,
+      seconds,
+    }),
+  );
 }

@@ -29,7 +29,11 @@ async function compareMeasures(path: string) {
     }
     // Of the same numbers, so that two nearly equal ones cannot change places.
     const correlations = agreement(given);
-    kendall.flat().forEach((value, i) => note("kendall", value === null && Number.isNaN(correlations.data[i]) ? 0 : Math.abs((value ?? NaN) - correlations.data[i])));
+    kendall
+      .flat()
+      .forEach((value, i) =>
+        note("kendall", value === null && Number.isNaN(correlations.data[i]) ? 0 : Math.abs((value ?? NaN) - correlations.data[i])),
+      );
   }
   return { differences, wrong: [] };
 }

@@ -10,9 +10,16 @@ describe("words", () => {
     (text) => expect(joinWords(splitWords(text))).toBe(text),
   );
   test("a word has apostrophes and hyphens inside, and a sign without a space has the joiner", () => {
-    expect(splitWords("Let's see the well-known, isn't it?")).toEqual(
-      ["Let's", "see", "the", "well-known", "\uffed,", "isn't", "it", "\uffed?"],
-    );
+    expect(splitWords("Let's see the well-known, isn't it?")).toEqual([
+      "Let's",
+      "see",
+      "the",
+      "well-known",
+      "\uffed,",
+      "isn't",
+      "it",
+      "\uffed?",
+    ]);
     expect(bareWords("Not on your life!")).toEqual(["Not", "on", "your", "life"]);
     expect(splitWords("")).toEqual([]);
     expect(plain("\uffed,")).toBe(",");
@@ -21,20 +28,43 @@ describe("words", () => {
 });
 
 describe("changes", () => {
-  test.each(["cut decoder.1.cross.0", "cut encoder.0.self.2:4>7", "zero encoder.0.self.2:*>7", "average decoder.1.self.0",
-    "force decoder.1.cross.0:3>2=0.8", "word 3", "move 3>1", "temperature 2.5", "no-scale", "no-mask"])(
-    "%s is read as it is written",
-    (text) => expect(writeChange(parseChange(text)!)).toBe(text),
-  );
-  test.each(["", "cut", "cut encoder.0.cross.1", "cut decoder.1.cross", "force decoder.1.cross.0:3>2=1.5", "force decoder.1.cross.0=1",
-    "zero decoder.1.cross.0", "word x", "move 3", "move a>1", "move 1>2>3", "temperature 0", "no-mask x", "<script>", "cut decoder.1.cross.0=1"])(
-    "%j is not a change",
-    (text) => expect(parseChange(text)).toBeNull(),
-  );
+  test.each([
+    "cut decoder.1.cross.0",
+    "cut encoder.0.self.2:4>7",
+    "zero encoder.0.self.2:*>7",
+    "average decoder.1.self.0",
+    "force decoder.1.cross.0:3>2=0.8",
+    "word 3",
+    "move 3>1",
+    "temperature 2.5",
+    "no-scale",
+    "no-mask",
+  ])("%s is read as it is written", (text) => expect(writeChange(parseChange(text)!)).toBe(text));
+  test.each([
+    "",
+    "cut",
+    "cut encoder.0.cross.1",
+    "cut decoder.1.cross",
+    "force decoder.1.cross.0:3>2=1.5",
+    "force decoder.1.cross.0=1",
+    "zero decoder.1.cross.0",
+    "word x",
+    "move 3",
+    "move a>1",
+    "move 1>2>3",
+    "temperature 0",
+    "no-mask x",
+    "<script>",
+    "cut decoder.1.cross.0=1",
+  ])("%j is not a change", (text) => expect(parseChange(text)).toBeNull());
 });
 
 describe("order", () => {
-  const order = (...texts: string[]) => orderOf(texts.map((text) => parseChange(text)!), 5);
+  const order = (...texts: string[]) =>
+    orderOf(
+      texts.map((text) => parseChange(text)!),
+      5,
+    );
   test("a moved word takes its place, and those between move up", () => {
     expect(order()).toEqual([0, 1, 2, 3, 4]);
     expect(order("move 3>1")).toEqual([0, 3, 1, 2, 4]);
@@ -54,7 +84,13 @@ describe("numbers", () => {
     expect(data.reduce((a, b) => a + b * b, 0) / 4).toBeCloseTo(1, 6);
   });
   test("the error function is right where its two forms meet and far out", () => {
-    for (const [x, value] of [[0.5, 0.5204998778], [2.4999, 0.9995929], [2.5001, 0.9995932], [7, 1], [-1, -0.8427007929]])
+    for (const [x, value] of [
+      [0.5, 0.5204998778],
+      [2.4999, 0.9995929],
+      [2.5001, 0.9995932],
+      [7, 1],
+      [-1, -0.8427007929],
+    ])
       expect(erf(x)).toBeCloseTo(value, 6);
   });
   test("largest keeps the order of equals, and log-sum-exp does not overflow", () => {

@@ -12,7 +12,10 @@ export interface Matrix {
 export type Tape = (() => void)[];
 
 export const zeros = (rows: number, columns: number): Matrix => ({
-  rows, columns, data: new Float64Array(rows * columns), gradient: new Float64Array(rows * columns),
+  rows,
+  columns,
+  data: new Float64Array(rows * columns),
+  gradient: new Float64Array(rows * columns),
 });
 
 export const rowOf = ({ columns }: Matrix, row: number, data: Float64Array) => data.subarray(row * columns, (row + 1) * columns);
@@ -128,7 +131,14 @@ export function softmax(row: Float64Array): void {
 
 /** Score, scale, mask, softmax, and the sum of the values: the context and one map of weights a head. */
 export function attend(
-  tape: Tape, query: Matrix, key: Matrix, value: Matrix, heads: number, scale: number, isMasked: boolean, cut: number | null,
+  tape: Tape,
+  query: Matrix,
+  key: Matrix,
+  value: Matrix,
+  heads: number,
+  scale: number,
+  isMasked: boolean,
+  cut: number | null,
 ): { context: Matrix; weights: Matrix[] } {
   const context = zeros(query.rows, query.columns);
   const [width, each] = [query.columns, query.columns / heads];

@@ -65,7 +65,10 @@ export class Run {
   rightPronouns = NaN;
   isDone = false;
 
-  constructor(readonly form: Form, readonly seed: number) {}
+  constructor(
+    readonly form: Form,
+    readonly seed: number,
+  ) {}
 
   get steps(): number {
     return this.losses.length;

@@ -46,7 +46,11 @@ export function settle({ row, column }: Live, head: HeadPlace, trace: Trace): Pa
   const { sourceTokens, predictedTokens } = trace.records;
   const find = (tokens: string[], word: string) => (tokens.includes(word) ? tokens.indexOf(word) : null);
   const isOfEncoder = head.part === "encoder";
-  return { head, [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row), column: find(trace.columns(head), column) };
+  return {
+    head,
+    [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row),
+    column: find(trace.columns(head), column),
+  };
 }
 
 /** The sentence of a command to try next that looks into the packaged model; empty for others. */

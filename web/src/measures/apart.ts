@@ -48,7 +48,11 @@ export class Apart {
   private readonly bias: Tensor | null;
   private readonly epsilon: number;
 
-  constructor(model: Transformer, arrays: Map<string, Tensor>, readonly site: string) {
+  constructor(
+    model: Transformer,
+    arrays: Map<string, Tensor>,
+    readonly site: string,
+  ) {
     const { config } = model;
     const get = (stage: string) => arrays.get(`${site}.${stage}`)!;
     this.weights = get("weights");

@@ -28,7 +28,8 @@ export const MEASURES: readonly Measure[] = [
     title: "Weights",
     isOfLayer: true,
     meaning: "How much the heads look at each word, on average.",
-    trust: "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
+    trust:
+      "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
   },
   {
     name: "norms",
@@ -118,7 +119,9 @@ export async function measure(name: string, asked: Asked): Promise<Matrix> {
 function lengths(attention: Apart, parts: (one: Apart, r: number) => Float64Array[]): Matrix {
   const found = matrix(attention.numRows, attention.numKeys);
   for (let r = 0; r < attention.numRows; r++)
-    parts(attention, r).slice(0, attention.numKeys).forEach((part, m) => (found.data[r * attention.numKeys + m] = norm(part)));
+    parts(attention, r)
+      .slice(0, attention.numKeys)
+      .forEach((part, m) => (found.data[r * attention.numKeys + m] = norm(part)));
   return found;
 }
 

@@ -46,7 +46,11 @@ class Rest {
     const { config } = this.model;
     const attention = moduleOf(this.site);
     const feed = moduleOf(this.site.replace(".cross", ".feed_forward"));
-    const crossed = this.addNorm(entering, through(context, this.get(`${attention}.output.weight`)!, this.get(`${attention}.output.bias`)), attention);
+    const crossed = this.addNorm(
+      entering,
+      through(context, this.get(`${attention}.output.weight`)!, this.get(`${attention}.output.bias`)),
+      attention,
+    );
     const enter = config.norm === "pre" ? this.norm(crossed, feed) : crossed;
     const inner = through(enter, this.get(`${feed}.inner.weight`)!, this.get(`${feed}.inner.bias`));
     const outer = through(inner.map(ACTIVATIONS[config.activation]), this.get(`${feed}.outer.weight`)!, this.get(`${feed}.outer.bias`));

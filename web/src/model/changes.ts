@@ -23,8 +23,7 @@ export type Change =
   | { verb: "no-scale" }
   | { verb: "no-mask" };
 
-const PLACE =
-  /^(encoder|decoder)\.(\d+|\*)\.(self|cross)\.(\d+|\*)(?::(\d+|\*)>(\d+|\*))?$/;
+const PLACE = /^(encoder|decoder)\.(\d+|\*)\.(self|cross)\.(\d+|\*)(?::(\d+|\*)>(\d+|\*))?$/;
 
 const number = (text: string) => (text === "*" ? null : Number(text));
 
@@ -98,8 +97,7 @@ export function writeChange(change: Change): string {
 }
 
 /** The cuts that hide a source word: every edge to it, in the encoder and in cross-attention. */
-export const edgesTo = (position: number): string[] =>
-  [`cut encoder.*.self.*:*>${position}`, `cut decoder.*.cross.*:*>${position}`];
+export const edgesTo = (position: number): string[] => [`cut encoder.*.self.*:*>${position}`, `cut decoder.*.cross.*:*>${position}`];
 
 /** The rows of a source in the order of their positions, after words have moved. */
 export function orderOf(changes: Change[], length: number): number[] {
@@ -174,8 +172,7 @@ export class ChangesHere {
           const start = i - (i % keys);
           let others = 0;
           for (let k = start; k < start + keys; k++) if (k !== i) others += data[k];
-          if (others > 0)
-            for (let k = start; k < start + keys; k++) if (k !== i) data[k] *= (1 - weight) / others;
+          if (others > 0) for (let k = start; k < start + keys; k++) if (k !== i) data[k] *= (1 - weight) / others;
           data[i] = weight;
         });
       }
@@ -184,19 +181,15 @@ export class ChangesHere {
 
   /** Whether a head's context becomes 0. */
   cuts(head: number): boolean {
-    return this.due.some(
-      ({ verb, place }) => verb === "cut" && !place.isEdge && (place.head === null || place.head === head),
-    );
+    return this.due.some(({ verb, place }) => verb === "cut" && !place.isEdge && (place.head === null || place.head === head));
   }
 
   private each(tensor: Scores, place: Place, act: (data: Float32Array, index: number) => void): void {
     const [heads, queries, keys] = tensor.shape;
-    const is = (wanted: number | null | undefined, found: number) =>
-      wanted === null || wanted === undefined || wanted === found;
+    const is = (wanted: number | null | undefined, found: number) => wanted === null || wanted === undefined || wanted === found;
     for (let h = 0; h < heads; h++)
       for (let q = 0; q < queries; q++)
         for (let k = 0; k < keys; k++)
-          if (is(place.head, h) && is(place.query, q + this.first) && is(place.key, k))
-            act(tensor.data, (h * queries + q) * keys + k);
+          if (is(place.head, h) && is(place.query, q + this.first) && is(place.key, k)) act(tensor.data, (h * queries + q) * keys + k);
   }
 }

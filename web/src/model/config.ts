@@ -110,8 +110,7 @@ export function unpackWeights(carried: CarriedModel): Weights {
   const weights: Weights = new Map();
   for (const [name, { shape, start }] of Object.entries(carried.tensors)) {
     const size = shape.reduce((a, b) => a * b, 1);
-    if (start + size > floats.length)
-      throw new Error(`The weights of ${name} are incomplete: this file was cut off. Copy it again.`);
+    if (start + size > floats.length) throw new Error(`The weights of ${name} are incomplete: this file was cut off. Copy it again.`);
     weights.set(name, { shape, data: floats.subarray(start, start + size) });
   }
   return weights;

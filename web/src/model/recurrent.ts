@@ -30,7 +30,12 @@ export class Recurrent implements Network {
     readonly weights: Weights,
   ) {
     const { architecture, recurrent_attention, num_encoder_layers, num_decoder_layers, tied_embeddings } = config;
-    if (architecture !== "recurrent" || recurrent_attention !== "additive" || num_encoder_layers + num_decoder_layers !== 2 || tied_embeddings !== "decoder")
+    if (
+      architecture !== "recurrent" ||
+      recurrent_attention !== "additive" ||
+      num_encoder_layers + num_decoder_layers !== 2 ||
+      tied_embeddings !== "decoder"
+    )
       throw new Error("The page runs recurrent models of one layer with additive attention only. Use the command line.");
   }
 

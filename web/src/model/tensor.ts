@@ -66,8 +66,7 @@ export function layerNorm(x: Tensor, gain: Tensor, bias: Tensor, epsilon: number
     const from = row * width;
     const { mean, variance } = moments(x.data.subarray(from, from + width));
     const scale = 1 / Math.sqrt(variance + epsilon);
-    for (let i = 0; i < width; i++)
-      result.data[from + i] = (x.data[from + i] - mean) * scale * gain.data[i] + bias.data[i];
+    for (let i = 0; i < width; i++) result.data[from + i] = (x.data[from + i] - mean) * scale * gain.data[i] + bias.data[i];
   }
   return result;
 }

@@ -263,21 +263,12 @@ function byHead(wide: Tensor, heads: number): Tensor {
   const result = zeros(heads, length, width);
   for (let h = 0; h < heads; h++)
     for (let l = 0; l < length; l++)
-      result.data.set(
-        wide.data.subarray(l * whole + h * width, l * whole + (h + 1) * width),
-        (h * length + l) * width,
-      );
+      result.data.set(wide.data.subarray(l * whole + h * width, l * whole + (h + 1) * width), (h * length + l) * width);
   return result;
 }
 
-function eachCell(
-  H: number,
-  L: number,
-  M: number,
-  act: (h: number, l: number, m: number, cell: number) => void,
-): void {
-  for (let h = 0; h < H; h++)
-    for (let l = 0; l < L; l++) for (let m = 0; m < M; m++) act(h, l, m, (h * L + l) * M + m);
+function eachCell(H: number, L: number, M: number, act: (h: number, l: number, m: number, cell: number) => void): void {
+  for (let h = 0; h < H; h++) for (let l = 0; l < L; l++) for (let m = 0; m < M; m++) act(h, l, m, (h * L + l) * M + m);
 }
 
 /** Softmax over the last axis; a row of −∞ gets weights 0. */

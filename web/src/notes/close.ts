@@ -58,7 +58,10 @@ export function closeWords(word: string, vocabulary: Iterable<string>): string[]
     const known = scores.get(near);
     if (score < Infinity && (!known || compare([score, other], known) < 0)) scores.set(near, [score, other]);
   }
-  return [...scores.values()].sort(compare).slice(0, MOST_CLOSE).map(([, other]) => other);
+  return [...scores.values()]
+    .sort(compare)
+    .slice(0, MOST_CLOSE)
+    .map(([, other]) => other);
 }
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text);

@@ -32,7 +32,9 @@ export function judge({ source, sourceIds, text, ids, logs, isFinished, isSample
   if (!text.trim()) return ["empty"];
   const flags: Flag[] = [];
   if (repeats(sourceIds, ids)) flags.push("repeats");
-  const bounds = Object.keys(longestTargets).map(Number).filter((bound) => bound >= lengthBound(sourceIds.length));
+  const bounds = Object.keys(longestTargets)
+    .map(Number)
+    .filter((bound) => bound >= lengthBound(sourceIds.length));
   // A fifth and three tokens more than ever seen: another spelling does not make the difference.
   if (bounds.length && ids.length > 1.2 * longestTargets[Math.min(...bounds)] + 3) flags.push("long");
   if (!isFinished) flags.push("unfinished");
@@ -46,11 +48,17 @@ export function isStuck(trace: Trace, words: string[]): boolean {
   const { logProbabilities: logs } = trace.records;
   const owners = ownersOf(words);
   if (sum(logs) / logs.length >= DOUBTFUL || logs.length < FEWEST_TOKENS || (owners.at(-1) ?? -1) + 1 < FEWEST_WORDS) return false;
-  const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
+  const heads = trace
+    .heads()
+    .filter(({ kind }) => kind === "cross")
+    .map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
   const counts = new Map<number, number>();
   logs.forEach((_, t) => {
     const lines = heads.map((matrix) => row(matrix, t));
-    const [most] = largest(owners.map((_, m) => sum(lines.map((line) => line[m]))), 1);
+    const [most] = largest(
+      owners.map((_, m) => sum(lines.map((line) => line[m]))),
+      1,
+    );
     counts.set(owners[most], (counts.get(owners[most]) ?? 0) + 1);
   });
   return Math.max(...counts.values()) >= STUCK * logs.length;

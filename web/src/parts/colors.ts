@@ -33,7 +33,13 @@ export function palette(element: HTMLElement): { weight: Rgb; other: Rgb; ground
 }
 
 /** Draw a matrix on a canvas, a pixel a cell. */
-export function draw(canvas: HTMLCanvasElement, { shape, data: values }: Tensor, largest: number, isSigned: boolean, { weight, other, ground }: ReturnType<typeof palette>): void {
+export function draw(
+  canvas: HTMLCanvasElement,
+  { shape, data: values }: Tensor,
+  largest: number,
+  isSigned: boolean,
+  { weight, other, ground }: ReturnType<typeof palette>,
+): void {
   [canvas.height, canvas.width] = shape;
   const image = new ImageData(canvas.width, canvas.height);
   for (let i = 0; i < values.length; i++) {

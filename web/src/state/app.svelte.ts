@@ -240,7 +240,7 @@ export class App {
       };
       const isSame = this.unchanged && !this.isOld && this.answered.decoding === decoding && this.answered.prefix === prefix;
       const unchanged = isSame ? this.unchanged! : await source.ask({ ...question, written });
-      const own = !prefix.length ? unchanged : ((isSame && this.own) || (await source.ask({ ...question, prefix: [] })));
+      const own = !prefix.length ? unchanged : (isSame && this.own) || (await source.ask({ ...question, prefix: [] }));
       const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
       if (number !== this.asked) return;
       if (unchanged !== this.unchanged) this.verdicts.reset();

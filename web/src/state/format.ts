@@ -52,4 +52,4 @@ export function download(name: string, content: Blob): void {
 }
 
 /** Quote a text for a shell, if it needs quotes. */
-export const quoted = (text: string) => /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+export const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

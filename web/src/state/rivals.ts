@@ -4,7 +4,14 @@ import { largest, logSumExp } from "../model/tensor";
 import type { Answer, Source } from "../trace/source";
 import { align, type Aligned } from "./align";
 
-const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"], ["er", "sie"], ["Er", "Sie"]];
+const PAIRS = [
+  ["il", "elle"],
+  ["ils", "elles"],
+  ["Il", "Elle"],
+  ["Ils", "Elles"],
+  ["er", "sie"],
+  ["Er", "Sie"],
+];
 /** A pronoun, maybe after another word as in *qu'il*. */
 const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
 export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;

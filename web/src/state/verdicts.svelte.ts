@@ -55,7 +55,9 @@ export class Verdicts {
   readonly words = $derived.by(() => this.recorded?.words ?? this.app.unchanged?.trace.records.sourceTokens.slice(0, -1) ?? []);
   /** What each French word loses without each source word; empty until all were hidden. */
   readonly costs = $derived.by(() => {
-    const all = this.recorded?.costs ?? this.words.flatMap((_, position) => this.tried.get(keyOf([hide(position)])) ?? []).map(({ losses }) => losses);
+    const all =
+      this.recorded?.costs ??
+      this.words.flatMap((_, position) => this.tried.get(keyOf([hide(position)])) ?? []).map(({ losses }) => losses);
     return all.length === this.words.length ? all : [];
   });
 
@@ -102,7 +104,13 @@ export class Verdicts {
   }
 
   /** Ask about each of several things, until an answer fails or `keep` says true; tells whether nobody stopped it. */
-  async each<T, R>(name: string, all: T[], ask: (one: T) => Promise<R>, keep: (answer: R, one: T) => boolean | void, delay = 0): Promise<boolean> {
+  async each<T, R>(
+    name: string,
+    all: T[],
+    ask: (one: T) => Promise<R>,
+    keep: (answer: R, one: T) => boolean | void,
+    delay = 0,
+  ): Promise<boolean> {
     const number = ++this.number;
     for (const [done, one] of all.entries()) {
       this.progress = { name, done, of: all.length };
@@ -133,14 +141,23 @@ export class Verdicts {
 
   /** Cut each head in turn. */
   tryHeads(): Promise<boolean> {
-    return this.try("heads", (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]));
+    return this.try(
+      "heads",
+      (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]),
+    );
   }
 
   /** Hide each source word in turn; a recording has measured something like it. */
   async measureCosts(unchanged: Answer, delay = 0): Promise<void> {
     const { source } = this.app;
     if (!source || this.costs.length) return;
-    if (source.isLive) return void (await this.try("words", this.words.map((_, position) => [hide(position)]), [], delay));
+    if (source.isLive)
+      return void (await this.try(
+        "words",
+        this.words.map((_, position) => [hide(position)]),
+        [],
+        delay,
+      ));
     this.isStopped = true;
     if (!source.measures.includes("occlusion")) return;
     const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
@@ -150,7 +167,10 @@ export class Verdicts {
 
   /** The source words that a French word needs most, the most needed first. */
   needs(word: number): { position: number; cost: number }[] {
-    const all = this.costs.map((cost, position) => ({ position, cost: cost[word] ?? 0 })).filter(({ cost }) => cost >= LEAST_LOSS).sort((a, b) => b.cost - a.cost);
+    const all = this.costs
+      .map((cost, position) => ({ position, cost: cost[word] ?? 0 }))
+      .filter(({ cost }) => cost >= LEAST_LOSS)
+      .sort((a, b) => b.cost - a.cost);
     return all.filter(({ cost }) => cost >= LEAST_SHARE * all[0].cost).slice(0, 3);
   }
 
@@ -160,7 +180,9 @@ export class Verdicts {
     if (place.kind !== "cross" || !this.costs.length || !unchanged) return null;
     const weights = unchanged.trace.matrix(`${siteOf(place)}.weights`, place.head);
     if (!weights) return null;
-    const rows = unchanged.trace.records.predictedTokens.flatMap((token, row) => (token.startsWith("<") || !this.needs(row).length ? [] : [row]));
+    const rows = unchanged.trace.records.predictedTokens.flatMap((token, row) =>
+      token.startsWith("<") || !this.needs(row).length ? [] : [row],
+    );
     const most = (row: number) => rowOf(weights, row).reduce((best, weight, at, all) => (weight > all[best] ? at : best), 0);
     return { named: rows.filter((row) => most(row) === this.needs(row)[0].position).length, of: rows.length };
   }
@@ -168,4 +190,7 @@ export class Verdicts {
 
 export const hide = (position: number): Change => ({ verb: "word", position });
 export const cutHead = (place: HeadPlace): Change => ({ verb: "cut", place: { ...place, isEdge: false } });
-export const cutLine = (place: HeadPlace, query: number, key: number): Change => ({ verb: "cut", place: { ...place, isEdge: true, query, key } });
+export const cutLine = (place: HeadPlace, query: number, key: number): Change => ({
+  verb: "cut",
+  place: { ...place, isEdge: true, query, key },
+});

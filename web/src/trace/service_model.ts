@@ -54,13 +54,27 @@ export class ServiceModel implements Source {
     private readonly askForKey: () => string | null = () => prompt("This server needs a key."),
   ) {}
 
-  get name() { return this.carried.name; }
-  get command() { return this.carried.command; }
-  get languages() { return this.carried.languages; }
-  get hash() { return this.carried.model_hash; }
-  get taught() { return parseHead(this.carried.taught_head); }
-  get about() { return this.carried.about; }
-  get unit() { return this.carried.unit; }
+  get name() {
+    return this.carried.name;
+  }
+  get command() {
+    return this.carried.command;
+  }
+  get languages() {
+    return this.carried.languages;
+  }
+  get hash() {
+    return this.carried.model_hash;
+  }
+  get taught() {
+    return parseHead(this.carried.taught_head);
+  }
+  get about() {
+    return this.carried.about;
+  }
+  get unit() {
+    return this.carried.unit;
+  }
 
   token(id: number): string {
     return this.vocabulary.get(id) ?? `#${id}`;

@@ -113,9 +113,7 @@ export class Trace {
 
   /** The tokens attended to. */
   columns(place: { part: string; kind: string }): string[] {
-    return place.part === "encoder" || place.kind === "cross"
-      ? this.records.sourceTokens
-      : this.records.targetTokens;
+    return place.part === "encoder" || place.kind === "cross" ? this.records.sourceTokens : this.records.targetTokens;
   }
 
   /** What each row predicts; only decoder rows do. */

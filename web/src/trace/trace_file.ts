@@ -69,12 +69,24 @@ export class TraceFile implements Source {
     );
   }
 
-  get name() { return this.carried.model.name ?? "a recorded model"; }
-  get command() { return this.carried.command; }
-  get about() { return `a recorded sentence. ${this.carried.about}`; }
-  get hash() { return this.carried.model.model_hash ?? ""; }
-  get taught() { return parseHead(this.carried.model.taught_head ?? ""); }
-  get languages() { return this.carried.model.languages ?? { source: "", target: "" }; }
+  get name() {
+    return this.carried.model.name ?? "a recorded model";
+  }
+  get command() {
+    return this.carried.command;
+  }
+  get about() {
+    return `a recorded sentence. ${this.carried.about}`;
+  }
+  get hash() {
+    return this.carried.model.model_hash ?? "";
+  }
+  get taught() {
+    return parseHead(this.carried.model.taught_head ?? "");
+  }
+  get languages() {
+    return this.carried.model.languages ?? { source: "", target: "" };
+  }
 
   token(id: number): string {
     const place = this.carried.predicted_ids.indexOf(id);
