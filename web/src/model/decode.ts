@@ -2,19 +2,8 @@
 
 import type { Change } from "./changes";
 import type { DecodingConfig, TokenizerConfig } from "./config";
+import type { Network } from "./network";
 import { largest, logSumExp, row, type Tensor } from "./tensor";
-import type { Run } from "./transformer";
-
-/** What decoding needs of a model. Its state remembers how many rows it has read. */
-export interface Network {
-  readonly config: { max_target_length: number };
-  begin(memory: Tensor): { length: number };
-  /** Continue a state, for another hypothesis. */
-  fork(state: { length: number }): { length: number };
-  /** Read the next rows: their states, (rows, D). */
-  step(state: { length: number }, ids: number[], run: Run): Tensor;
-  logits(states: Tensor, run: Run): Tensor;
-}
 
 type State = ReturnType<Network["begin"]>;
 

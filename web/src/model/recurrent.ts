@@ -3,8 +3,8 @@
  * directions, and one that writes. Only what decoding needs; `pellucid.model.recurrent` has the formulas.
  */
 
-import type { Network } from "./decode";
-import { softmaxRows, type Run } from "./transformer";
+import type { Network, Run } from "./network";
+import { softmaxRows } from "./transformer";
 import { linear, row, zeros, type Tensor } from "./tensor";
 import type { ModelConfig, Weights } from "./config";
 

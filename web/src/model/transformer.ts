@@ -4,15 +4,9 @@
  */
 
 import { ChangesHere, orderOf, type Change } from "./changes";
-import type { Network } from "./decode";
 import { requireComputed, type ModelConfig, type Weights } from "./config";
+import type { Network, Run } from "./network";
 import { activate, add, layerNorm, linear, zeros, type Tensor } from "./tensor";
-
-/** What accompanies a run: the changes to make, and where to keep results. */
-export interface Run {
-  changes: Change[];
-  keep?: Map<string, Tensor>;
-}
 
 /** Keys and values of earlier rows, (positions, heads · width). */
 interface Past {

@@ -5,9 +5,10 @@ import { row } from "../model/tensor";
 import { OtherModel } from "../trace/other_model";
 import type { Answer, Source } from "../trace/source";
 import { siteOf } from "../trace/trace";
-import type { App } from "./app.svelte";
+import type { Data } from "./data";
+import type { State } from "./link";
 import { pronounIn, pronounOf, pronounPlace, SOURCE_PRONOUN } from "./rivals";
-import { hide } from "./verdicts.svelte";
+import { hide, type Asked, type Verdicts } from "./verdicts.svelte";
 
 /** The most words and signs of a sentence: each of them is hidden, taken out and exchanged. */
 const LONGEST = 24;
@@ -48,6 +49,13 @@ interface Edit {
   other: string;
 }
 
+/** What a duel needs of the page besides: what it carries for duels, the words hidden so far, and its link. */
+interface Played extends Asked {
+  readonly data: Pick<Data, "duel">;
+  readonly verdicts: Verdicts;
+  set(change: Partial<State>): void;
+}
+
 export class Duel {
   /** Rounds of this visit: each sentence counts once. */
   rounds = $state.raw<Round[]>([]);
@@ -61,7 +69,7 @@ export class Duel {
   private about: Answer | null = null;
   private predicted = "";
 
-  constructor(private readonly app: App) {}
+  constructor(private readonly app: Played) {}
 
   get guess(): Guess & { isTold: boolean } {
     const [pronoun, word, told] = this.app.state.duel.split(",");

@@ -1,12 +1,11 @@
 /** What changes did: each is made, the sentence is decoded again, and the French is compared. */
 
-import type { Snippet } from "svelte";
 import { writeChange, type Change } from "../model/changes";
-import type { Answer } from "../trace/source";
+import type { Answer, Source } from "../trace/source";
 import { siteOf, type HeadPlace } from "../trace/trace";
 import { row as rowOf } from "../model/tensor";
 import { align } from "./align";
-import type { App } from "./app.svelte";
+import type { State } from "./link";
 import { isTurned, lossesOf, placesOf, sideOf } from "./rivals";
 
 /** Needed: the chosen French word changes, a pronoun to the other one. Elsewhere: only others do. Vain: none does. */
@@ -20,15 +19,14 @@ export interface Verdict {
   loss: number;
 }
 
-/** What a picture of a head is given. */
-export interface Picture {
-  app: App;
-  answer: Answer;
-  fateOf: (row: number, column: number) => Fate | undefined;
-  onpoint: (row: number, column: number) => void;
-  onopen: () => void;
-  /** What stands below it. */
-  below: Snippet;
+/** What verdicts read of the page: the question, the answers to it, and the chosen word in each of the two. */
+export interface Asked {
+  readonly state: State;
+  readonly source: Source | undefined;
+  readonly unchanged: Answer | null;
+  readonly answer: Answer | null;
+  readonly word: number;
+  readonly now: number;
 }
 
 export const FATES: Record<Fate, string> = {
@@ -61,7 +59,7 @@ export class Verdicts {
     return all.length === this.words.length ? all : [];
   });
 
-  constructor(private readonly app: App) {}
+  constructor(private readonly app: Asked) {}
 
   /** Forget everything, for another sentence. */
   reset(): void {
