@@ -51,5 +51,11 @@ export function download(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+/** Rows as CSV: texts are quoted, numbers are not. */
+export function csv(rows: (string | number)[][]): string {
+  const cell = (value: string | number) => (typeof value === "number" ? String(value) : `"${value.replaceAll('"', '""')}"`);
+  return rows.map((row) => row.map(cell).join(",")).join("\n");
+}
+
 /** Quote a text for a shell, if it needs quotes. */
 export const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);
