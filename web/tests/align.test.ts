@@ -5,7 +5,7 @@ const words = (text: string) => text.split(" ");
 /** The new words, each with the old one that it stands for; `=` for the same. */
 const told = (before: string, after: string) => {
   const { partner, isSame } = align(words(before), words(after));
-  return words(after).map((word, j) => `${word}${isSame[j] ? "=" : "<"}${words(before)[partner[j]] ?? ""}`);
+  return words(after).map((word, j) => `${word}${isSame[j] ? "=" : "<"}${words(before)[partner[j] ?? -1] ?? ""}`);
 };
 
 test("a word that was exchanged stands for the one before", () =>

@@ -131,9 +131,9 @@ export function forward(
     return form.hasNorm ? norm(tape, total, numbers.get(`${name}_norm.weight`), numbers.get(`${name}_norm.bias`)) : total;
   };
   const attention = (name: string, input: Matrix, over: Matrix, isMasked = false) => {
-    const [query, key, value] = ["query", "key", "value"].map((one, i) =>
-      project(tape, i ? over : input, numbers.get(`${name}.${one}.weight`)),
-    );
+    const query = project(tape, input, numbers.get(`${name}.query.weight`));
+    const key = project(tape, over, numbers.get(`${name}.key.weight`));
+    const value = project(tape, over, numbers.get(`${name}.value.weight`));
     const { context, weights } = attend(tape, query, key, value, heads, scale, isMasked, form.cut);
     const output = around(name, input, project(tape, context, numbers.get(`${name}.output.weight`)));
     return { input, query, key, weights, output };

@@ -1,5 +1,6 @@
 /** What a reader can take away, what may happen, and what was measured on larger models. */
 
+import { itemAt } from "../model/items";
 import { WHOLE, type Form } from "./model";
 import type { Run } from "./training";
 
@@ -67,7 +68,11 @@ export const OUTCOMES = {
 };
 export type Outcome = keyof typeof OUTCOMES;
 
-const middle = (values: number[]) => [...values].sort((a, b) => a - b)[values.length >> 1];
+const middle = (values: number[]) =>
+  itemAt(
+    [...values].sort((a, b) => a - b),
+    values.length >> 1,
+  );
 
 /** Judge runs by their middle one, next to the whole model's: half as many right sentences count as well. */
 export function judge(runs: Run[], whole: Run[]): Outcome {

@@ -18,11 +18,11 @@ export interface Live {
 
 /** Read what a statement shows; null if it shows nothing. */
 export function liveOf({ live, sentence }: Pick<Statement, "live" | "sentence">): Live | null {
-  const [name, place = "", ...rest] = live.split(" ");
+  const [name = "", place = "", ...rest] = live.split(" ");
   const scene = sceneOf(name);
   if (!scene || scene.view === "learn") return null;
   const [, where = "decoder.cross", row = "", column = ""] = /^([^:]+)(?::(.+?)(?:>(.+))?)?$/.exec(place) ?? [];
-  const [part, kind] = where.split(".").filter((one) => !/^\d+$/.test(one));
+  const [part = "", kind = ""] = where.split(".").filter((one) => !/^\d+$/.test(one));
   return {
     view: scene.view,
     scene: {

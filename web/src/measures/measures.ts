@@ -1,6 +1,7 @@
 /** The measures of a sentence: decoder rows by source tokens, as `pellucid look --measure` has them. */
 
-import { logSumExp, row, type Tensor } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { logProbability, row, type Tensor } from "../model/tensor";
 import type { Transformer } from "../model/transformer";
 import type { Trace } from "../trace/trace";
 import { Apart, matrix, norm, type Matrix } from "./apart";
@@ -130,13 +131,13 @@ async function occlusion({ trace, replay }: Asked): Promise<Matrix> {
   const { sourceIds, predictedIds: ids } = trace.records;
   const logs = (arrays: Map<string, Tensor>) => {
     const logits = arrays.get("decoder.logits")!;
-    return ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+    return ids.map((id, t) => logProbability(row(logits, t), id));
   };
   const before = logs(trace.arrays);
   const found = matrix(ids.length, sourceIds.length);
   for (let m = 0; m < sourceIds.length; m++) {
     const after = logs(replay(sourceIds.filter((_, place) => place !== m)));
-    after.forEach((log, t) => (found.data[t * found.columns + m] = before[t] - log));
+    after.forEach((log, t) => (found.data[t * found.columns + m] = itemAt(before, t) - log));
     // The page stays responsive between the words.
     if (m % 4 === 3) await new Promise((done) => setTimeout(done));
   }

@@ -2,7 +2,11 @@
  * Changes to attention while a model runs, written as the command line writes them:
  * `cut decoder.1.cross.0`, `cut encoder.0.self.2:4>7`, `zero …`, `average …`, `force …=0.8`.
  * Five more act everywhere: `word 3`, `move 3>1`, `temperature 2`, `no-scale`, `no-mask`.
+ *
+ * `!` after an index: a loop runs over a row of the weights.
  */
+
+import { sizesOf } from "./tensor";
 
 export interface Place {
   part: string;
@@ -30,7 +34,7 @@ const number = (text: string) => (text === "*" ? null : Number(text));
 export function parsePlace(text: string): Place | null {
   const found = PLACE.exec(text);
   if (!found) return null;
-  const [, part, layer, kind, head, query, key] = found;
+  const [, part = "", layer = "", kind = "", head = "", query, key = ""] = found;
   if (part === "encoder" && kind === "cross") return null;
   const isEdge = query !== undefined;
   return {
@@ -63,7 +67,7 @@ export function parseChange(text: string): Change | null {
     const value = Number(rest);
     return rest && value > 0 && Number.isFinite(value) ? { verb, value } : null;
   }
-  const [where, weight] = rest.split("=");
+  const [where = "", weight] = rest.split("=");
   const place = parsePlace(where);
   if (!place) return null;
   if (verb === "force") {
@@ -166,13 +170,13 @@ export class ChangesHere {
       if (one.verb === "zero") this.each(tensor, one.place, (data, i) => (data[i] = 0));
       if (one.verb === "force") {
         const { weight } = one;
+        const [, , keys] = sizesOf(tensor, 3);
         this.each(tensor, one.place, (data, i) => {
           if (masked.data[i] === -Infinity) return;
-          const keys = tensor.shape[2];
           const start = i - (i % keys);
           let others = 0;
-          for (let k = start; k < start + keys; k++) if (k !== i) others += data[k];
-          if (others > 0) for (let k = start; k < start + keys; k++) if (k !== i) data[k] *= (1 - weight) / others;
+          for (let k = start; k < start + keys; k++) if (k !== i) others += data[k]!;
+          if (others > 0) for (let k = start; k < start + keys; k++) if (k !== i) data[k]! *= (1 - weight) / others;
           data[i] = weight;
         });
       }
@@ -185,7 +189,7 @@ export class ChangesHere {
   }
 
   private each(tensor: Scores, place: Place, act: (data: Float32Array, index: number) => void): void {
-    const [heads, queries, keys] = tensor.shape;
+    const [heads, queries, keys] = sizesOf(tensor, 3);
     const is = (wanted: number | null | undefined, found: number) => wanted === null || wanted === undefined || wanted === found;
     for (let h = 0; h < heads; h++)
       for (let q = 0; q < queries; q++)

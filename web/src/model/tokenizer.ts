@@ -1,6 +1,7 @@
 /** Text to tokens and back, for vocabularies of whole words. */
 
 import type { TokenizerConfig } from "./config";
+import { itemAt } from "./items";
 
 /** The sign of a token without a space before it. */
 export const JOINER = "\uffed";
@@ -98,10 +99,10 @@ export class WordTokenizer {
     const words = cut(this.normalized(text));
     const ids = words.map((word) => this.ids.get(word) ?? this.config.unk_id);
     ids.push(this.config.eos_id);
-    return { ids, tokens: ids.map((id) => this.source[id]), words };
+    return { ids, tokens: ids.map((id) => itemAt(this.source, id)), words };
   }
 
   decodeTarget(ids: number[]): string {
-    return joinWords(ids.filter((id) => !this.textless.has(id)).map((id) => this.target[id]));
+    return joinWords(ids.filter((id) => !this.textless.has(id)).map((id) => itemAt(this.target, id)));
   }
 }

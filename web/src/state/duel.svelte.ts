@@ -1,7 +1,8 @@
 /** The duel: the reader predicts a pronoun and the English word that decides it, and the page finds out who is right. */
 
 import { joinWords, plain, splitWords } from "../model/tokenizer";
-import { row } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { dot, row, sum } from "../model/tensor";
 import { OtherModel } from "../trace/other_model";
 import type { Answer, Source } from "../trace/source";
 import { siteOf } from "../trace/trace";
@@ -15,6 +16,7 @@ const LONGEST = 24;
 /** How many words are tried in place of one, and how many are put between two. */
 const [ALIKE, INSERTED] = [6, 8];
 const WORD = /^\p{L}/u;
+const OTHER_GENDER: Record<string, string> = { f: "m", m: "f" };
 
 export const PLAYERS = ["You", "The nearest noun", "The largest weight", "A word attends most to itself"];
 
@@ -72,8 +74,8 @@ export class Duel {
   constructor(private readonly app: Played) {}
 
   get guess(): Guess & { isTold: boolean } {
-    const [pronoun, word, told] = this.app.state.duel.split(",");
-    const isWord = /^\d+$/.test(word ?? "") && Number(word) < this.words.length;
+    const [pronoun = "", word = "", told] = this.app.state.duel.split(",");
+    const isWord = /^\d+$/.test(word) && Number(word) < this.words.length;
     return {
       pronoun,
       word: isWord ? Number(word) : -1,
@@ -181,8 +183,8 @@ export class Duel {
       .heads()
       .filter(({ kind }) => kind === "cross")
       .map((one) => row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, line));
-    const sums = words.map((one, at) => (WORD.test(one) ? heads.reduce((sum, weights) => sum + weights[at], 0) : 0));
-    const gender = noun < 0 ? -1 : Number(genders[words[noun].toLowerCase()] === "f");
+    const sums = words.map((one, at) => (WORD.test(one) ? sum(heads.map((weights) => itemAt(weights, at))) : 0));
+    const gender = noun < 0 ? -1 : Number(genders[itemAt(words, noun).toLowerCase()] === "f");
     return [
       { word: noun, pronoun: this.written?.pair[gender] ?? "" },
       ...[sums.indexOf(Math.max(...sums)), pronoun].map((word) => ({ word, pronoun: "" })),
@@ -196,13 +198,14 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
   const { words, ids } = tokenizer.encodeSource(text);
   const known = carried.source_vocabulary.flatMap((word, id) => (WORD.test(word) ? [{ word, id }] : []));
   const frequent = known.filter(({ word }) => !isUpper(word) && !SOURCE_PRONOUN.test(word)).slice(0, INSERTED);
-  const places = [...words.keys()].filter((at) => WORD.test(plain(words[at])) && !/^(it|they|them)$/i.test(plain(words[at])));
+  const wordAt = (at: number) => plain(itemAt(words, at));
+  const places = [...words.keys()].filter((at) => WORD.test(wordAt(at)) && !/^(it|they|them)$/i.test(wordAt(at)));
   const edit = (verb: Edit["verb"], at: number, numOut: number, put: string[]): Edit => {
-    const word = plain(words[at]);
+    const word = wordAt(at);
     return {
       text: joinWords([
         ...words.slice(0, at),
-        ...put.map((one) => (numOut ? words[at].replace(word, one) : one)),
+        ...put.map((one) => (numOut ? itemAt(words, at).replace(word, one) : one)),
         ...words.slice(at + numOut),
       ]),
       at,
@@ -213,11 +216,12 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
   };
   const genderOf = (word: string) => genders[word.toLowerCase()];
   const table = transformer.embedding("encoder");
-  const size = (a: Float32Array) => Math.sqrt(product(a, a));
+  const size = (a: Float32Array) => Math.sqrt(dot(a, a));
   const alike = places.flatMap((at) => {
-    const [word, own] = [plain(words[at]), row(table, ids[at])];
+    const word = wordAt(at);
+    const own = row(table, itemAt(ids, at));
     // Instead of a noun, nouns of the other gender, no plurals for a singular; instead of another word, no nouns.
-    const other = { f: "m", m: "f" }[genderOf(word)];
+    const other = OTHER_GENDER[genderOf(word) ?? ""];
     const isLike = (one: string) =>
       SOURCE_PRONOUN.test(one) === SOURCE_PRONOUN.test(word) &&
       isUpper(one) === isUpper(word) &&
@@ -225,7 +229,7 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
       (!other || one.endsWith("s") === word.endsWith("s"));
     return known
       .filter((one) => one.id !== ids[at] && isLike(one.word))
-      .map((one) => ({ at, word: one.word, likeness: product(own, row(table, one.id)) / size(own) / size(row(table, one.id)) }))
+      .map((one) => ({ at, word: one.word, likeness: dot(own, row(table, one.id)) / size(own) / size(row(table, one.id)) }))
       .sort((a, b) => b.likeness - a.likeness)
       .slice(0, ALIKE);
   });
@@ -237,4 +241,3 @@ function edits(source: Source, text: string, genders: Record<string, string>): E
 }
 
 const isUpper = (word: string) => word !== word.toLowerCase();
-const product = (a: Float32Array, b: Float32Array) => a.reduce((sum, value, i) => sum + value * b[i], 0);

@@ -23,7 +23,7 @@ export function times(factor: number): string {
   if (!Number.isFinite(factor)) return "more than 10³⁰⁸";
   const rounded = Number(factor.toPrecision(2));
   if (rounded < 1e9) return rounded < 1e6 ? rounded.toLocaleString("en") : `${rounded / 1e6} million`;
-  const [digits, power] = factor.toExponential(1).split("e+");
+  const [digits, power = ""] = factor.toExponential(1).split("e+");
   return `${digits} × 10${Array.from(power, (digit) => RAISED[Number(digit)]).join("")}`;
 }
 

@@ -3,7 +3,7 @@
 import { writeChange, type Change } from "../model/changes";
 import type { Answer, Source } from "../trace/source";
 import { siteOf, type HeadPlace } from "../trace/trace";
-import { row as rowOf } from "../model/tensor";
+import { argmax, row as rowOf } from "../model/tensor";
 import { align } from "./align";
 import type { State } from "./link";
 import { isTurned, lossesOf, placesOf, sideOf } from "./rivals";
@@ -86,14 +86,15 @@ export class Verdicts {
     if (!base || !found) return null;
     const [before, after] = [base.trace.records.predictedTokens, found.tokens];
     const word = inForce.length ? this.app.now : this.app.word;
-    const loss = found.losses[word];
+    const loss = found.losses[word] ?? NaN;
     if (before.join(" ") === after.join(" ")) return { fate: "vain", instead: "", loss };
     const aligned = align(before, after);
-    const place = placesOf(aligned, before, after)[word];
-    const isKept = aligned.partner[place] === word && aligned.isSame[place];
-    const isThere = aligned.partner[place] === word || isTurned(before[word], after[place]);
+    const place = placesOf(aligned, before, after)[word] ?? -1;
+    const isPartner = aligned.partner[place] === word;
+    const isKept = isPartner && aligned.isSame[place];
+    const isThere = isPartner || isTurned(before[word], after[place]);
     const isNeeded = sideOf(before[word]) < 0 ? !isKept : isTurned(before[word], after[place]);
-    return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : after[place], loss };
+    return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : (after[place] ?? ""), loss };
   }
 
   /** The French tokens under changes that were tried. */
@@ -160,7 +161,10 @@ export class Verdicts {
     if (!source.measures.includes("occlusion")) return;
     const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
     const words = columns.filter((word) => word !== "</s>");
-    this.recorded = { words, costs: words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at])) };
+    this.recorded = {
+      words,
+      costs: words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at] ?? NaN)),
+    };
   }
 
   /** The source words that a French word needs most, the most needed first. */
@@ -169,7 +173,8 @@ export class Verdicts {
       .map((cost, position) => ({ position, cost: cost[word] ?? 0 }))
       .filter(({ cost }) => cost >= LEAST_LOSS)
       .sort((a, b) => b.cost - a.cost);
-    return all.filter(({ cost }) => cost >= LEAST_SHARE * all[0].cost).slice(0, 3);
+    const most = all[0]?.cost ?? 0;
+    return all.filter(({ cost }) => cost >= LEAST_SHARE * most).slice(0, 3);
   }
 
   /** In how many French words the largest weight of a head of cross-attention names the word that is needed most. */
@@ -181,8 +186,8 @@ export class Verdicts {
     const rows = unchanged.trace.records.predictedTokens.flatMap((token, row) =>
       token.startsWith("<") || !this.needs(row).length ? [] : [row],
     );
-    const most = (row: number) => rowOf(weights, row).reduce((best, weight, at, all) => (weight > all[best] ? at : best), 0);
-    return { named: rows.filter((row) => most(row) === this.needs(row)[0].position).length, of: rows.length };
+    const most = (row: number) => argmax(rowOf(weights, row));
+    return { named: rows.filter((row) => most(row) === this.needs(row)[0]?.position).length, of: rows.length };
   }
 }
 

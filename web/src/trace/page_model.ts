@@ -3,7 +3,8 @@
 import type { Change } from "../model/changes";
 import { unpackWeights, type CarriedModel } from "../model/config";
 import { breathe, decode, GREEDY } from "../model/decode";
-import { logSumExp, row, type Tensor } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { logProbability, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
@@ -91,15 +92,15 @@ export class PageModel implements Source {
       );
     const memory = this.transformer.encode(encoded.ids, { changes });
     const found = target ? { hypotheses: [], tree: [] } : await decode(this.transformer, memory, this.carried, decoding, prefix, changes);
-    const ids = target ?? found.hypotheses[0].ids;
+    const ids = target ?? itemAt(found.hypotheses, 0).ids;
     const inputs = [settings.target_start_id, ...ids.slice(0, -1)];
     await breathe();
     const arrays = this.replay(encoded.ids, inputs, changes);
     const logits = arrays.get("decoder.logits")!;
-    const logs = ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+    const logs = ids.map((id, t) => logProbability(row(logits, t), id));
     const words = encoded.words.map(plain);
     const records = {
-      sourceTokens: encoded.tokens.map((token, i) => (i < words.length ? words[i] : token)),
+      sourceTokens: encoded.tokens.map((token, i) => words[i] ?? token),
       sourceIds: encoded.ids,
       targetTokens: inputs.map((id) => this.token(id)),
       predictedTokens: ids.map((id) => this.token(id)),
@@ -119,7 +120,7 @@ export class PageModel implements Source {
       flags: [],
     };
     if (!target) {
-      const { isFinished } = found.hypotheses[0];
+      const { isFinished } = itemAt(found.hypotheses, 0);
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
