@@ -19,7 +19,7 @@ const [IL, ELLE] = [idOf("il"), idOf("elle")];
 export const pronounRow = (pair: Pair) => pair.writes.findIndex((word) => word === IL || word === ELLE);
 
 /** The pronoun that a pair writes. */
-export const pronounOf = (pair: Pair) => itemAt(TARGET_WORDS, itemAt(pair.writes, pronounRow(pair)));
+export const pronounWord = (pair: Pair) => itemAt(TARGET_WORDS, itemAt(pair.writes, pronounRow(pair)));
 
 /** Adam: each number moves by the mean of its gradients over the root of their mean square. */
 export class Adam {

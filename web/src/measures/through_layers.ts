@@ -65,6 +65,8 @@ export function meanWeights(weights: Tensor): Matrix {
   return result;
 }
 
+const layers = (count: number) => Array.from({ length: count }, (_, layer) => layer);
+
 /** Abnar and Zuidema 2020: half of each layer is taken to be the residual connection. */
 export function rollout({ config }: Transformer, arrays: Map<string, Tensor>): Matrix {
   const share = config.residual ? 0.5 : 1;
@@ -77,7 +79,6 @@ export function rollout({ config }: Transformer, arrays: Map<string, Tensor>): M
     for (let i = 0; i < mean.rows; i++) mean.data[i * mean.columns + i]! += 1 - share;
     return mean;
   };
-  const layers = (count: number) => Array.from({ length: count }, (_, layer) => layer);
   return roll(
     layers(config.num_encoder_layers).map((layer) => mixed(`encoder.${layer}.self`)),
     layers(config.num_decoder_layers).map((layer) => {
@@ -106,7 +107,6 @@ function shares(attention: Apart): Matrix {
 export function alti(model: Transformer, arrays: Map<string, Tensor>): Matrix {
   const { config } = model;
   const of = (site: string) => shares(new Apart(model, arrays, site));
-  const layers = (count: number) => Array.from({ length: count }, (_, layer) => layer);
   return roll(
     layers(config.num_encoder_layers).map((layer) => of(`encoder.${layer}.self`)),
     layers(config.num_decoder_layers).map((layer) => {
