@@ -29,9 +29,11 @@ check: setup ## look at format, lint, docstrings and types, and build the page a
 	$(BIN)/mypy src
 	$(BIN)/python web/check.py
 
-format: setup ## put the code into its format
+format: setup ## put the code into its format, with Node also the page's
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
+	@if command -v npm >/dev/null; then $(MAKE) --silent $(WEB_STAMP) && npm --prefix web run --silent format; \
+	  else echo "The page's source in web/ was not formatted: Node is missing."; fi
 
 test: setup ## run every test, one process a core, and name the ten slowest
 	@# More threads in a process would only wait for the cores of the other processes.
