@@ -20,6 +20,7 @@ from pellucid.machine.precision import AskedPrecision, configure_fastest, read_p
 from pellucid.text.codes import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.attention import AttentionReader
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
 from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
@@ -211,7 +212,7 @@ class Translator:
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
-        writer = Writer(lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle)
+        writer = Writer(chosen._attention_reader(), known, unknown, chosen.bundle)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
@@ -260,8 +261,11 @@ class Translator:
         """
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
-        writer = Writer(lambda: self.model, self.tokenizer, None)
+        writer = Writer(self._attention_reader(), None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
+
+    def _attention_reader(self) -> AttentionReader:
+        return AttentionReader(self.decoder, self.config, self.tokenizer, lambda: self.model)
 
     def examine(
         self,
