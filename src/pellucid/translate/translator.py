@@ -20,6 +20,7 @@ from pellucid.machine.precision import AskedPrecision, configure_fastest, read_p
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
 from pellucid.translate.model_weights import check_vocabularies, find_stored
@@ -212,9 +213,7 @@ class Translator:
         requests = [request for line in lines for request in line.requests]
         found = chosen.decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
-        writer = TranslationWriter(
-            lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle
-        )
+        writer = TranslationWriter(chosen.attention_reader(), known, unknown, chosen.bundle)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
@@ -264,8 +263,12 @@ class Translator:
         config = self.configure(**options)
         how = Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
-        writer = TranslationWriter(lambda: self.model, self.tokenizer, None)
+        writer = TranslationWriter(self.attention_reader(), None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
+
+    def attention_reader(self) -> AttentionReader:
+        """Make what computes the attention of given pairs, in C if the engine can."""
+        return AttentionReader(self.decoder, self.config, self.tokenizer, lambda: self.model)
 
     def examine(
         self,
