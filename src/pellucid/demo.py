@@ -104,11 +104,11 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     steps = recipe.training.max_steps
     is_recurrent = recipe.model.is_recurrent
     kind = "recurrent model" if is_recurrent else "Transformer"
-    duration = "about six minutes" if is_recurrent else "about four minutes"
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
-        f"{kind} on it ({steps:,} steps, {duration} on two cores), test it, and "
-        "look at what it attends to. Ctrl-C keeps what was learned; the same command resumes.",
+        f"{kind} on it ({steps:,} steps, a matter of minutes; the first ones show of how many), "
+        "test it, and look at what it attends to. Ctrl-C keeps what was learned; the same command "
+        "resumes.",
         highlight=False,
     )
     with run.locked(), run.created():
@@ -119,11 +119,15 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     _show(findings)
     _write_results(out, recipe, findings, summary.seconds)
     _write_page(out, findings, translator)
-    minutes, training_minutes = (time.monotonic() - started) / 60, summary.seconds / 60
+    minutes = (time.monotonic() - started) / 60
+    training_minutes = summary.seconds / 60
+    pages = [f"{out / 'demo.html'} (results)", f"{out / 'look.html'} (attention)"]
+    report = out / "report.html"
+    if report.is_file():  # Its curves need Matplotlib, an extra; training says so if it is missing.
+        pages.append(f"{report} (training)")
     console.print(
         f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
-        f"{out / 'bundle'}; open {out / 'demo.html'} (results), "
-        f"{out / 'look.html'} (attention) and {out / 'report.html'} (training).\n"
+        f"{out / 'bundle'}; open {', '.join(pages[:-1])} and {pages[-1]}.\n"
         f'Try: echo "The soup was next to the car and it was too salty." | '
         f"pellucid translate {out}",
         highlight=False,
@@ -226,7 +230,8 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
     for name, result in zip(TESTS, findings.results, strict=True):
         rows.append((name, TESTS[name], f"{result.num_examples}", f"{result.exact_match:.1%}"))
         if result.num_pairs_right is not None:
-            num_pairs, share = result.num_examples // 2, result.pairs_exact_match
+            num_pairs = result.num_examples // 2
+            share = result.pairs_exact_match
             rows.append((f"{name}, pairs", "both of a pair", f"{num_pairs}", f"{share:.1%}"))
     sentences = zip(findings.examples, findings.translations, strict=True)
     page = html_page(
@@ -266,7 +271,8 @@ def _loss_curve(metrics: Path) -> str:
     points = [(r["step"], r["loss"]) for r in records if r["kind"] == "train"]
     if not points:
         return "<p>No steps were logged.</p>"
-    last, top = points[-1][0], max(loss for _, loss in points)
+    last = points[-1][0]
+    top = max(loss for _, loss in points)
     line = " ".join(f"{40 + 560 * s / last:.1f},{200 - 180 * v / top:.1f}" for s, v in points)
     return (
         '<figure><svg viewBox="0 0 620 230" width="620" role="img" aria-label="training loss">'
@@ -293,7 +299,8 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         )
         write_text(out / "look.html", page)
         return
-    source, trace = findings.translations[0].source, findings.traces[0]
+    source = findings.translations[0].source
+    trace = findings.traces[0]
     # A sentence of the training text says little about others, so the page says which these are.
     remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]
     lessons, reason = lessons_for(bundle)

@@ -118,7 +118,8 @@ class PyTorchDecoder:
         if config.strict:
             for index, answer in enumerate(found):
                 if answer.margin < DOUBT:
-                    exact, request = self._stepper(config, torch.float64), requests[index]
+                    exact = self._stepper(config, torch.float64)
+                    request = requests[index]
                     (found[index],) = self._run(exact, [request], config, batch_tokens=1)
         return [answer.hypotheses for answer in found]
 
@@ -239,7 +240,7 @@ def _allow_growth(phrase: ForbiddenText) -> ForbiddenText:
 
     For a search whose last token is not the text's last.
     """
-    return replace(phrase, bans=tuple(ban for ban in phrase.bans if not ban.is_exact))
+    return replace(phrase, may_grow=True)
 
 
 def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import html
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from pellucid.documents.markup.lexing import unescape
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import make_segment
 
@@ -46,8 +47,10 @@ class Strings:
         """Read a string; return breaks before its first character, and its text."""
         letters: list[str] = []
         forms: dict[int, str] = {}
-        before, place = "", 0
-        for match in re.finditer(rf"(?P<break>{self.breaks})|{self.forms}", raw, re.DOTALL):
+        before = ""
+        place = 0
+        pattern = rf"(?P<break>(?:{self.breaks})++)|{self.forms}"
+        for match in re.finditer(pattern, raw, re.DOTALL):
             letters += raw[place : match.start()]
             place = match.end()
             if match["break"] is None:
@@ -64,13 +67,15 @@ class Strings:
         """Cut a string into its lines, each a segment, and what is copied between them."""
         before, spelled = self.read(raw)
         pieces: list[Piece] = [before] if before else []
+        places = [*spelled.forms]
         place = 0
         for match in re.finditer(r"\r?\n|\Z", spelled.text):
             if match[0] and not self._ends_line(spelled, match.end() - 1):
                 continue
             start, end = match.span()
-            own = {k - place: form for k, form in spelled.forms.items() if place <= k < start}
             if place < start:
+                inside = places[bisect_left(places, place) : bisect_left(places, start)]
+                own = {k - place: spelled.forms[k] for k in inside}
                 line = Spelled(spelled.text[place:start], own)
                 pieces.append(make_segment(line, self._syntax, is_interface=self.is_interface))
             pieces.append(spelled.raw(start, end))
@@ -95,7 +100,7 @@ class Strings:
 
 def _character(form: str) -> str:
     if form[0] == "&":
-        return html.unescape(form)
+        return unescape(form)
     if form[0] != "\\":  # A quote that is written twice.
         return form[0]
     if form[:2] == "\\u" and len(form) > 2:

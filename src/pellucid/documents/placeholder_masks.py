@@ -8,7 +8,7 @@ is a placeholder as well, so that no text gets lost.
 from __future__ import annotations
 
 import re
-from bisect import insort
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from zlib import crc32
@@ -49,7 +49,8 @@ def mask(
 
 def mask_with(text: str, copies: Mapping[str, str]) -> str:
     """Write symbols for the placeholders of a text that have one, each once."""
-    left, chosen = dict(copies), []
+    left = dict(copies)
+    chosen = []
     for place in _find(text) if left else ():
         symbol = next((one for one, copy in left.items() if copy == text[slice(*place)]), None)
         if symbol is not None:
@@ -71,7 +72,8 @@ def mask_copies(
         The text without white space at its edges, and the copy of each symbol; a symbol of the text
         is its own copy.
     """
-    text, places = segment.text, list[tuple[int, int]]()
+    text = segment.text
+    places = list[tuple[int, int]]()
     for one in segment.elements.values():
         written = text[one.start : one.end]
         copy = written.strip()
@@ -99,7 +101,8 @@ def mask_lesson(
 
     Every second pair starts with any symbol, so that all are learned.
     """
-    left, kept = Counter(mask(target, wanted=wanted)[1].values()), list[str]()
+    left = Counter(mask(target, wanted=wanted)[1].values())
+    kept = list[str]()
     for copy in mask(source, wanted=wanted)[1].values():
         if left[copy]:
             left[copy] -= 1
@@ -127,14 +130,17 @@ def _find(line: str) -> list[tuple[int, int]]:
     """Find the places of placeholders and symbols, in order."""
     places = [found.span() for found, token in find_placeholders(line) if token is None]
     if not line.isascii():
-        for found in SYMBOL.finditer(line):
-            if not any(start <= found.start() < end for start, end in places):
-                insort(places, found.span())
-    return places
+        ends = [end for _, end in places]
+        for symbol in [found.span() for found in SYMBOL.finditer(line)]:
+            after = bisect_right(ends, symbol[0])
+            if after == len(ends) or symbol[0] < places[after][0]:
+                places.append(symbol)
+    return sorted(places)
 
 
 def _write(line: str, places: Iterable[tuple[tuple[int, int], str]]) -> str:
-    parts, last = [], 0
+    parts = []
+    last = 0
     for (start, end), symbol in places:
         parts += [line[last:start], symbol]
         last = end

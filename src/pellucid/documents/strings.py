@@ -16,10 +16,14 @@ from pellucid.languages.codes import short_code
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
 )
+_CONTINUED = r"\\(?:\r\n?|\n)[ \t\f]*+"
+_GAP = rf"(?:[ \t\f]|{_CONTINUED})*+"
+# As in Java each line fits, so that the time is linear: no place is tried twice. A backslash at the
+# end of the file belongs to no text.
 _PROPERTY = re.compile(
-    r"[ \t\f]*(?:[#!][^\r\n]*|(?P<key>(?:[^\s:=\\]|\\(?:\r\n|.))+)"
-    r"[ \t\f]*(?:[:=][ \t\f]*)?(?:\\\r?\n[ \t\f]*)*"
-    r"(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*))?(?:\r?\n|\r|\Z)",
+    rf"{_GAP}(?:[#!][^\r\n]*+|(?P<key>(?:[^ \t\f\r\n:=\\]|\\(?:\r\n|.))*+)"
+    rf"{_GAP}(?:[:=]{_GAP})?+"
+    r"(?P<text>(?:[^\\\r\n]|\\(?:\r\n|.))*+))(?:\r\n?|\n|\\?\Z)",
     re.DOTALL,
 )
 _MESSAGE = re.compile(r"(?=.*(?:''|\{\d))(?:[^']|'')*", re.DOTALL)
@@ -83,7 +87,8 @@ def _check_json(source: Source) -> None:
         return found
 
     try:
-        json.loads(source.text, object_pairs_hook=check, strict=False)
+        # Numbers are copied, and Python refuses those of more than 4,300 digits.
+        json.loads(source.text, object_pairs_hook=check, parse_int=str, strict=False)
     except json.JSONDecodeError as error:
         what = f"JSON must be well-formed, but is not: {error.msg}"
         source.refuse(error.pos, what, "Correct it.")
@@ -98,13 +103,12 @@ def read_properties(source: Source) -> Iterator[Unit]:
         DataError: a key stands twice.
     """
     escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
-    breaks = r"\\\r?\n[ \t\f]*"
-    strings = _strings(source, escapes, breaks)
+    strings = _strings(source, escapes, _CONTINUED)
     # Java's MessageFormat, which fills in {0}, reads two apostrophes as one.
     messages = replace(strings, escapes={**escapes, "'": "''"}, forms=rf"''|{strings.forms}")
     seen: dict[str, int] = {}
     for match in _PROPERTY.finditer(source.text):
-        if match["key"]:
+        if match["key"] or match["text"]:
             key = strings.read(match["key"])[1].text
             _check_once(source, seen, key, match.start("key"))
             form = messages if _MESSAGE.fullmatch(match["text"]) else strings

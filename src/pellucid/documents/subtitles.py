@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain as join
 from typing import NamedTuple
 
 from pellucid.documents.escapes import REFERENCES, Strings
@@ -16,18 +17,24 @@ from pellucid.languages.letters import is_unspaced
 
 _BLOCK = re.compile(r"[^\r\n]+(?:\r?\n[^\r\n]+)*")
 _CLOCK = r"(?:\d+:)?\d{1,2}:\d{2}[.,]\d{1,3}"
-_TIME = rf"[ \t]*({_CLOCK})[ \t]+-->[ \t]+({_CLOCK})[^\r\n]*(?:\r?\n|\Z)"
+_TIME = rf"[ \t]*+({_CLOCK})[ \t]++-->[ \t]++({_CLOCK})[^\r\n]*+(?:\r?\n|\Z)"
 _TIME_LINE = re.compile(rf"^{_TIME}", re.MULTILINE)
-_BETWEEN = re.compile(rf"\s*\r?\n(?:[ \t]*\r?\n)+(?:[^\r\n]*\r?\n)?{_TIME}\s*")
+_SPACES = re.compile(r"\s++")
+_EMPTY_LINE = re.compile(r"\n[ \t]*+\r?\n")
+_HEAD = re.compile(rf"(?:[^\r\n]*+\r?\n)?{_TIME}\s*+")
+"""The lines of a cue before its text."""
 _TAG = r"<[^<>\r\n]*>|\{\\[^{}\r\n]*\}"
-_TAGS = rf"(?:{_TAG})*"
-_STOP = rf"[.!?…。！？｡．؟۔।॥။።፧։།♪♫](?:[ \t\"'»”’)\]」』]|{_TAG})*"
-_ENDED = re.compile(rf"(?:{_STOP}|[:;\])\"»”][\s\"'»”’)]*(?:<[^<>]*>\s*)*)$")
+_TAGS = rf"(?:{_TAG})*+"
+_STOP = rf"[.!?…。！？｡．؟۔।॥။።፧։།♪♫](?:[ \t\"'»”’)\]」』]|{_TAG})*+"
+# Before other signs at the end, of several quotes the last one is enough.
+_ENDED = re.compile(rf"(?:{_STOP}|[:;\])\"»”][\s'’]*+(?:<[^<>]*+>\s*+)*+)\Z")
 _SPEAKER = re.compile(rf"(?:\A|\r?\n){_TAGS}[-–—]\s*")
+_SIGN = re.compile(rf"{_TAG}|.", re.DOTALL)
 _VOICE = re.compile(r"<v[.\s][^<>\r\n]*>")
 _CUTS = re.compile(
     rf"{_STOP}(?P<stop>\r?\n(?:{_TAGS}[-–—]\s*)?)|(?P<dash>{_SPEAKER.pattern})"
-    rf"|(?P<voice>\r?\n(?={_TAGS}<v[.\s])|(?:(?<=</v>)|(?<=[^>\s]))[ \t]*+(?=<v[.\s]))"
+    rf"|(?P<voice>\r?\n(?=(?:(?!<v[.\s])(?:{_TAG}))*+<v[.\s])"
+    r"|(?:(?<=</v>)|(?<=[^>\s]))[ \t]*+(?=<v[.\s]))"
 )
 """What is between two sentences of a cue: a line's end after a stop, or what precedes a speaker."""
 _NEW = re.compile(rf"{_TAGS}[-–—\[(♪♫]")
@@ -56,30 +63,53 @@ def _finish(segment: Segment, written: str) -> str:
     raws = [spell(point.opening) for point in segment.points if point.name == _CUE_END]
     if not raws:
         return written
-    words, bounds, last = [""], list[int](), ""
-    pattern = "|".join(map(re.escape, raws))
-    for part in (*re.findall(rf"{pattern}|{_TAG}|(?s:.)", written), ""):
-        is_end = part == (*raws, "")[len(bounds)]
+    words = [list[str]()]
+    bounds = list[int]()
+    last = ""
+    ends = [*raws, ""]
+    for part in _split(written, ends):
+        is_end = part == ends[len(bounds)]
         if last and (is_end or part.isspace() or (is_unspaced(last) and is_unspaced(part[0]))):
-            words.append("")
+            words.append([])
             last = ""
         elif is_end and len(words) > 1:  # Tags and spaces after the last word.
-            words[-2:] = ["".join(words[-2:]), ""]
+            trailing = words.pop()
+            words[-1] += trailing
+            words.append([])
         if is_end:
             bounds.append(len(words) - 1)
         else:
-            words[-1] += part
+            words[-1].append(part)
             last = part if len(part) == 1 and not part.isspace() else last
     if bounds[-1] <= len(raws):
         return ""
-    parts, first = list[str](), 0
-    for number, (raw, bound) in enumerate(zip((*raws, ""), bounds, strict=True)):
+    parts = list[str]()
+    first = 0
+    for number, (raw, bound) in enumerate(zip(ends, bounds, strict=True)):
         end = min(max(bound, first + 1), bounds[-1] - len(raws) + number)
-        parts += ["".join(words[first:end]).strip(), raw]
+        parts += ["".join(join.from_iterable(words[first:end])).strip(), raw]
         first = end
-    text = "".join(words)
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    text = "".join(join.from_iterable(words))
+    before = text[: len(text) - len(text.lstrip())]
+    after = text[len(text.rstrip()) :]
     return "".join((before, *parts, after))
+
+
+def _split(written: str, ends: Sequence[str]) -> Iterator[str]:
+    """Cut a written text into tags, characters, and what is at the ends of cues in their order."""
+    place = 0
+    number = 0
+    while place < len(written):
+        if ends[number] and written.startswith(ends[number], place):
+            part = ends[number]
+            number += 1
+        else:
+            match = _SIGN.match(written, place)
+            assert match is not None
+            part = match[0]
+        yield part
+        place += len(part)
+    yield ""
 
 
 _SRT: Syntax = Syntax({}, finish=_finish, read=lambda raw: _read_text(raw, _SRT))
@@ -107,7 +137,8 @@ def read_vtt(source: Source) -> Iterator[Unit]:
 
 
 def _read(source: Source, syntax: Syntax) -> Iterator[Unit]:
-    text, group = source.text, list[_Cue]()
+    text = source.text
+    group = list[_Cue]()
     for cue in _read_cues(source, is_web=syntax is _VTT):
         if group and not _continues(text, group, cue):
             yield _unit(text, group, syntax)
@@ -133,19 +164,42 @@ def _read_cues(source: Source, *, is_web: bool) -> Iterator[_Cue]:
 
 def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
     """Tell whether the sentence of some cues continues in the next one."""
-    one, letters = group[-1], sum(cue.end - cue.start for cue in (*group, other))
-    first, second = text[one.start : one.end], text[other.start : other.end]
+    one = group[-1]
+    letters = sum(cue.end - cue.start for cue in (*group, other))
+    first = text[one.start : one.end]
+    second = text[other.start : other.end]
     start = re.match(_TAGS, second)
     voices = _VOICE.findall(start[0] if start else "")
     cuts = [match.end(match.lastgroup or 0) for match in _CUTS.finditer(first)]
     return (
-        _BETWEEN.fullmatch(text, one.end, other.start) is not None
+        _match_between(text, one.end, other.start) == other.start
         and (len(group) < _MOST_CUES or letters <= _MOST_LETTERS)
         and abs(_seconds(other.time) - _seconds(one.until)) <= _MOST_SECONDS
         and not (_SPEAKER.search(first) or _NEW.match(second) or _ENDED.search(first))
         and (not voices or voices == _VOICE.findall(text, group[0].start, one.end)[-1:])
         and all(re.sub(_TAG, "", one).strip() for one in (first[max(cuts, default=0) :], second))
     )
+
+
+def _match_between(text: str, start: int, stop: int) -> int | None:
+    """Return the end of what is between two cues, from the spaces after the first one on."""
+    spaces = _SPACES.match(text, start, stop)
+    if spaces is None or not _EMPTY_LINE.search(text, *spaces.span()):
+        return None
+    line = text.rfind("\n", start, spaces.end()) + 1
+    head = _HEAD.match(text, line, stop)
+    return head.end() if head else None
+
+
+def _find_between(text: str) -> Iterator[tuple[int, int]]:
+    """Find what is between cues: spaces with an empty line, a number, and the times of a cue."""
+    place = 0
+    while spaces := _SPACES.search(text, place):
+        place = spaces.end()
+        end = _match_between(text, spaces.start(), len(text))
+        if end is not None:
+            yield spaces.start(), end
+            place = end
 
 
 def _seconds(time: str) -> float:
@@ -155,7 +209,8 @@ def _seconds(time: str) -> float:
 
 def _unit(text: str, group: Sequence[_Cue], syntax: Syntax) -> Unit:
     """Make a unit of cues that share a sentence, or of one with several sentences or speakers."""
-    place, pieces = group[0].start, list[Piece]()
+    place = group[0].start
+    pieces = list[Piece]()
     for cue in group:
         for match in _CUTS.finditer(text[cue.start : cue.end]):
             start, end = (cue.start + one for one in match.span(match.lastgroup or 0))
@@ -170,11 +225,12 @@ def _unit(text: str, group: Sequence[_Cue], syntax: Syntax) -> Unit:
 def _read_text(raw: str, syntax: Syntax) -> Segment:
     """Read the texts of cues, and what is between them, as one segment."""
     strings = Strings(syntax.escapes, REFERENCES if syntax.escapes else r"(?!)")
-    maker, place = Maker(syntax), 0
-    for match in _BETWEEN.finditer(raw):
-        add_text(maker, strings.read(raw[place : match.start()])[1], has_copied_tags=False)
+    maker = Maker(syntax)
+    place = 0
+    for start, end in _find_between(raw):
+        add_text(maker, strings.read(raw[place:start])[1], has_copied_tags=False)
         maker.add_space()
-        maker.add_tag(Token("end", "", _CUE_END), [match[0]])
-        place = match.end()
+        maker.add_tag(Token("end", "", _CUE_END), [raw[start:end]])
+        place = end
     add_text(maker, strings.read(raw[place:])[1], has_copied_tags=False)
     return maker.take()

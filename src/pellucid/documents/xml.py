@@ -7,17 +7,20 @@ import re
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from xml.parsers import expat
 
 from pellucid.documents.units import How, Source
 
 _PART = re.compile(
-    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>|<!DOCTYPE[^<>\[]*(?:\[.*?\]\s*)?>"
-    r"|<(?P<end>/?)(?P<name>[^\s<>/!?]+)(?P<rest>(?:[^<>\"']|\"[^\"]*\"|'[^']*')*)>|[^<]+",
+    r"<!--.*?-->|<!\[CDATA\[.*?\]\]>|<\?.*?\?>"
+    r"|<!DOCTYPE(?:[^<>\[\"']|\"[^\"]*+\"|'[^']*+')*+"
+    r"(?:\[(?:<!--.*?-->|<\?.*?\?>|\"[^\"]*+\"|'[^']*+'|[^\]\"'])*+\]\s*+)?+>"
+    r"|<(?P<end>/?)(?P<name>[^\s<>/!?]++)(?P<rest>(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+)>|[^<]++",
     re.DOTALL,
 )
-_ATTRIBUTE = re.compile(r"([^\s=]+)\s*=\s*(\"[^\"]*\"|'[^']*')")
+_NAME = re.compile(r"<[^\s<>/!?]++")
+_ATTRIBUTE = re.compile(r"\s++([^\s=]++)\s*+=\s*+(\"[^\"]*+\"|'[^']*+')")
 
 
 @dataclass
@@ -42,11 +45,14 @@ class Node:
     end: int = 0
     nodes: list[Node] = field(default_factory=list)
 
-    @property
+    @cached_property
     def attributes(self) -> Mapping[str, str]:
         """The values of the attributes."""
-        found = _ATTRIBUTE.finditer(self.raw)
-        return {one[1]: html.unescape(one[2][1:-1]) for one in found}
+        found: dict[str, str] = {}
+        match = _NAME.match(self.raw)
+        while match and (match := _ATTRIBUTE.match(self.raw, match.end())):
+            found[match[1]] = html.unescape(match[2][1:-1])
+        return found
 
     def children(self, name: str) -> list[Node]:
         """List the elements in it that have a name."""
@@ -89,14 +95,18 @@ def read_parts(chunks: Iterable[str], how: How, name: str) -> Iterator[tuple[Sou
     Raises:
         DataError: as for `read_xml`.
     """
-    waiting, begin, line = b"", 0, 1
+    waiting = bytearray()
+    begin = 0
+    line = 1
     for data, start in _check(chunks, how, name):
         waiting += data
         # The last part is what is left.
         size = len(waiting) if not data else max(0, start - begin)
-        part, waiting = waiting[:size].decode(), waiting[size:]
+        part = waiting[:size].decode()
+        del waiting[:size]
         yield Source(part, how, line), _cut(part)[0]
-        begin, line = begin + size, line + part.count("\n")
+        begin = begin + size
+        line = line + part.count("\n")
 
 
 def cut_xml(text: str) -> Node | None:
@@ -108,8 +118,14 @@ def cut_xml(text: str) -> Node | None:
 def _cut(text: str) -> tuple[Node, bool]:
     """Cut a text into a tree, and tell whether its tags are in pairs."""
     root = Node("", "", 0, 0, len(text), len(text))
-    opened, is_whole = [root], True
-    for match in _PART.finditer(text):
+    opened = [root]
+    is_whole = True
+    place = 0
+    while place < len(text):
+        match = _PART.match(text, place)
+        if match is None:  # A part that was written, and is no XML.
+            return root, False
+        place = match.end()
         name = match["name"] or ""
         if match["end"]:
             if opened[-1].raw[1 : len(name) + 1] == name:

@@ -92,7 +92,8 @@ def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -
 
 
 def _unit(source: Source, node: yaml.ScalarNode, key: str, *, is_flow: bool) -> Unit:
-    start, end = node.start_mark.index, node.end_mark.index
+    start = node.start_mark.index
+    end = node.end_mark.index
     raw = source.text[start:end]
     if node.style in _STRINGS:
         pieces = [raw[0], *_STRINGS[node.style].pieces(raw[1:-1]), raw[-1]]
@@ -109,8 +110,9 @@ def _read_block(raw: str, style: str) -> list[Piece]:
     """Read the lines of a block, or its paragraphs if lines are folded."""
     head, newline, body = raw.partition("\n")
     pieces: list[Piece] = [head + newline]
-    lines = r"(\s*\n\s*)" if style == "|" else r"(\s*\n[ \t]*\r?\n\s*)"
-    for part in re.split(lines, body):
+    end_of_part = r"[^\S\n]*+\n" if style == "|" else r"\s*\n[ \t]*+\r?\n"
+    # Only a run of white space as a whole is tried, for the time to be linear.
+    for part in re.split(rf"((?<!\s)(?={end_of_part})\s++)", body):
         start, own, end = part.partition(part.strip()) if part.strip() else (part, "", "")
         pieces += [start, *_BLOCK.pieces(own), end]
     return pieces

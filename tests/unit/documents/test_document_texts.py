@@ -274,3 +274,29 @@ def test_new_texts_of_a_tmx_have_the_language_as_the_file_writes_it() -> None:
         (segment,) = units[0].segments
         write_segment(segment, [Answer("chat", ("chat",), ((0, 0),))], ("cat",))
         assert f'<tuv xml:lang="{code}"><seg>chat</seg></tuv></tu>' in "".join(map(str, parts))
+
+
+@pytest.mark.parametrize(
+    ("document", "expected"),
+    [
+        ("a=b\nc=The dog\\", {"a": "b", "c": "The dog"}),
+        ("a=b\nc\\", {"a": "b"}),
+        ("a \\\n = The dog\n", {"a": "The dog"}),
+        ("\\\n  a=The \\\r  dog\rb=c\r", {"a": "The dog", "b": "c"}),
+        ("= The dog\n\n  \nb=c", {"": "The dog", "b": "c"}),
+        ("a\u00a0b=The dog\n#c=d\\", {"a\u00a0b": "The dog"}),
+    ],
+)
+def test_properties_are_read_as_java_reads_them(document: str, expected: dict[str, str]) -> None:
+    units = read("properties", document)[1]
+    assert {one.key: one.segments[0].text for one in units} == expected
+
+
+def test_backslash_at_the_end_of_properties_stays_after_the_translation() -> None:
+    parts, units = read("properties", "a=The dog\\")
+    write_segment(
+        units[0].segments[0],
+        [Answer("Le chien", ["Le", "chien"], [(0, 0), (1, 1)])],
+        ["The", "dog"],
+    )
+    assert "".join(map(str, parts)) == "a=Le chien\\"

@@ -483,6 +483,12 @@ BAD = [
     ("csv", "", ":1", "but has none (f:1). Add it."),
     ("csv", 'text,b\n"x,2\n', ":2", "must end with a quote"),
     ("android", "<x/>", ":1", "root resources"),
+    (
+        "po",
+        'msgid "a"\nmsgid_plural "b"\n' + "".join(f'msgstr[{k}] ""\n' for k in range(7)),
+        ":1",
+        "at most 6 forms, but has 7",
+    ),
 ]
 
 
@@ -494,6 +500,26 @@ def test_bad_document_is_one_sentence_with_its_line(
         list(FORMATS[name].read(document, How("f", ("en", "fr"))))
     assert words in str(caught.value)
     assert f"(f{place})" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("json", '{{"a": {}, "b": "c"}}'),
+        ("html", "<p title='&#{0};'>b &#{0}; <code>&#{0};</code></p>"),
+        ("vtt", "WEBVTT\n\n00:01.000 --> 00:02.000\na &#{}; b\n"),
+        ("po", 'msgid ""\nmsgstr "Plural-Forms: nplurals={}; plural=0;\\n"\n\n'),
+    ],
+)
+def test_number_of_more_digits_than_python_reads_is_copied(name: str, document: str) -> None:
+    written = document.format("9" * 5000)
+    assert "".join(map(str, FORMATS[name].read(written, How(languages=("en", "fr"))))) == written
+
+
+@pytest.mark.parametrize(("zeros", "shown"), [(0, "b A"), (5000, "b A")])
+def test_reference_with_zeros_is_its_character(zeros: int, shown: str) -> None:
+    units = units_of("html", f"<p>b &#{'0' * zeros}65;</p>")
+    assert units[0].segments[0].text == shown
 
 
 @pytest.mark.parametrize("name", FORMATS)

@@ -106,11 +106,6 @@ DOCUMENTS: Mapping[str, Option] = {
         "properties, strings, csv, tsv. [default: by its name]",
         {"name": "--format"},
     ),
-    workers=(
-        "N",
-        "Processes that share the threads and translate side by side. This is faster for many "
-        "lines, but each process loads the model into its own memory.",
-    ),
 )
 @with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS, DOCUMENTS)
 def translate(
@@ -126,7 +121,6 @@ def translate(
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: str | None = None,
-    workers: int = 1,
     **options: Any,
 ) -> int:
     """Translate lines, the texts of JSON Lines, or a document, keeping their order.
@@ -161,7 +155,7 @@ def translate(
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
-    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()), workers=workers)
+    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
     warn_without_engine()
     if change:
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
@@ -173,7 +167,6 @@ def translate(
         form="json" if json else "n-best" if "n_best" in given else "plain",
         treatment={name: options[name] for name in TREATMENT},
         ensemble=tuple(ensemble or ()),
-        workers=workers,
         to=to,
         aligner=_make_aligner(translator, units, options) if options["align"] else None,
         change=tuple(change or ()),

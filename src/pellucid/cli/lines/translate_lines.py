@@ -81,9 +81,8 @@ def translate_files(
     window_lines = 1 if by_line else job.max_lines
     if has_progress is None:
         has_progress = is_terminal("stderr") and not by_line and not is_read
-    _warn_at_start(
-        job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
-    )
+    if may_overwrite and is_special(output_file):
+        warn("--overwrite has no effect without -o FILE.")
     own = {"--stream": by_line, **({} if objects is None else objects.settings())}
     run = {} if is_special(output_file) else {**job.identify(), **own}
     with open_resumable(
@@ -230,13 +229,6 @@ def answer_windows(
         # Not waited for: an interruption must not wait for lines that may never come.
         for pool in (reader, workers):
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _warn_at_start(job: TranslationJob, window_lines: int, *, has_useless_overwrite: bool) -> None:
-    if has_useless_overwrite:
-        warn("--overwrite has no effect without -o FILE.")
-    if not job.can_share(window_lines):
-        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
 
 
 def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:

@@ -37,7 +37,6 @@ class TranslationJob:
         treatment: what to do with lines and their translations, by the argument of
             `Translator.translate`.
         ensemble: names of further models.
-        workers: number of processes that translate; 1 is this process only.
         to: the language whose code every line gets; None leaves lines as they are.
         aligner: links the words of translations; None if that was not asked for.
         change: the changes of the model.
@@ -49,7 +48,6 @@ class TranslationJob:
     form: Form
     treatment: Mapping[str, Any]
     ensemble: tuple[str, ...]
-    workers: int
     to: str | None = None
     aligner: Aligner | None = None
     change: tuple[str, ...] = ()
@@ -87,7 +85,7 @@ class TranslationJob:
 
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
         is_free = self.constraints.rule is None and self.aligner is None
-        return is_one_call and is_free and self.workers == 1 and threads_in_use() > 1
+        return is_one_call and is_free and threads_in_use() > 1
 
     @property
     def max_lines(self) -> int:
@@ -95,27 +93,17 @@ class TranslationJob:
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
 
     def describe(self, *, is_streamed: bool = False) -> str:
-        """Describe the engine, precision, threads and workers in a sentence."""
-        from pellucid.machine.hardware import share_threads
+        """Describe the engine, precision and threads in a sentence."""
+        from pellucid.machine.hardware import threads_in_use
 
         rule = "lines are written in pieces" if is_streamed else self.constraints.rule
-        threads = share_threads(self.workers)
-        workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
             f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
-            f"{workers}{count_of(threads, 'thread')}."
+            f"{count_of(threads_in_use(), 'thread')}."
         )
 
     def _describe_engine(self, rule: str | None) -> str:
         return self.translator.describe_engine(rule, **self.given)
-
-    def can_share(self, num_lines: int) -> bool:
-        """Tell whether windows of so many lines are large enough to use the workers."""
-        if self.workers == 1:
-            return True
-        from pellucid.decode.workers import is_worth
-
-        return is_worth(num_lines, self.workers)
 
     def useless_treatment(self) -> Iterator[str]:
         """Find the options for lines that cannot change anything; yield a sentence for each."""
@@ -197,8 +185,6 @@ class TranslationJob:
         from pellucid.native.loading import describe_processor
 
         bundle = self.translator.bundle
-        # Left out for one worker, so that outputs begun before this option existed can resume.
-        shared = {} if self.workers == 1 else {"--workers": self.workers}
         decoding = self.decoding.model_dump(mode="json")
         searches = {flag(name): value for name, value in decoding.items()}
         return {
@@ -207,7 +193,6 @@ class TranslationJob:
             "the processor": describe_processor(),
             "the engine": self._describe_engine(self.constraints.rule),
             "--threads": threads_in_use(),
-            **shared,
             **({"--to": self.code} if self.code else {}),
             **({"--change": list(self.change)} if self.change else {}),
             **({} if self.aligner is None else {"--align": self.aligner.settings}),

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pellucid.decode.constraints.automata import match_tokens
+from pellucid.decode.constraints.automata import BEGINS_IN_WORD, SILENT, match_tokens
 from pellucid.decode.constraints.request import Request, check_ids
 from pellucid.decode.constraints.token_history import pad_rows
 from pellucid.decode.logits import best_of_rows
@@ -131,7 +131,8 @@ class RequiredPhrases:
         self._size_U = table(automaton.size for automaton in automata)
         self._ends_word_U = table(automaton.ends_word for automaton in automata)
         self._total_R = (self._need_RQ * self._size_U[self._phrase_RQ]).sum(1)
-        self._continues_word_V = ~spelling.ends_word_V.to(device) if spelling else None
+        begins_in_word_V = (self._kind_V >= BEGINS_IN_WORD) & (self._kind_V < SILENT)
+        self._continues_word_V = begins_in_word_V if spelling else None
 
     def start(self, request_A: Tensor) -> Progress:
         """Make the progress of rows without tokens."""
@@ -319,7 +320,8 @@ def allocate(
     is_chosen_BC = rank_BC <= room_BX.gather(1, bank_BC)
     # Move the chosen ones to the front, still by score.
     front_BC = is_chosen_BC.long().argsort(dim=1, descending=True, stable=True)
-    index_BC, is_filled_BC = order_BC.gather(1, front_BC), is_chosen_BC.gather(1, front_BC)
+    index_BC = order_BC.gather(1, front_BC)
+    is_filled_BC = is_chosen_BC.gather(1, front_BC)
     missing = max(0, width - index_BC.shape[1])
     return (
         F.pad(index_BC, (0, missing))[:, :width],
@@ -330,7 +332,8 @@ def allocate(
 def _share(num_there_BX: Tensor, num_places_B: Tensor, num_banks_B: Tensor) -> Tensor:
     """Give each bank its places, never more than it has candidates."""
     bank_X = torch.arange(num_there_BX.shape[1], device=num_there_BX.device)
-    num_banks_B1, num_places_B1 = num_banks_B[:, None], num_places_B[:, None]
+    num_banks_B1 = num_banks_B[:, None]
+    num_places_B1 = num_places_B[:, None]
     share_BX = num_places_B1 // num_banks_B1 + (
         bank_X >= num_banks_B1 - num_places_B1 % num_banks_B1
     )

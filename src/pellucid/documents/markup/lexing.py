@@ -7,6 +7,7 @@ Everything is linear in the length of the document, whatever it holds.
 
 from __future__ import annotations
 
+import html
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ _OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<[!?][^>]*>?", re.DOTALL)
 """A comment or a declaration."""
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _ATTRIBUTE = re.compile(
-    r"""\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
+    r"""(?<!\s)\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
 )
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
+_NUMBER = re.compile(r"&#(?:0++(?=[0-9]))?+([0-9]{1,8})[0-9]*+")
+"""A reference by a number; one of more than eight digits is of no character."""
 _TITLE = "title"
 """An element whose content is text, whatever signs it has."""
 _VOIDS = "area base br col embed hr img input link meta param source track wbr"
@@ -55,36 +58,41 @@ class Token:
         return found
 
 
-def cut_html(html: str) -> Iterator[Token]:
+def unescape(text: str) -> str:
+    """Read references; Python refuses numbers of more than 4,300 digits."""
+    return html.unescape(_NUMBER.sub(r"&#\1", text))
+
+
+def cut_html(document: str) -> Iterator[Token]:
     """Cut a document into texts and tags, as browsers do.
 
     A tag that never ends is not text, nor is anything after it.
     """
     place = 0
-    while place < len(html):
-        match = _NEXT.search(html, place)
-        stop = len(html) if match is None else match.start()
+    while place < len(document):
+        match = _NEXT.search(document, place)
+        stop = len(document) if match is None else match.start()
         if stop > place:
-            yield Token("text", html[place:stop])
+            yield Token("text", document[place:stop])
         if match is None:
             return
-        token = _read_tag(html, stop)
+        token = _read_tag(document, stop)
         yield token
         place = stop + len(token.raw)
         if token.kind == "start" and token.name in (*_RAW_NAMES, _TITLE):
-            end = re.compile(rf"</{token.name}(?=[\s/>])", re.IGNORECASE).search(html, place)
-            stop = len(html) if end is None else end.start()
+            end = re.compile(rf"</{token.name}(?=[\s/>])", re.IGNORECASE).search(document, place)
+            stop = len(document) if end is None else end.start()
             if stop > place:
-                yield Token("text" if token.name == _TITLE else "other", html[place:stop])
+                yield Token("text" if token.name == _TITLE else "other", document[place:stop])
             place = stop
 
 
-def _read_tag(html: str, place: int) -> Token:
+def _read_tag(document: str, place: int) -> Token:
     """Read the tag, comment or declaration at a place; if it never ends, everything after it."""
-    other = _OTHER.match(html, place)
-    match = _TAG.match(html, place)
+    other = _OTHER.match(document, place)
+    match = _TAG.match(document, place)
     if other or match is None:
-        return Token("other", other[0] if other else html[place:])
+        return Token("other", other[0] if other else document[place:])
     name = match["name"].lower()
     if match["end"]:
         return Token("end", match[0], name)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Literal
 
-from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags
+from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
 from pellucid.languages.codes import short_code
 from pellucid.languages.letters import is_unspaced
@@ -73,7 +72,7 @@ def visible_text(document: str) -> str:
 
 def _text_of(tokens: Sequence[Token]) -> str:
     parts = [
-        html.unescape(token.raw) if token.kind == "text" else " " if token.name in _BLOCKS else ""
+        unescape(token.raw) if token.kind == "text" else " " if token.name in _BLOCKS else ""
         for token in tokens
     ]
     return _SPACES.sub(" ", "".join(parts))
@@ -95,7 +94,7 @@ def _is_translated(token: Token) -> bool | None:
 
 
 def _value(attribute: re.Match[str]) -> str:
-    return html.unescape((attribute[2] or "").strip("\"'"))
+    return unescape((attribute[2] or "").strip("\"'"))
 
 
 def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
@@ -116,7 +115,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     for name, match in found.items():
         raw = match[2] or ""
         quote = raw[0] if raw[:1] in ("'", '"') and raw[-1:] == raw[0] and len(raw) > 1 else ""
-        start, end = match.start(2) + len(quote), match.end(2) - len(quote)
+        start = match.start(2) + len(quote)
+        end = match.end(2) - len(quote)
         if name in ("lang", "xml:lang"):
             if all(languages) and short_code(_value(match)) == short_code(languages[0]):
                 pieces += [token.raw[place:start], short_code(languages[1])]
@@ -167,7 +167,9 @@ class _Frame:
         last = self.maker.last
         if not following.strip() or not last.strip() or self.maker.link_start > 0:
             return None
-        closed, opened, is_raised = "", list[tuple[str, int]](), False
+        closed = ""
+        opened = list[tuple[str, int]]()
+        is_raised = False
         for number, (token, _) in enumerate(self.tags):
             is_raised = is_raised or token.name in RAISED
             if token.kind == "start":
@@ -175,7 +177,8 @@ class _Frame:
             elif token.kind == "end" and opened and opened[-1][0] == token.name:
                 opened.pop()
             elif token.kind == "end":
-                closed, opened = token.name, []
+                closed = token.name
+                opened = []
         if not closed or not opened:
             return None
         name, number = opened[0]
@@ -186,7 +189,7 @@ class _Frame:
     def add_text(self, raw: str) -> None:
         """Add text."""
         if raw:
-            self.add_tags(html.unescape(raw[:40])[:1])
+            self.add_tags(unescape(raw[:40])[:1])
             self.maker.write(raw)
 
     def end(self, pieces: Sequence[Piece] = ()) -> None:
@@ -196,7 +199,8 @@ class _Frame:
         self.pieces += pieces
 
     def _take(self) -> None:
-        segment, self.maker = self.maker.take(), Maker()
+        segment = self.maker.take()
+        self.maker = Maker()
         if segment.pieces:
             self.pieces.append(segment)
 
@@ -297,7 +301,8 @@ class _Reader:
     def _leave(self, token: Token) -> None:
         """End a part, and add it to what is around it."""
         frame = self._frames.pop()
-        outer, name = self._frames[-1], self._tokens[frame.start].name
+        outer = self._frames[-1]
+        name = self._tokens[frame.start].name
         if frame.role == "box":
             frame.end([token.raw])
         if outer.role != "box":

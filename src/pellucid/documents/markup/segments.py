@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import html
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import count
 from typing import TypeAlias, Union
 
-from pellucid.documents.markup.lexing import Token
+from pellucid.documents.markup.lexing import Token, unescape
 
 MOST_DEPTH = 64
 """Inline elements inside each other; deeper start tags are taken for tags without text."""
@@ -213,6 +212,8 @@ class Maker:
         # Open elements: the number, the start tag as if it had no end tag, and the points before.
         self._opened: list[tuple[int, Element, int]] = []
         self._space = -1
+        self._space_forms: list[str] = []
+        self._space_place = -1
         self.last = ""
         self.has_letters = False
 
@@ -222,8 +223,9 @@ class Maker:
         place = 0
         while match := _SPECIAL.search(raw, place):
             self._write(raw[place : match.start()])
-            form, place = match[0], match.end()
-            text = html.unescape(form)
+            form = match[0]
+            place = match.end()
+            text = unescape(form)
             if text == form and form[0] == "&":  # No name follows the sign.
                 form = text = "&"
                 place = match.start() + 1
@@ -255,7 +257,9 @@ class Maker:
             self._write_space(" ")
 
     def _add(self, spelled: Spelled, start: int, end: int) -> None:
-        text, forms, syntax = spelled.text[start:end], spelled.forms, self._made.syntax
+        text = spelled.text[start:end]
+        forms = spelled.forms
+        syntax = self._made.syntax
         for k, character in enumerate(text, start=start):
             if k in forms or syntax.escape(character) != character:
                 self._made.spellings[self._length + k - start] = forms.get(k, character)
@@ -271,15 +275,25 @@ class Maker:
                 self._made.is_blank &= is_copy
 
     def _write_space(self, form: str) -> None:
-        spellings, place = self._made.spellings, self._length - 1
+        spellings = self._made.spellings
+        place = self._length - 1
         if self.last != " ":
+            self._spell_space()
             self._write(" ")
             self._space = len(self._made.pieces)
+            self._space_forms = [form]
             spellings[place + 1] = form
         elif self._space == len(self._made.pieces):  # No tag is between.
-            spellings[place] += form
+            self._space_forms.append(form)
+            self._space_place = place
         else:
             self._made.points.append(self._element([form]))
+
+    def _spell_space(self) -> None:
+        """Join the forms of the last space, once, for the time to be linear."""
+        if len(self._space_forms) > 1:
+            self._made.spellings[self._space_place] = "".join(self._space_forms)
+        self._space_forms = []
 
     def add_copy(self, pieces: list[Piece], text: str, name: str) -> None:
         """Add an element that is copied."""
@@ -297,7 +311,8 @@ class Maker:
         self, pieces: Sequence[Piece], name: str = "", *, is_half: bool = False
     ) -> Element:
         """Make an element that begins, and may end, at the end of the text so far."""
-        parents, place = tuple([number for number, _, _ in self._opened]), self._length
+        parents = tuple([number for number, _, _ in self._opened])
+        place = self._length
         return Element(place, place, tuple(pieces), parents, name=name, is_half=is_half)
 
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:
@@ -337,6 +352,7 @@ class Maker:
 
     def take(self) -> Segment:
         """End the segment and return it."""
+        self._spell_space()
         made = self._made
         for _, half, before in reversed(self._opened):
             made.points.insert(before, half)

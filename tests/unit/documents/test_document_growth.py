@@ -1,0 +1,183 @@
+"""Documents of every format are read and written back in time that grows as their size does."""
+
+from __future__ import annotations
+
+import gc
+import math
+import random
+import re
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from time import thread_time
+
+import pytest
+
+from pellucid.documents import po
+from pellucid.documents.formats import FORMATS
+from pellucid.documents.placeholder_masks import mask
+from pellucid.documents.segment_writing import write_segment
+from pellucid.documents.units import How, Unit
+from pellucid.errors import DataError
+from pellucid.text.line_words import line_words
+
+sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
+
+from documents import Answer
+
+MOST = 1.3
+"""The largest exponent of time by size: 1 is linear, 2 quadratic."""
+TRIES = 8
+"""Measurements before a document counts as slow: a busy machine slows down single ones."""
+LONG_SECONDS = 1.0
+"""Times that no busy machine explains."""
+NUM_MOTIFS = 6
+HOW = How(languages=("en", "fr"))
+
+XLIFF = '<xliff version="1.2"><file source-language="en"><body>{}</body></file></xliff>'
+TMX = '<tmx version="1.4"><header/><body>{}</body></tmx>'
+CUE = "00:00:01,000 --> 00:00:02,000\n"
+FRAMES = {
+    "po": ("{}", 'msgid "a"\nmsgstr "{}"\n', 'msgid "a {} b"\nmsgstr ""\n', "#, {}\n"),
+    "srt": ("{}", f"{CUE}a{{}}b\n\n{CUE}c\n", f"{CUE}a.{{}}b\n"),
+    "vtt": ("WEBVTT {}", f"WEBVTT\n\n{CUE}a{{}}b\n\n{CUE}c\n", f"WEBVTT\n\n{CUE}{{}}b\n"),
+    "xliff": (
+        XLIFF.format('<trans-unit id="a"><source>a {} b</source></trans-unit>'),
+        XLIFF.format('<trans-unit id="{}"><source>a</source><target></target></trans-unit>'),
+        XLIFF.format(
+            '<trans-unit id="a"><source>a</source><target {} state=""></target></trans-unit>'
+        ),
+    ),
+    "tmx": (
+        TMX.format('<tu><tuv xml:lang="en"><seg>a {} b</seg></tuv></tu>'),
+        TMX.format('<tu tuid="{}"><tuv xml:lang="en" {}><seg>a</seg></tuv></tu>'),
+    ),
+    "android": (
+        '<resources><string name="a">a {} b</string></resources>',
+        '<resources><string name="{}" {}>a</string></resources>',
+    ),
+    "resx": (
+        '<root><data name="a"><value>a {} b</value></data></root>',
+        '<root><data name="{}" {}><value>a</value></data></root>',
+    ),
+    "markdown": ("{}", "a {} b", "| a | b |\n|---|---|\n| {} | b |\n"),
+    "html": ("{}", "<p>a {} b", '<p title="a" {}>b', '<p title="a {} b">'),
+    "json": ('{"a": "b {} c"}', '{"{}": "a"}', '{"a": "b"{}}'),
+    "yaml": ("{}", "a: b {} c", 'a: "b {} c"', "a: 'b {} c'", "a: |\n  b {} c", "a: >\n  b {} c"),
+    "properties": ("{}", "a = b {} c", "{}\\", "a = {0} {}"),
+    "strings": ("{}", '"a" = "b {} c";', '"{}" = "a";'),
+    "csv": ("{}", "id,text\n1,a {} b\n", 'id,text\n1,"a {} b"\n'),
+    "tsv": ("{}", "id\ttext\n1\ta {} b\n", 'id\ttext\n1\t"a {} b"\n'),
+}
+"""Places of a document of each format that repeated signs take."""
+SIGNS = (
+    *("a", "b ", " ", "\t", "\n", "\n\n", "\r\n", "\u00a0", "é", "1", ".", ",", ";", ":", "=", "-"),
+    *("*", "_", "~", "#", "!", "?", "|", "/", "\\", "`", "'", '"', "(", ")", "[", "]", "{", "}"),
+    *("<", ">", "&", "%", "$", "@", "+", "%s", "{0}", "{a, plural, ", "http://", "&amp;", "&#"),
+    *("<b>", "</b>", "<x/>", "<g id='1'>", "</g>", "<v ", "<a href='", "<br>", "<code>", "</code>"),
+    *("<!--", "-->", "<![CDATA[", "]]>", "\\n", "\\u00e9", '\\"', '""', "''", '"\n"', "\\\n"),
+    *(CUE, f"\n \n{CUE}", "msgid ", '"a":', "title="),
+)
+"""Signs that some format has a use for."""
+FOUND = (
+    ("properties", "{}\\", "a", 150),
+    ("srt", f"{CUE}a{{}}b\n", " ", 4000),
+    ("srt", f"{CUE}a{{}}b\n\n{CUE}c\n", '"', 4000),
+    ("srt", f"{CUE}a{{}}", f"\n \n{CUE}b c", 30_000),
+    ("srt", f"{CUE}a{{}}\n\nb\nc\n{CUE}d", "\n", 1000),
+    ("android", '<resources><string name="a">{}-</string></resources>', "\\n", 4000),
+    ("po", "{}x", " ", 8000),
+    ("po", 'msgid "a{}b"\nmsgstr ""', '"\n"', 40_000),
+    (
+        "xliff",
+        XLIFF.replace("{}", '<a{}:trans-unit id="a"><source>a</source></a{}:trans-unit>'),
+        "a",
+        4000,
+    ),
+    ("xliff", FRAMES["xliff"][0], '<g id="1">a b</g>', 8000),
+    ("xliff", FRAMES["xliff"][2], " ", 8000),
+    ("yaml", "a: |\n  b{}c", " ", 4000),
+    ("html", '<p title="a"{}>', " ", 16_000),
+    ("html", "<p>a{}b", "&#32;", 100_000),
+    ("json", '{"a": "{{}b c"}', " ", 4000),
+)
+"""Documents that took quadratic time or more, with a size that shows it."""
+
+
+class _Read:
+    """Reads a document and writes it back with its own texts as translations."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, document: str | Iterable[str]) -> None:
+        try:
+            parts = list(FORMATS[self._name].read(document, HOW))
+        except DataError:
+            return
+        for unit in parts:
+            for segment in unit.segments if isinstance(unit, Unit) else ():
+                text = segment.text.strip()
+                words = line_words(text)
+                links = [(k, k) for k in range(len(words))]
+                write_segment(segment, [Answer(text, words, links)], words)
+        assert "".join(map(str, parts))
+
+
+def _seconds(work: Callable[[str], object], document: str) -> float:
+    is_collecting = gc.isenabled()
+    gc.disable()  # A collection takes time by the size of everything that is in memory.
+    try:
+        start = thread_time()
+        work(document)
+        return thread_time() - start
+    finally:
+        if is_collecting:
+            gc.enable()
+
+
+def exponent(work: Callable[[str], object], frame: str, motif: str, size: int) -> float:
+    """Measure how time grows with repetitions of a motif: its exponent by the size."""
+    small, large = (frame.replace("{}", motif * (k * size // len(motif))) for k in (1, 4))
+    one = _seconds(work, small)
+    other = math.inf
+    for _ in range(TRIES):
+        one = min(one, _seconds(work, small))
+        other = min(other, _seconds(work, large))
+        if other < one * 4**MOST or other > LONG_SECONDS:
+            break
+    return math.log(other / one, 4)
+
+
+@pytest.mark.parametrize(("name", "frame", "motif", "size"), FOUND)
+def test_document_that_took_quadratic_time_takes_linear_time(
+    name: str, frame: str, motif: str, size: int
+) -> None:
+    assert exponent(_Read(name), frame, motif, size) < MOST
+
+
+@pytest.mark.parametrize("name", FORMATS)
+def test_repeated_signs_take_linear_time(name: str) -> None:
+    rng = random.Random(name)
+    for _ in range(NUM_MOTIFS):
+        frame = rng.choice(FRAMES[name])
+        motif = "".join(rng.choice(SIGNS) for _ in range(rng.randint(1, 4)))
+        found = exponent(_Read(name), frame, motif, 2000)
+        assert found < MOST, f"{frame!r} with {motif!r} repeated"
+
+
+def test_guard_quadratic_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(po, "_LINE", re.compile(r"[ \t]*(?:#[^\n]*)?[ \t]*\n"))
+    assert exponent(_Read("po"), "{}x", " ", 2000) > MOST
+
+
+def test_quoted_cell_over_many_chunks_takes_linear_time() -> None:
+    def read(document: str) -> None:
+        _Read("csv")(document.splitlines(keepends=True))
+
+    assert exponent(read, 'id,text\n1,"{}"\n', "a\n", 2000) < MOST
+
+
+def test_symbols_of_masks_take_linear_time() -> None:
+    symbol = next(iter(mask("a %s b")[1]))
+    assert exponent(mask, "{}%s", symbol, 4000) < MOST
