@@ -109,7 +109,7 @@ class BatchOrder:
         self._first_steps = [0]
 
     def plan(self, epoch: int) -> EpochPlan:
-        """EpochPlan the batches of one epoch; the latest plan is cached."""
+        """Plan the batches of one epoch; the latest plan is cached."""
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)

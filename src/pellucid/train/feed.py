@@ -77,6 +77,7 @@ class Feed:
                 number += 1
                 while not stop.is_set():
                     try:
+                        # Not for ever: in front of a full queue it must see that it is to stop.
                         ready.put(made, timeout=0.1)
                         break
                     except queue.Full:

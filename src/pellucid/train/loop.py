@@ -117,6 +117,7 @@ def train(
                 learned=start.manifest if start else None,
                 text=filled.text,
             )
+            # A check in another process runs beside the preparation, so its lines come after it.
             if is_new and check is not None:
                 for line in check():
                     run.log(line)
@@ -127,6 +128,7 @@ def train(
                 start = extend_bundle(start, prepared.tokenizer)
             spent = 0.0 if began is None else time.monotonic() - began
             trainer = Trainer(recipe, run, prepared, ranks, start, spent)
+        # From here on every step needs blocks of the same sizes again (decision 0010).
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(

@@ -178,6 +178,7 @@ def save_checkpoint(
         OutputError: the disk cannot take it, or does not give back what was written; the older
             checkpoints stay.
     """
+    # What a crash left takes room that this checkpoint may need.
     with suppress(OSError):
         _tidy(folder)
     path = folder / f"step-{state.step:08d}"
@@ -195,6 +196,7 @@ def save_checkpoint(
             recipe_toml=recipe_toml,
             provenance={**provenance, LISTED: listed},
         )
+        # Under its temporary name: only what reads back whole gets its own (decision 0010).
         _read_again(part, state.step)
     _delete_older(path, state, keep, every)
 

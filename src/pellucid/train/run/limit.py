@@ -103,4 +103,5 @@ class TimeLimit:
 
     def _reserve(self, seconds: float) -> None:
         self._state.reserved = seconds
+        # 0 would mean that updates have no limit.
         self._state.stop_at = max(1e-6, self._seconds - seconds)

@@ -72,6 +72,7 @@ class Ranks:
         self._hosts: dict[int, str] = {}
         self._store: PrefixStore | None = None
         self._link: RankLink | None = None
+        # Hands must not outlive a training that ends without closing this.
         weakref.finalize(self, end_all, self._children)
         if place is not None:
             self._open(place)
@@ -279,6 +280,7 @@ class RankedPasses:
             for hand in range(1, link.size):
                 link.send_order(hand, SET_UP, body=to_bytes(self._settings))
             for hand in range(1, link.size):
+                # A hand answers once it is set up: its failure is known before the first update.
                 link.receive(torch.zeros(1), hand)
         except BaseException as error:
             self._ranks.leave(is_over=True)
@@ -310,6 +312,7 @@ class RankedPasses:
             with some_threads(threads), tree.noting_memory():
                 tree.add_up(step, run_of(pieces, 0, self._number))
             seconds = time.monotonic() - started
+            # Other ranks may need as long: none counts as lost before ten times this.
             self._ranks.longest = max(self._ranks.longest, seconds)
             if link is not None:
                 tree.add_ranks(link, len(pieces))

@@ -43,6 +43,7 @@ class Updater:
         self._processes = processes
         self._passes: Passes | RankedPasses
         if processes * training.accumulate == 1:
+            # One piece needs no tree of sums, and so no second buffer as large as the weights.
             self._passes = Passes(model, training, precision)
         else:
             ranks = ranks or Ranks()
@@ -76,6 +77,7 @@ class Updater:
             except (MemoryError, RuntimeError) as error:
                 if not is_out_of_memory(error):
                     raise
+            # Only here: within the except block the traceback would still hold the pass's tensors.
             parts = _halve(parts)
             was_split = True
         updated = move_weights(

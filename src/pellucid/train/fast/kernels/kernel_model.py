@@ -208,6 +208,7 @@ class ModelOnKernels:
             r_drop=r_drop,
         )
         if r_drop:
+            # Back to the order of the batch: all first readings, then all second ones.
             grad_PD = torch.cat((grad_PD[::2], grad_PD[1::2]))
         grad_memory_ID = self._decoder.backward(grad_PD, decoding)
         assert grad_memory_ID is not None
