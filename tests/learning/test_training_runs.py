@@ -17,7 +17,7 @@ from forked import Forked
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
-from pellucid.bundle import bundle_json, load_bundle, read_json_object
+from pellucid.bundle import load_bundle, read_json_object
 from pellucid.config import DecodingConfig, TrainingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.inside.align.alignment_maps import View
@@ -214,21 +214,6 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
         "sentences, or raise data.max_length. See with --check whether sides of "
         "very different lengths belong together, or raise data.max_length_ratio."
     ) in (tmp_path / "many" / "log.txt").read_text()
-
-
-def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None:
-    """Versions before averages wrote such checkpoints, which list no files."""
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(training={"max_steps": 10}), run, recipe_folder=tmp_path, progress=False)
-    checkpoint = run / "checkpoints" / "step-00000010"
-    (checkpoint / "averaging.safetensors").unlink()
-    manifest = read_json_object(checkpoint / "manifest.json")
-    del manifest["checkpoint"]
-    (checkpoint / "manifest.json").write_text(bundle_json(manifest))
-    summary = train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
-    assert summary.steps == 23
-    assert "Continuing after step 10" in (run / "log.txt").read_text()
 
 
 def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> list[DecodingConfig]:

@@ -81,7 +81,7 @@ class Learner:
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
-            self.averaging.restore(checkpoint.tensors.get("averaging", {}))
+            self.averaging.restore(checkpoint.tensors["averaging"])
         self.updater = Updater(
             self.model, self.optimizer, training, plan.precision, plan.processes, self._ranks
         )
