@@ -101,8 +101,10 @@ def count_pairs_with_placeholders(data: DataConfig, base: Path, most: int) -> tu
         InputError: the text cannot be read.
     """
     pairs = [*islice(read_pairs(data, "train", base), most)]
-    both = ((pair.source, pair.target) for pair in pairs)
-    return len(pairs), sum(mask_lesson(*pair) != pair for pair in both)
+    masked = sum(
+        mask_lesson(pair.source, pair.target) != (pair.source, pair.target) for pair in pairs
+    )
+    return len(pairs), masked
 
 
 def count_words(line: str) -> int:

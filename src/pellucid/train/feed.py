@@ -108,8 +108,9 @@ class Feed:
         count = self._training.accumulate
         places = [self._order.locate(number * count + part) for part in range(count)]
         is_mixed = number < self._training.both_directions_steps
-        batches = tuple(self._batch(*place, is_mixed=is_mixed) for place in places)
-        return UpdateBatches(places[0][0], batches)
+        batches = tuple(self._batch(epoch, index, is_mixed=is_mixed) for epoch, index in places)
+        first_epoch, _ = places[0]
+        return UpdateBatches(first_epoch, batches)
 
     def batches_in_epoch(self, epoch: int) -> int:
         """Count the batches of an epoch; epochs differ by a few."""

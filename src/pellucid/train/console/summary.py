@@ -171,12 +171,10 @@ def _data(outlook: TrainingOutlook) -> list[str]:
         lines += [_shorten(f"  {_corpus(corpus)}") for corpus in shown]
         if len(outlook.corpora) > len(shown):
             lines.append(f"  and {len(outlook.corpora) - len(shown):,} more corpora")
-    vocabulary = (
-        f"vocabulary {outlook.source_vocabulary_size:,}, joint"
-        if outlook.is_joint
-        else f"vocabularies {outlook.source_vocabulary_size:,} and "
-        f"{outlook.target_vocabulary_size:,}"
-    )
+    source_size = f"{outlook.source_vocabulary_size:,}"
+    vocabulary = f"vocabularies {source_size} and {outlook.target_vocabulary_size:,}"
+    if outlook.is_joint:
+        vocabulary = f"vocabulary {source_size}, joint"
     tokens = f"{outlook.source_tokens:,} source tokens, {outlook.target_tokens:,} target tokens"
     validation = count_of(outlook.validation_pairs, "validation pair")
     facts = (tokens, validation, vocabulary, outlook.outside)

@@ -231,16 +231,38 @@ def _compare(
     if task.minutes is not None:
         pairs = pairs[: max(FEWEST_LINES, int(LINES_A_MINUTE * task.minutes))]
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
-    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    models: tuple[tuple[str, Translator, list[Path]], ...] = (
-        ("teacher", teacher, [resolve_model(name) for name in task.teacher]),
-        ("student", load(student_folder), [resolve_model(student_folder)]),
-    )
-    rows = [(*model, beam) for model in models for beam in sorted({1, task.teaching.beam})]
-    speeds = _find_speeds(
-        [partial(_translate, model, beam) for _, model, _, beam in rows], texts[0]
-    )
-    return [_measure(*row, *texts, *speed) for row, speed in zip(rows, speeds, strict=True)]
+    sources = [pair.source for pair in pairs]
+    references = [pair.target for pair in pairs]
+    models = {"teacher": teacher, "student": load(student_folder)}
+    folders = {
+        "teacher": [resolve_model(name) for name in task.teacher],
+        "student": [resolve_model(student_folder)],
+    }
+    rows = [(name, beam) for name in models for beam in sorted({1, task.teaching.beam})]
+    searches = [partial(_translate, models[name], beam) for name, beam in rows]
+    speeds = _find_speeds(searches, sources)
+    measured = []
+    for (name, beam), (single, bulk) in zip(rows, speeds, strict=True):
+        translator = models[name]
+        texts, _ = _translate(translator, beam, sources)
+        form = Form.of_model(translator.tokenizer.config)
+        bleu = evaluate_corpus(texts, references, Scoring(form=form)).bleu
+        parameters, num_bytes = _count_weights(folders[name])
+        measured.append(
+            MeasuredModel(
+                name,
+                search="greedy" if beam == 1 else f"beam {beam}",
+                precision=translator.configure(beam=beam, sample=False).precision,
+                bleu=bleu.score,
+                low=bleu.low,
+                high=bleu.high,
+                parameters=parameters,
+                num_bytes=num_bytes,
+                single=single,
+                bulk=bulk,
+            )
+        )
+    return measured
 
 
 @dataclass(frozen=True)
@@ -301,35 +323,6 @@ def judge_student(rows: Sequence[MeasuredModel]) -> str | None:
     return (
         f"The student has not learned from its teacher: BLEU {student:.1f}, the teacher's is "
         f"{teacher:.1f}. Train it longer (--set training.max_steps=…) or make it larger."
-    )
-
-
-def _measure(
-    name: str,
-    translator: Translator,
-    folders: Sequence[Path],
-    beam: int,
-    sources: Sequence[str],
-    references: Sequence[str],
-    single: Speed,
-    bulk: Speed,
-) -> MeasuredModel:
-    """Score a text's translations by one model, or several together, and one beam; 1 is greedy."""
-    texts, _ = _translate(translator, beam, sources)
-    form = Form.of_model(translator.tokenizer.config)
-    score = evaluate_corpus(texts, references, Scoring(form=form)).bleu
-    search = "greedy" if beam == 1 else f"beam {beam}"
-    precision = translator.configure(beam=beam, sample=False).precision
-    return MeasuredModel(
-        name,
-        search,
-        precision,
-        score.score,
-        score.low,
-        score.high,
-        *_count_weights(folders),
-        single,
-        bulk,
     )
 
 

@@ -133,6 +133,9 @@ FEWEST_MASKED = 200
 SHARE_MASKED = 0.05
 """Pairs of these that must have placeholders for masks to be chosen, and their share."""
 
+_NO_TEXT = TextCounts(0, 0, 0, 0.0, 0, 0, 0)
+"""Counts before any text is counted."""
+
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
@@ -186,15 +189,16 @@ def complete(
         return same, []
     if not _is_open(values, recipe):
         return same, _describe_course(recipe)
-    counts: list[TextCounts] = []
+    counts = _NO_TEXT
     masks = _choose_masks(values, recipe, recipe_folder)
     if masks:
         values = _with(values, masks)
         recipe = Recipe.model_validate(values)
 
     def complete_for(kept: bytes) -> Recipe:
-        counts[:] = [count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)]
-        return Recipe.model_validate(_with(values, choose(values, recipe, *counts)))
+        nonlocal counts
+        counts = count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)
+        return Recipe.model_validate(_with(values, choose(values, recipe, counts)))
 
     try:
         start = None
@@ -207,9 +211,9 @@ def complete(
         text.learn(recipe, None if start is None else start.tokenizer, complete_for)
     except PellucidError:
         return same, []
-    choices = [*masks, *choose(values, recipe, *counts)]
+    choices = [*masks, *choose(values, recipe, counts)]
     sentences = [*map(str, choices), *_describe_course(recipe)]
-    return _with(values, choices), [*describe_few(counts[0].pairs), *sentences]
+    return _with(values, choices), [*describe_few(counts.pairs), *sentences]
 
 
 def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> list[ChosenSetting]:

@@ -117,10 +117,16 @@ class KeptText:
             pairs = read_lessons(recipe.data, "train", self._base)
             return compress(say_progress(pairs, "Learning a vocabulary", self._say), kept)
 
-        sides = lambda: (p.source for p in pairs()), lambda: (p.target for p in pairs())
-        tokenizer = given or learn_tokenizer(recipe.tokenizer, *sides)
-        count = recipe.start.new_tokens
-        return tokenizer.extended(count, *sides) if count else tokenizer
+        def sources() -> Iterator[str]:
+            return (pair.source for pair in pairs())
+
+        def targets() -> Iterator[str]:
+            return (pair.target for pair in pairs())
+
+        tokenizer = given or learn_tokenizer(recipe.tokenizer, sources, targets)
+        if recipe.start.new_tokens:
+            return tokenizer.extended(recipe.start.new_tokens, sources, targets)
+        return tokenizer
 
     def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
         kept = bytearray()

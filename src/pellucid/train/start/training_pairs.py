@@ -101,8 +101,14 @@ class KeptPairs:
                         yield KeptPair(pair.source, pair.target, ids, links, place)
                     elif len(self.first_dropped) < MOST_EXAMPLES:
                         line = pair.where.rpartition(":")[2]
-                        places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
-                        self.first_dropped.append(FoundPlace(*places, pair.source, pair.target))
+                        self.first_dropped.append(
+                            FoundPlace(
+                                f"{corpus.source}:{line}",
+                                f"{corpus.target}:{line}",
+                                pair.source,
+                                pair.target,
+                            )
+                        )
             self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))

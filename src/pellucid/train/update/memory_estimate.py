@@ -112,13 +112,12 @@ class MemoryNeeds:
         # Attention's weights are float32 on a processor, whatever the precision.
         is_biased = model.positions in ("alibi", "relative")
         seen = 3 * longest * (4 // bytes_per_number) if is_plain or is_biased else 0
-        passes = positions * (
-            _recurrent_numbers_per_position(model, longest)
-            if model.is_recurrent
-            else model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
-            + model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
-            + 6 * model.d_model
-        )
+        numbers = 6 * model.d_model
+        numbers += model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
+        numbers += model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
+        if model.is_recurrent:
+            numbers = _recurrent_numbers_per_position(model, longest)
+        passes = positions * numbers
         multiple = FEWEST_ROWS if bytes_per_number < 4 else 1
         rows = chunk_rows(model.target_vocabulary_size, multiple=multiple)
         chunk = rows * model.target_vocabulary_size
