@@ -13,10 +13,10 @@ from small_runs import make_recipe, read_metrics, write_text
 
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
-from pellucid.decode.precision import read_precisions
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate.corpus_scores import bleu_for_ranking
 from pellucid.native.loading import instruction_sets
+from pellucid.native.precision import read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train.loop import train
 from pellucid.train.run import validator

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from pellucid.attention.replacement import fitted
+from pellucid.attention.checks import fitted
 
 
 class Probe(Protocol):

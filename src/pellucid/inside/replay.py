@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 
 from pellucid.attention import stages
+from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe
-from pellucid.attention.replacement import fitted
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import (

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from pellucid.attention.replacement import fitted
+from pellucid.attention.checks import fitted
 from pellucid.attention.stages import score
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError

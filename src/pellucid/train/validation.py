@@ -10,11 +10,11 @@ from typing import Literal
 
 from pellucid.bundle import Bundle
 from pellucid.config import Precision, TokenizerConfig
-from pellucid.decode.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.evaluate.corpus_scores import bleu_for_ranking, corpus_chrf_score
 from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
 from pellucid.evaluate.tokenization import DEFAULT, choose_tokenizer
+from pellucid.native.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.text.outside import Outside
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.translate.translator import Translator

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 
 from pellucid.bundle import add_metrics, load_bundle
-from pellucid.decode.precision import METRIC, read_precisions
 from pellucid.machine.hardware import some_threads
+from pellucid.native.precision import METRIC, read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train.learner import Learner
 from pellucid.train.run.folder import RunFolder
