@@ -1,4 +1,4 @@
-"""Checks of what a user hands to `pellucid.attention.stages.attend`, or puts in a result's place."""
+"""Checks of what a user hands to `pellucid.attention.stages.attend`, or puts in place of results."""
 
 from __future__ import annotations
 
