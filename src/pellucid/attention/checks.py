@@ -1,4 +1,4 @@
-"""Checks of what a user hands to `pellucid.attention.stages.attend`, or puts in place of results."""
+"""Checks of what a user hands to `attend`, or puts in a result's place."""
 
 from __future__ import annotations
 
