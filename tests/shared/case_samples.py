@@ -51,6 +51,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "sample(count or NAME=values): cases that run without --full"
     )
     config.stash[SHORTENED] = set()
+    if any("::" in argument for argument in config.args):
+        config.option.full = True  # A test that is named runs all of its cases.
     settings.load_profile("full" if config.getoption("full") else "sample")
 
 
@@ -68,8 +70,7 @@ def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> Generator[None, None, None]:
     """Leave out the cases that wait for `--full`."""
-    is_named = any("::" in argument for argument in config.args)
-    if config.getoption("full") or is_named:  # A test that is named runs all of its cases.
+    if config.getoption("full"):
         return (yield)
     waiting = set(find_waiting(items))
     yield  # Now -k and -m choose. What nobody asked for is not counted.
