@@ -37,6 +37,7 @@ def test_names_of_the_command_are_the_examples() -> None:
     assert not any(name.endswith(ENDINGS) for name in NAMES)
 
 
+@pytest.mark.sample(width=40)
 @pytest.mark.parametrize("width", [40, 80])
 @pytest.mark.parametrize("name", NAMES)
 def test_attend_example_shows_every_stage_within_the_width(
