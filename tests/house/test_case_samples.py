@@ -1,14 +1,17 @@
-"""The sample of each proof: what runs by default, what waits for `--full`, and that it is said."""
+"""The sample of each proof: what runs by default, what waits for `--full`, and the summary."""
 
 from __future__ import annotations
 
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
-from case_samples import spread
+from case_samples import find_waiting, spread
 
 PROOFS = """
 import pytest
@@ -33,18 +36,21 @@ def test_plain(some):
 """
 SAMPLE = ["b2", "b3", "d2", "d3", "number 0", "number 4", "number 9", "loop 0 33 66 99"]
 
+Run = Callable[..., tuple[list[str], str]]
+
 
 @pytest.fixture
-def run(tmp_path: Path, root: Path) -> object:
+def run(tmp_path: Path, root: Path) -> Run:
     """Run the proofs above in another process, and return the lines that they print."""
     (tmp_path / "test_proofs.py").write_text(PROOFS)
+    quick = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONPATH": str(root / "tests" / "shared")}
 
     def run(*arguments: str, **variables: str) -> tuple[list[str], str]:
-        kept = {name: value for name, value in os.environ.items() if name != "CI"}
+        command = [sys.executable, "-m", "pytest", "-p", "case_samples", "-rP", *arguments]
         done = subprocess.run(
-            [*(sys.executable, "-m", "pytest", "-p", "case_samples", "-rP"), *arguments],
+            command,
             cwd=tmp_path,
-            env=kept | {"PYTHONPATH": str(root / "tests" / "shared")} | variables,
+            env=os.environ | {"CI": ""} | quick | variables,
             capture_output=True,
             text=True,
         )
@@ -55,48 +61,52 @@ def run(tmp_path: Path, root: Path) -> object:
     return run
 
 
-@pytest.mark.parametrize("workers", ["0", "2"])
-def test_sample_runs_by_default_and_the_summary_counts_the_rest(run, workers: str) -> None:
-    found, said = run("-n", workers)
+def test_sample_runs_by_default_and_the_summary_counts_the_rest_of_all_workers(run: Run) -> None:
+    found, said = run("-p", "xdist", "-n", "2")
     assert found == sorted(SAMPLE)
     assert "14 of 22 cases wait for --full." in said
     assert "1 more ran a part of their loop." in said
 
 
 @pytest.mark.parametrize(("arguments", "variables"), [(["--full"], {}), ([], {"CI": "1"})])
-def test_full_runs_every_case(run, arguments: list[str], variables: dict[str, str]) -> None:
-    found, said = run("-n", "0", *arguments, **variables)
+def test_full_runs_every_case(run: Run, arguments: list[str], variables: dict[str, str]) -> None:
+    found, said = run(*arguments, **variables)
     assert len(found) == 22
     assert any(line.startswith("loop 0 1 2 3 ") for line in found)
     assert "--full" not in said
 
 
-def test_named_test_runs_all_of_its_cases_and_others_are_not_counted(run) -> None:
-    assert len(run("-n", "0", "test_proofs.py::test_count")[0]) == 10
-    found, said = run("-n", "0", "-k", "count")
+def test_test_that_is_named_runs_all_of_its_cases(run: Run) -> None:
+    assert len(run("test_proofs.py::test_count")[0]) == 10
+
+
+def test_cases_that_nobody_asked_for_are_not_counted(run: Run) -> None:
+    found, said = run("-k", "count")
     assert len(found) == 3
     assert "7 of 10 cases wait" in said
 
 
+def make_case(kind: str, marker: pytest.MarkDecorator) -> Any:
+    return SimpleNamespace(
+        nodeid=f"test_it.py::test_it[{kind}]",
+        callspec=SimpleNamespace(params={"kind": kind}),
+        get_closest_marker=lambda _: marker.mark,
+    )
+
+
 @pytest.mark.parametrize(
     ("marker", "message"),
-    [("size=2", "no case has"), ("kind='z'", "no case has"), ("-1", "must be 0 or more")],
+    [
+        (pytest.mark.sample(size=2), "no case has"),
+        (pytest.mark.sample(kind="z"), "no case has"),
+        (pytest.mark.sample(-1), "must be 0 or more"),
+    ],
 )
-def test_guard_marker_that_selects_nothing_is_an_error(
-    tmp_path: Path, root: Path, marker: str, message: str
+def test_guard_sample_that_selects_nothing_is_an_error(
+    marker: pytest.MarkDecorator, message: str
 ) -> None:
-    text = f"import pytest\n@pytest.mark.sample({marker})\n"
-    text += "@pytest.mark.parametrize('kind', 'ab')\ndef test_it(kind): pass\n"
-    (tmp_path / "test_it.py").write_text(text)
-    done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-p", "case_samples", "-n", "0"],
-        cwd=tmp_path,
-        env=os.environ | {"PYTHONPATH": str(root / "tests" / "shared"), "CI": ""},
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 4, done.stdout
-    assert message in done.stderr
+    with pytest.raises(pytest.UsageError, match=message):
+        list(find_waiting([make_case(kind, marker) for kind in "ab"]))
 
 
 @pytest.mark.parametrize(
