@@ -258,7 +258,7 @@ def walk(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(st.lists(st.sampled_from(PHRASES), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_forbidden_text_never_stands_in_what_is_written(
     kind: str, phrases: list[str], seed: int

@@ -66,6 +66,7 @@ def figures(translation: Translation) -> list[float]:
 ASKED = Constraints(prefix="La", forbidden=("est", "la pizza"), required=("four", "chat"))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "options",
     [

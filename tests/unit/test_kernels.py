@@ -58,6 +58,7 @@ def multiplier(dropped: DropoutBytes, *sizes: int) -> Tensor:
     return kept.double() * dropped.factor
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 5, 11, 47, 48, 101])
 @pytest.mark.parametrize(("inner", "width"), [(16, 48), (112, 16), (528, 80)])
 def test_linear_of_any_number_of_rows_is_the_product(
@@ -284,6 +285,7 @@ def assert_loss_is_that_of_pytorch(
     assert_close(kernels, grad_VD - 1, w.grad, loose=3)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("vocabulary", [37, 480, 481, 4003, 32_003])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_loss_and_gradients_are_those_of_pytorch(

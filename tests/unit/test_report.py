@@ -436,7 +436,7 @@ ODD: list[Any] = [
 
 
 @settings(
-    max_examples=40,
+    max_examples=settings.default.max_examples * 2 // 5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
