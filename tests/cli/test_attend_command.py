@@ -115,6 +115,7 @@ def test_attend_plain_says_infinity_and_differences_in_words(run_here: Run) -> N
     assert "differs by up to 0.037836, because no d_k fits" in text
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_attend_json_is_one_object_with_every_step(run_here: Run, name: str) -> None:
     (line,) = run_here("attend", name, "--json").stdout.splitlines()

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from itertools import product
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -86,12 +87,17 @@ def test_cases_that_nobody_asked_for_are_not_counted(run: Run) -> None:
     assert "7 of 10 cases wait" in said
 
 
-def make_case(kind: str, marker: pytest.MarkDecorator) -> Any:
-    return SimpleNamespace(
-        nodeid=f"test_it.py::test_it[{kind}]",
-        callspec=SimpleNamespace(params={"kind": kind}),
-        get_closest_marker=lambda _: marker.mark,
-    )
+class Case:
+    """Stands in for a case whose values are their own places."""
+
+    def __init__(self, marker: pytest.MarkDecorator, **values: Any) -> None:
+        self.nodeid = f"test_it.py::test_it[{values}]"
+        self.callspec = SimpleNamespace(params=values, indices=values)
+        self._marker = marker
+
+    def get_closest_marker(self, name: str) -> pytest.Mark:
+        assert name == "sample"
+        return self._marker.mark
 
 
 @pytest.mark.parametrize(
@@ -106,7 +112,19 @@ def test_guard_sample_that_selects_nothing_is_an_error(
     marker: pytest.MarkDecorator, message: str
 ) -> None:
     with pytest.raises(pytest.UsageError, match=message):
-        list(find_waiting([make_case(kind, marker) for kind in "ab"]))
+        list(find_waiting([Case(marker, kind=kind) for kind in "ab"]))
+
+
+@pytest.mark.parametrize("count", [5, 7])
+def test_sample_of_products_has_every_value_of_every_parameter(count: int) -> None:
+    marker = pytest.mark.sample(count)
+    sizes = product(range(2), range(4), range(5))
+    cases = [Case(marker, a=a, b=b, c=c) for a, b, c in sizes]
+    waiting = list(find_waiting(cases))
+    kept = [case.callspec.params for case in cases if case not in waiting]
+    assert len(kept) == count
+    for name, size in {"a": 2, "b": 4, "c": 5}.items():
+        assert {values[name] for values in kept} == set(range(size))
 
 
 @pytest.mark.parametrize(

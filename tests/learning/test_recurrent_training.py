@@ -156,6 +156,7 @@ def pellucid_in(runs: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch) -> R
 LINE = "small dog sees man"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("form", ["additive", "none"])
 @pytest.mark.parametrize(
     "options",

@@ -4,7 +4,7 @@ A proof of many cases marks those that always run; the others wait, and the summ
 
     @pytest.mark.sample(precision="int8")             # the cases with this value
     @pytest.mark.sample(options=(OPTIONS[0], OPTIONS[3]))
-    @pytest.mark.sample(5)                            # five cases, evenly spread
+    @pytest.mark.sample(5)                            # five cases, with many values of each kind
     @pytest.mark.sample(0)                            # nothing: the test waits as a whole
 
 A test with a loop asks the fixture `some` which of its values to take. A sample holds the cases
@@ -99,11 +99,31 @@ def keep(name: str, cases: Sequence[pytest.Item]) -> Sequence[pytest.Item]:
         (count,) = marker.args
         if count < 0:
             raise pytest.UsageError(f"{name}: the count of a sample must be 0 or more: {count}")
-        return spread(cases, count)
+        return choose(cases, count)
     kept = [case for case in cases if has_values(case, marker.kwargs)]
     if not kept:
         raise pytest.UsageError(f"{name}: no case has the values of its sample: {marker.kwargs}")
     return kept
+
+
+def choose(cases: Sequence[pytest.Item], count: int) -> Sequence[pytest.Item]:
+    """Choose cases evenly, but first those that bring a value which no other has brought."""
+    even = spread(cases, count)
+    waiting = [*even, *(case for case in cases if case not in even)]
+    seen: set[tuple[str, int]] = set()
+    kept: list[pytest.Item] = []
+    while waiting and len(kept) < count:
+        best = max(waiting, key=lambda case: len(values_of(case) - seen))
+        seen |= values_of(best)
+        waiting.remove(best)
+        kept.append(best)
+    return kept
+
+
+def values_of(case: pytest.Item) -> set[tuple[str, int]]:
+    """List the parameters of a case, each with the place of its value."""
+    callspec = getattr(case, "callspec", None)
+    return set(callspec.indices.items()) if callspec is not None else set()
 
 
 def has_values(case: pytest.Item, wanted: dict[str, Any]) -> bool:

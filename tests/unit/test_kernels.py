@@ -148,6 +148,7 @@ def test_gradients_that_nobody_wants_are_left_out(kernels: Kernels) -> None:
     assert torch.equal(last, all_three[2])
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("key_width", "value_width"), [(8, 16), (32, 32), (24, 40)])
 @pytest.mark.parametrize("longest", [1, 7, 37])
@@ -318,6 +319,7 @@ def assert_r_drop_is_that_of_pytorch(
     assert_close(kernels, grad_VD - 1, w.grad, loose=3)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("vocabulary", [37, 481, 4003])
 @pytest.mark.parametrize("spread", [0.2, 3.0])
 def test_r_drop_pulls_two_readings_of_a_token_together(

@@ -272,6 +272,7 @@ def test_report_of_empty_folder_says_so(tmp_path: Path) -> None:
     assert page.words.count("nothing measured yet") == 6
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "lines",
     [

@@ -114,6 +114,7 @@ def test_forward_backward_and_adam_in_the_page_are_those_of_pytorch_in_every_for
         )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [name for name in FORMS if name != "whole"])
 def test_guard_another_form_is_found(node: str, tmp_path: Path, name: str) -> None:
     fixture = write_fixture(tmp_path / "changed.json", name)
