@@ -22,6 +22,7 @@ STATEMENTS = {
 }
 
 
+@pytest.mark.sample(40)
 @pytest.mark.parametrize("name", STATEMENTS)
 def test_statement_is_shown_by_its_command(name: str) -> None:
     statement = STATEMENTS[name]

@@ -48,6 +48,7 @@ class ToyLong(MeasurementSetting):
         return toy
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", FORMS)
 def test_long_form_at_toy_size_gives_verdicts_tables_and_series(name: str) -> None:
     measurement = measure_claim(name, ToyLong(size="full"))
