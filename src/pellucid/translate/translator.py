@@ -212,7 +212,7 @@ class Translator:
         decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
         found = decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
-        writer = Writer(chosen._attention_reader(), known, unknown, chosen.bundle)
+        writer = Writer(chosen.attention_reader(), known, unknown, chosen.bundle)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
@@ -261,10 +261,11 @@ class Translator:
         """
         config, how = self.configure(**options), Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
-        writer = Writer(self._attention_reader(), None)
+        writer = Writer(self.attention_reader(), None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
 
-    def _attention_reader(self) -> AttentionReader:
+    def attention_reader(self) -> AttentionReader:
+        """Make what computes the cross-attention of the first model's translations."""
         return AttentionReader(self.decoder, self.config, self.tokenizer, lambda: self.model)
 
     def examine(
