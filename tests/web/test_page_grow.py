@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from browser import Browser
-from page_in_node import WEB, compare
+from page_in_node import WEB, compare, learning_page_computes
 from page_reader import PageReader
 from torch import nn
 
@@ -112,6 +112,12 @@ def test_forward_backward_and_adam_in_the_page_are_those_of_pytorch_in_every_for
         assert {"loss", "gradient of encoder.layers.0.self_attention.output.weight"} <= set(
             differences
         )
+
+
+def test_what_the_page_lists_is_what_is_compared_with_pytorch() -> None:
+    configs = [make_model(*form).config.model_dump() for form in FORMS.values()]
+    for name, values in learning_page_computes().items():
+        assert {config[name] for config in configs} == set(values), name
 
 
 @pytest.mark.sample(3)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 
 import torch
@@ -23,6 +23,25 @@ from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.by_hand.sheet import AttentionByHand, attend_by_hand
 from pellucid.machine.randomness import generator
+
+COMPUTES: Mapping[str, Collection[object]] = {
+    "architecture": ("transformer",),
+    "norm": ("post",),
+    "activation": (),  # It has no feed-forward network.
+    "positions": ("sinusoidal",),
+    "embedding_scale": ("none",),
+    "projection_bias": (False,),
+    "tied_embeddings": ("none",),
+    "residual": (True,),
+    "scale_scores": (True,),
+    "look_ahead_mask": (True, False),
+    "projections": ("qkv",),
+    "norm_kind": ("layer",),
+    "gated_feed_forward": (False,),
+    "num_key_value_heads": (0,),
+}
+"""The options of `pellucid.config.ModelConfig`, each with the values that this model computes. It
+is built from no configuration; an option that is missing here has not been decided on."""
 
 START = "<start>"
 END = "<end>"
