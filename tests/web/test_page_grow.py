@@ -115,9 +115,9 @@ def test_forward_backward_and_adam_in_the_page_are_those_of_pytorch_in_every_for
 
 
 def test_what_the_page_lists_is_what_is_compared_with_pytorch() -> None:
-    configs = [make_model(*form).config.model_dump() for form in FORMS.values()]
+    configs = [make_model(*form).config for form in FORMS.values()]
     for name, values in learning_page_computes().items():
-        assert {config[name] for config in configs} == set(values), name
+        assert {getattr(config, name) for config in configs} == set(values), name
 
 
 @pytest.mark.sample(3)
