@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
+from pellucid.attention.replacement import fitted
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import (
@@ -29,7 +30,6 @@ from pellucid.inside.pair import (
     recurrent_attention_at,
 )
 from pellucid.inside.traces import Trace
-from pellucid.machine.replacement import fitted
 from pellucid.model import EncoderDecoder
 
 Keep = Callable[[str, np.ndarray], None]
