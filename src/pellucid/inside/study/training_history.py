@@ -13,12 +13,12 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.alignment_maps import CONVENTIONS
 from pellucid.inside.align.attention_links import LinkRule
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, error_of_counts
+from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads
 from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
 from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.study.study_page import MEANINGS as STUDIED
@@ -211,12 +211,8 @@ def _check_same(
 
 def _find_spots(bundle: Bundle, line: StudyLine, pronouns: Sequence[Pronoun]) -> list[Spots]:
     """Find the rows of each pronoun of a line, and the positions of its antecedent."""
-    source, target = (
-        find_units(bundle.tokenizer, side, text, rule="spaces", ids=ids).of_tokens(
-            bundle.tokenizer, side, text, ids
-        )
-        for side, text, ids in zip(SIDES, (line.source, line.target), line.ids, strict=True)
-    )
+    words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids, "spaces")
+    source, target = words.source, words.target
 
     def at(words: Sequence[range], word: int) -> list[int]:
         found = [place for place, owners in enumerate(words) if word in owners]
