@@ -40,7 +40,6 @@ def weights_and_lens(
     heads: Sequence[Place],
     lines: Sequence[StudyLine],
     *,
-    rule: LinkRule = "both",
     spots: Sequence[Sequence[Spots]] | None = None,
 ) -> dict[str, Any]:
     """Run lines through the model, and add up the figures of its heads.
@@ -49,7 +48,6 @@ def weights_and_lens(
         bundle: the model.
         heads: the heads.
         lines: the lines.
-        rule: which links to take from a map.
         spots: of the pronouns of each line, for `PRONOUN_FIGURES`.
 
     Returns:
@@ -84,7 +82,7 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
-        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines, rule),
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
     }
 
 
@@ -163,9 +161,7 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def _count_gold(
-    bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine], rule: LinkRule
-) -> list[Any]:
+def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine]) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
@@ -185,7 +181,7 @@ def _count_gold(
     pairs = [line.source for line in lines], [line.target for line in lines]
     sums = np.zeros((len(views), 4), int)
     for line, found in zip(
-        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views, rule=rule), strict=True
+        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views), strict=True
     ):
         assert line.gold is not None
         if found.error is not None:

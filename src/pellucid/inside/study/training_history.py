@@ -15,7 +15,6 @@ from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.alignment_maps import CONVENTIONS
-from pellucid.inside.align.attention_links import LinkRule
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads
@@ -136,7 +135,6 @@ def follow_heads(
     golds: Sequence[GoldLinks] | None = None,
     antecedents: Sequence[Sequence[Pronoun]] | None = None,
     heads: Sequence[str] | None = None,
-    rule: LinkRule = "both",
     on_step: Callable[[int, int], None] | None = None,
 ) -> HeadHistory:
     """Follow the heads through a run: the figures of their weights at every kept model.
@@ -148,7 +146,6 @@ def follow_heads(
         golds: the right links of each pair.
         antecedents: the pronouns of each pair, by words between spaces.
         heads: such as ``encoder.*.self.*``; all unless given.
-        rule: which links to take from a map.
         on_step: called with the number of models done, and of all.
 
     Raises:
@@ -178,7 +175,7 @@ def follow_heads(
             on_step(done, len(models))
         bundle = load_bundle(path)
         _check_same(bundle, last, lines, (path, models[-1][1]))
-        found = weights_and_lens(bundle, chosen, lines, rule=rule, spots=spots)
+        found = weights_and_lens(bundle, chosen, lines, spots=spots)
         sums, counts = np.array(found["sums"]), np.array(found["counts"])
         figures = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         if golds is not None:
