@@ -18,6 +18,7 @@ from pellucid.cli.look.head_history import (
     Form,
     draw_history,
     follow_run,
+    lay_out_figures,
     read_gold_columns,
     write_csv,
     write_found,
@@ -26,10 +27,9 @@ from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
-from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -253,26 +253,15 @@ def _write(study: Study, sort: str, form: Form, output: TextIO) -> None:
     if form == "json":
         output.write(to_json_line(study.record()))
         return
-    order = study.heads.column(sort).argsort(kind="stable")
-    records = study.heads.records()
-    rows = [records[index] for index in order]
+    order = study.heads.order(sort)
     if form == "csv":
+        records = study.heads.records()
+        rows = [records[index] for index in order]
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
         write_csv(rows, output)
         return
     output.write(f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n")
-    for table in (rows, study.lens.records(), study.measures.records()):
-        if table:
-            output.write("\n" + "".join(f"{line}\n" for line in _lay_out(table)))
-
-
-def _lay_out(rows: list[dict[str, object]]) -> Iterator[str]:
-    def write(value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.3f}"
-        return "–" if value is None else str(value)
-
-    names = list(rows[0])
-    cells = [names, *([write(row[name]) for name in names] for row in rows)]
-    return lay_out(cells, [False, *[True] * (len(names) - 1)])
+    for cells in (study.heads.cells(order), study.lens.cells(), study.measures.cells()):
+        if len(cells) > 1:
+            output.write("\n" + "".join(f"{row}\n" for row in lay_out_figures(cells)))

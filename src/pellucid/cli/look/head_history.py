@@ -12,7 +12,7 @@ from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -88,9 +88,15 @@ def write_found(
         elif form == "csv":
             write_csv(found.records(), output)
         else:
-            rows = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])
-            output.write(f"{title}\n\n" + "".join(f"{row}\n" for row in rows))
+            rows = "".join(f"{row}\n" for row in lay_out_figures(cells))
+            output.write(f"{title}\n\n{rows}")
     return 2 if found.left_out else 0
+
+
+def lay_out_figures(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay out a table whose first column has names, and whose others have numbers."""
+    is_number = [True] * (len(cells[0]) - 1)
+    return lay_out(cells, [False, *is_number])
 
 
 def read_gold_columns(

@@ -36,6 +36,7 @@ from pellucid.inside.study.study_lines import (
     prepare_study_lines,
 )
 from pellucid.shapes import Brief
+from pellucid.terminal.grid import write_fixed
 
 CHUNK = 1000
 """Lines that are studied together; an interruption loses one head of so many."""
@@ -80,16 +81,37 @@ class StudyTable(Brief):
         found: np.ndarray = self.values[:, self.columns.index(label)]
         return found
 
+    def order(self, label: str) -> list[int]:
+        """Return the numbers of the rows by one column, the smallest first."""
+        order: list[int] = self.column(label).argsort(kind="stable").tolist()
+        return order
+
+    def cells(self, order: Sequence[int] | None = None) -> list[list[str]]:
+        """Return the table to read, its heading first.
+
+        Args:
+            order: the numbers of the rows to take; all as they are unless given.
+        """
+        found = [[self.axes[0], *self.columns]]
+        for index in range(len(self.rows)) if order is None else order:
+            found.append([self.rows[index], *map(write_figure, self.values[index].tolist())])
+        return found
+
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row; None marks a missing number."""
-        return [
-            {self.axes[0]: row}
-            | {
-                name: None if np.isnan(value) else value
-                for name, value in zip(self.columns, values, strict=True)
-            }
-            for row, values in zip(self.rows, self.values.tolist(), strict=True)
-        ]
+        found: list[dict[str, Any]] = []
+        for row, values in zip(self.rows, self.values.tolist(), strict=True):
+            numbers = [None if np.isnan(value) else value for value in values]
+            found.append({self.axes[0]: row, **dict(zip(self.columns, numbers, strict=True))})
+        return found
+
+
+def write_figure(value: float) -> str:
+    """Write a figure for a reader: a count without decimals, a dash for a missing one."""
+    if np.isnan(value):
+        return "–"
+    is_count = value == int(value) and abs(value) >= 1
+    return write_fixed(value, 0 if is_count else 3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
