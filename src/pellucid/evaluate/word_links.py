@@ -9,20 +9,16 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluate.statistics import check_resampling, draw_resamples
+from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 
 Link = tuple[int, int]
 Links = frozenset[Link]
-Symmetrization = Literal[
-    "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"
-]
-SYMMETRIZATIONS: tuple[Symmetrization, ...] = get_args(Symmetrization)
 
 _LINK = re.compile(r"([0-9]{1,18})([-p])([0-9]{1,18})")
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))

@@ -15,13 +15,13 @@ from pellucid.evaluate.word_links import (
     GoldLinks,
     Link,
     LinkScore,
-    Symmetrization,
     score_links,
     symmetrize,
     write_links,
 )
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.text.link_choices import Symmetrization
 
 
 def write_all_links(

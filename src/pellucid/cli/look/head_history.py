@@ -104,15 +104,13 @@ def read_gold_columns(
 ) -> list[GoldLinks]:
     """Parse gold links, checking that they join words of the lines."""
     from pellucid.evaluate.word_links import parse_gold
-    from pellucid.inside.align.linked_units import SIDES, find_units
+    from pellucid.inside.align.linked_units import count_linkable_words
 
     lengths = []
-    for pair in zip(columns["--source"], columns["--target"], strict=True):
-        source, target = (
-            len(find_units(bundle.tokenizer, side, line, rule="auto").names)
-            for side, line in zip(SIDES, pair, strict=True)
-        )
-        lengths.append((source, target))
+    for source, target in zip(columns["--source"], columns["--target"], strict=True):
+        num_source_words = count_linkable_words(bundle.tokenizer, "source", source)
+        num_target_words = count_linkable_words(bundle.tokenizer, "target", target)
+        lengths.append((num_source_words, num_target_words))
     return parse_gold(columns["--gold"], lengths, path)
 
 

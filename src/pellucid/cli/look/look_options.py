@@ -12,6 +12,7 @@ from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Option, check_utf8, flag
 from pellucid.errors import InputError, not_together
 from pellucid.files import is_device, is_packed
+from pellucid.text.link_choices import Convention
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
@@ -57,7 +58,7 @@ SHOWN: Mapping[str, Option] = {
         "With --heads: show each head's alignment error, given gold word links such as '0-0 1-2'.",
     ),
     "convention": (
-        Literal["predicts", "reads"],
+        Convention,
         None,
         "With --gold: the token that a decoder row counts for: the one it predicts (default), or "
         "the one it reads.",

@@ -10,7 +10,7 @@ from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import parse_links
-from pellucid.inside.align.alignment_maps import Convention, View, guided_view
+from pellucid.inside.align.alignment_maps import View, guided_view
 from pellucid.inside.align.attention_links import Aligned, align_pairs
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
@@ -22,6 +22,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
+from pellucid.text.link_choices import Convention
 from pellucid.translate.translator import load
 
 LEGEND = (

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -21,11 +20,8 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import check_number, require_attention
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import EncoderDecoder
+from pellucid.text.link_choices import CONVENTIONS, MAPS, Convention, MapName
 
-MapName = Literal["head", "layer-mean", "norms"]
-Convention = Literal["predicts", "reads"]
-MAPS: tuple[MapName, ...] = get_args(MapName)
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 BATCH_TOKENS = 4096
 """The most positions of one side computed at once; at least one pair is."""
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from pellucid.inside.align.linked_units import (
     SIDES,
     GivenUnits,
     PairWords,
-    UnitRule,
     Units,
     find_units,
     words_of_units,
@@ -33,11 +31,9 @@ from pellucid.inside.align.linked_units import (
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
 from pellucid.text.language_tokens import split_code
+from pellucid.text.link_choices import LinkRule, UnitRule
 from pellucid.text.token_words import mark_unknown, unknown_pieces
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-LinkRule = Literal["best", "both", "all"]
-LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
 
 _ALL_FROM = 0.5
 """The share of the strongest weight from which ``all`` links a word too."""

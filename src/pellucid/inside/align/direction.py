@@ -10,18 +10,19 @@ import numpy as np
 
 from pellucid.bundle import Bundle
 from pellucid.evaluate.word_links import GoldLinks, LinkScore, count_links, score_counts
-from pellucid.inside.align.alignment_maps import (
+from pellucid.inside.align.alignment_maps import View, all_views
+from pellucid.inside.align.attention_links import Aligned, align_pairs
+from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
+from pellucid.model import EncoderDecoder
+from pellucid.text.link_choices import (
     CONVENTIONS,
     MAPS,
     Convention,
+    LinkRule,
     MapName,
-    View,
-    all_views,
+    UnitRule,
 )
-from pellucid.inside.align.attention_links import Aligned, LinkRule, align_pairs
-from pellucid.inside.align.choice import consistencies
-from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits, UnitRule
-from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 SAMPLE_PAIRS = 500

@@ -15,8 +15,7 @@ import torch
 
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluate.word_links import GoldLinks, count_links, error_of_counts
-from pellucid.inside.align.alignment_maps import Convention
-from pellucid.inside.align.attention_links import LinkRule, links_of_maps
+from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
@@ -24,6 +23,7 @@ from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weig
 from pellucid.inside.pair import Pair
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.shapes import Brief
+from pellucid.text.link_choices import Convention, LinkRule
 from pellucid.text.token_words import is_punctuation
 
 

@@ -218,7 +218,7 @@ def patch(
         column_tokens=(*(tokens[column] for column in columns), EVERYTHING),
         num_source_columns=len(columns) if length == "S" else 0,
         is_signed=True,
-        note=f", {task.answers[0]} against {task.answers[1]}",
+        note=f"{task.answers[0]} against {task.answers[1]}",
     )
 
 

@@ -16,7 +16,6 @@ from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import GoldLinks, error_of_counts
-from pellucid.inside.align.alignment_maps import CONVENTIONS
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
@@ -37,6 +36,7 @@ from pellucid.inside.study.study_lines import (
 )
 from pellucid.shapes import Brief
 from pellucid.terminal.grid import write_fixed
+from pellucid.text.link_choices import CONVENTIONS
 
 CHUNK = 1000
 """Lines that are studied together; an interruption loses one head of so many."""

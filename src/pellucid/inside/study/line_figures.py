@@ -14,8 +14,8 @@ from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import count_links
-from pellucid.inside.align.alignment_maps import CONVENTIONS, PairBatch, View, batches_of
-from pellucid.inside.align.attention_links import LinkRule, align_pairs, links_of_maps
+from pellucid.inside.align.alignment_maps import PairBatch, View, batches_of
+from pellucid.inside.align.attention_links import align_pairs, links_of_maps
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
@@ -26,6 +26,7 @@ from pellucid.inside.pair import Pair, states_of
 from pellucid.inside.study.study_lines import StudyLine
 from pellucid.model import EncoderDecoder, Transformer
 from pellucid.model.site import Site
+from pellucid.text.link_choices import CONVENTIONS, LinkRule
 
 RULES: tuple[LinkRule, ...] = ("best", "both")
 PRONOUN_FIGURES = ("pronoun", "clause")

@@ -14,7 +14,6 @@ from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluate.word_links import GoldLinks, error_of_counts
-from pellucid.inside.align.alignment_maps import CONVENTIONS
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads
@@ -22,6 +21,7 @@ from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_a
 from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.study.study_page import MEANINGS as STUDIED
 from pellucid.shapes import Brief
+from pellucid.text.link_choices import CONVENTIONS
 
 MEANINGS = {
     **STUDIED,
