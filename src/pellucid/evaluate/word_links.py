@@ -69,7 +69,8 @@ def parse_links(line: str, place: str, sizes: tuple[int, int] | None = None) -> 
     Raises:
         DataError: something is not a link, or names a word that does not exist.
     """
-    sure, possible = set(), set()
+    sure = set()
+    possible = set()
     for word in line.split():
         match = _LINK.fullmatch(word)
         if match is None:
@@ -257,7 +258,8 @@ def symmetrize(
         Description for the 2005 IWSLT Speech Translation Evaluation", section 2; Och and Ney
         2003, section 4.
     """
-    one, other = frozenset(forward), frozenset(backward)
+    one = frozenset(forward)
+    other = frozenset(backward)
     if method == "intersection":
         return one & other
     if method == "union":
@@ -278,13 +280,15 @@ def symmetrize(
 
 def _grow(joined: set[Link], union: Links) -> None:
     """Add links of the union next to joined ones, until no more can be added."""
-    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    sources = {i for i, _ in joined}
+    targets = {j for _, j in joined}
     is_growing = True
     while is_growing:
         is_growing = False
         for link in sorted(joined):
             for down, right in _NEIGHBORS:
-                i, j = link[0] + down, link[1] + right
+                i = link[0] + down
+                j = link[1] + right
                 if (i, j) in union - joined and (i not in sources or j not in targets):
                     joined.add((i, j))
                     sources.add(i)
@@ -294,7 +298,8 @@ def _grow(joined: set[Link], union: Links) -> None:
 
 def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:
     """Add links that reach a word without a link, or (``needs_both``) two such words."""
-    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    sources = {i for i, _ in joined}
+    targets = {j for _, j in joined}
     for i, j in sorted(links - joined):
         is_free = (i not in sources, j not in targets)
         if all(is_free) if needs_both else any(is_free):

@@ -116,7 +116,8 @@ class Keeper:
     """
 
     def __init__(self, stages: Collection[str], sites: Collection[str] | None = None) -> None:
-        self._stages, self._sites = stages, sites
+        self._stages = stages
+        self._sites = sites
         self.found: dict[str, Tensor] = {}
 
     def see(self, site: str, stage: str, tensor: Tensor) -> None:
@@ -158,7 +159,8 @@ def make_pair(
     Raises:
         InputError: a side is empty or too long for the model.
     """
-    tokenizer, model = bundle.tokenizer, bundle.model
+    tokenizer = bundle.tokenizer
+    model = bundle.model
     if not source.strip():
         raise InputError("No text was given: the line is empty. Write a sentence in it.")
     if isinstance(target, str):

@@ -91,7 +91,8 @@ def replay(
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
     targets_T1 = torch.tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
-    checks, decoding = dict(recorder.checks), dict(decoding or {})
+    checks = dict(recorder.checks)
+    decoding = dict(decoding or {})
     if changes is not None and not recorder.replaced and not isinstance(changes, Changes):
         decoding["changes"] = "by a probe, which replaced nothing"
         warnings.warn(_REPLACED_NOTHING, stacklevel=2)
@@ -209,7 +210,8 @@ class _Recorder:
             scores_HLM = recurrent_attention_at(self._model, site).score(seen["query"], seen["key"])
             result = seen["weights"] @ seen["value"]
         else:
-            stage, attention = "output", attention_at(self._model, site)
+            stage = "output"
+            attention = attention_at(self._model, site)
             scores_HLM = attention.positions.score(seen["query"], seen["key"])
             if attention.use_scale:
                 scores_HLM = stages.scale(scores_HLM, seen["query"].shape[-1])

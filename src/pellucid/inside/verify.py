@@ -146,7 +146,8 @@ def _project(
     attention: MultiHeadAttention, what: str, x_D: Tensor, head: int, position: int
 ) -> list[float]:
     """Compute one head's query or key of one position with plain sums."""
-    width, x = attention.d_key, x_D.tolist()
+    width = attention.d_key
+    x = x_D.tolist()
     if attention.projections == "none":
         return _turn(attention, x[head * width : (head + 1) * width], position)
     linear = attention.query if what == "query" else attention.key
@@ -168,7 +169,9 @@ def _turn(attention: MultiHeadAttention, vector: list[float], position: int) -> 
     turned: list[float] = []
     for place in range(0, len(vector), 2):
         angle = position / 10000 ** (place / len(vector))
-        sine, cosine, (x, y) = math.sin(angle), math.cos(angle), vector[place : place + 2]
+        sine = math.sin(angle)
+        cosine = math.cos(angle)
+        x, y = vector[place : place + 2]
         turned += [x * cosine - y * sine, x * sine + y * cosine]
     return turned
 

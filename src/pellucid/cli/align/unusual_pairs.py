@@ -42,14 +42,16 @@ def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
     if "--pairs" not in columns:
         sides = [_usable(columns[name], faults) for name in ("--source", "--target")]
         return Lines(sides[0], sides[1], GivenUnits(*given, faults))
-    sources, targets = [], []
+    sources = []
+    targets = []
     for number, line in enumerate(_usable(columns["--pairs"], faults)):
         # An empty side has no word: `SOURCE |||` has no target.
         fields = f" {line} ".split(BETWEEN)
         if len(fields) == 2:
             source, target = (field.strip(" ") for field in fields)
         else:
-            source, target = "", ""
+            source = ""
+            target = ""
             if line.strip():
                 faults[number] = (
                     "A pair must be written SOURCE ||| TARGET, but has "

@@ -39,7 +39,8 @@ def write_all_links(
     """
     chosen: list[Direction] = []
     remarks = Remarks(directions)
-    number, has_errors = 0, False
+    number = 0
+    has_errors = False
     for lines in windows:
         if not chosen:
             chosen = [_choose_view(direction, lines) for direction in directions]
@@ -209,7 +210,8 @@ def _report_record(
     method: str,
 ) -> dict[str, Any]:
     def flat(one: Judged) -> dict[str, Any]:
-        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
+        view = dataclasses.asdict(one.view)
+        score = dataclasses.asdict(one.score)
         return {**view, **score, "end_share": one.end_share}
 
     record: dict[str, Any] = {}

@@ -146,7 +146,8 @@ def _show(
         if options["links"]:
             show_links(translator.own_bundle, line.text, target, writer)
         elif options["heads"]:
-            links, gold = options["gold"], None
+            links = options["gold"]
+            gold = None
             if links is not None:
                 gold = read_gold_of_pair(pair, line.text, target, links, options["convention"])
             show_heads(pair, trace, options["sort"], gold, writer)

@@ -236,7 +236,8 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     """Collect the arrays that the options ask for."""
     from pellucid.inside.ask import Ask
 
-    part, kind = options["part"], options["kind"]
+    part = options["part"]
+    kind = options["kind"]
     stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
     return Ask(
         parts=None if part is None else (part,),

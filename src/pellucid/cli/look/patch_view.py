@@ -46,7 +46,8 @@ def look_patched(
         warn(f"The other sentence: {sentence}")
     other = other.as_read(translator.tokenizer)
     trace, *_ = replay_line(translator, other, Replaying(), options)
-    tokenizer, model = translator.tokenizer, translator.own_bundle.exact_model
+    tokenizer = translator.tokenizer
+    model = translator.own_bundle.exact_model
     a = Pair(model, tokenizer, trace.source_ids, trace.predicted_ids)
     b = Pair(model, tokenizer, tuple(tokenizer.encode_source(line.text)), tuple(target_ids))
     if options["why"] is not None:

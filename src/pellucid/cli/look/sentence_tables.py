@@ -220,7 +220,8 @@ def _summarize_changes(found: WhatIf) -> Iterator[str]:
         yield f"Greedy before     {found.before.text}"
     yield f"Greedy now        {found.after.text}"
     for edit in found.edits:
-        before, after = " ".join(edit.before) or "nothing", " ".join(edit.after) or "nothing"
+        before = " ".join(edit.before) or "nothing"
+        after = " ".join(edit.after) or "nothing"
         yield f"  word {edit.place}: {before} → {after}"
     if not found.edits:
         yield "  the same words"

@@ -110,7 +110,9 @@ def _follow_unit(
     writer: LookWriter,
 ) -> None:
     """Follow a row of a recurrent model through a step of its unit."""
-    model, row, column = pair.model, options["row"], options["column"]
+    model = pair.model
+    row = options["row"]
+    column = options["column"]
     assert isinstance(model, RecurrentModel)
     if options["words"]:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
@@ -154,7 +156,9 @@ def _follow_row(
     options: Mapping[str, Any],
     writer: LookWriter,
 ) -> None:
-    (view, why), row, column = _choose_view(trace, ask), options["row"], options["column"]
+    view, why = _choose_view(trace, ask)
+    row = options["row"]
+    column = options["column"]
     shown = None if options["whole"] else SHOWN
     steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
     if column is None:

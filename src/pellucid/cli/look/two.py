@@ -209,7 +209,8 @@ def show_difference(first: HeadOnLine, second: HeadOnLine, writer: LookWriter) -
     difference = compare_heads(first.trace, first.head, second.trace, second.head)
     writer.lines(_describe_difference(first, second, difference))
     if difference.values.size:
-        rows, columns = difference.row_tokens, difference.column_tokens
+        rows = difference.row_tokens
+        columns = difference.column_tokens
         writer.matrix(difference.values, rows, columns, is_share=False)
 
 
@@ -262,7 +263,8 @@ def look_at_difference(
     threads: int | None,
 ) -> int:
     """Show or draw the difference to another line, another head or another model."""
-    other_text, name = options["compare"] or line.text, options["compare_model"]
+    other_text = options["compare"] or line.text
+    name = options["compare_model"]
     other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None

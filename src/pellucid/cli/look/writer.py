@@ -102,5 +102,6 @@ def _visible(table: NumberTable) -> NumberTable:
         tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
         for row in table.rows
     )
-    title, formula = table.title.translate(_VISIBLE), table.formula.translate(_VISIBLE)
+    title = table.title.translate(_VISIBLE)
+    formula = table.formula.translate(_VISIBLE)
     return NumberTable(title, formula, table.header, rows)

@@ -193,7 +193,8 @@ def _make_maps(
     model: EncoderDecoder, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
 ) -> np.ndarray:
     """Compute all maps of one layer, ``maps_BXTS``, in the order of `_column`."""
-    weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]
+    weights_BHTS = seen[f"{site}.weights"]
+    value_BHSE = seen[f"{site}.value"]
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
         transformed_BHSD = value_BHSE  # The context of a recurrent decoder is used as it is.

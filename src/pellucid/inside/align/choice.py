@@ -55,7 +55,8 @@ def _repeat(
 ) -> float:
     """Compute one view's consistency."""
     each = []
-    together, single = Counter[tuple[str, str]](), Counter[tuple[str, bool]]()
+    together = Counter[tuple[str, str]]()
+    single = Counter[tuple[str, bool]]()
     for pair, (sources, targets) in zip(aligned, words, strict=True):
         joined = Counter((sources[i], targets[j]) for i, j in pair.links[view])
         singles = Counter[tuple[str, bool]]()

@@ -95,7 +95,8 @@ class Direction:
             given: words to take instead of those of the lines.
         """
         if self.is_backward:
-            sources, targets, given = targets, sources, given.reversed()
+            sources, targets = targets, sources
+            given = given.reversed()
         found = align_pairs(
             self.model,
             self.tokenizer,
@@ -159,7 +160,8 @@ class Direction:
             tell_unknown: is called with the number of each pair, and the pieces of its target that
                 the vocabulary cannot write.
         """
-        counts, shares = [], []
+        counts = []
+        shares = []
         aligned = self.align(sources, targets, given)
         for index, (pair, gold) in enumerate(zip(aligned, golds, strict=True)):
             counts.append([count_links(links, gold) for links in pair.links])

@@ -124,7 +124,8 @@ class WhatIf(Brief):
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The differences between the outputs before and after, word by word."""
-        before, after = self.before.text.split(), self.after.text.split()
+        before = self.before.text.split()
+        after = self.after.text.split()
         codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
         return tuple(
             Edit(first, tuple(before[first:last]), tuple(after[start:end]))

@@ -11,7 +11,8 @@ FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plai
 """Colors of boxes; the words in a box say the same as its color."""
 
 FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"
-INK, FAINT = "#1a1a1a", "#555555"
+INK = "#1a1a1a"
+FAINT = "#555555"
 COUNT = "#08468b"
 """The color of counts of parameters."""
 
@@ -96,7 +97,8 @@ class Canvas:
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self.line(points, style=f'{dash} marker-end="url(#head)"')
         (x_1, y_1), (x_2, y_2) = points[-2:]
-        x, y = (x_1 + x_2) / 2, (y_1 + y_2) / 2
+        x = (x_1 + x_2) / 2
+        y = (y_1 + y_2) / 2
         if y_1 == y_2:
             self.text(x, y - 9, shape, size=11)
             self.text(x, y + 11, in_words(count), size=11, color=COUNT)
@@ -158,7 +160,8 @@ class Canvas:
 
     def notes(self, sentences: Sequence[str]) -> None:
         """Write sentences below everything, each on a new line."""
-        left, top = self._left, self._bottom + 28
+        left = self._left
+        top = self._bottom + 28
         letters = max(50, int((self._right - left) / (12 * 0.6)))
         lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
         for index, line in enumerate(lines):
@@ -167,8 +170,10 @@ class Canvas:
     def to_svg(self) -> str:
         """Return the drawing as an SVG document."""
         margin = 16
-        left, top = self._left - margin, self._top - margin
-        width, height = self._right + margin - left, self._bottom + margin - top
+        left = self._left - margin
+        top = self._top - margin
+        width = self._right + margin - left
+        height = self._bottom + margin - top
         box = f'x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:.0f} {top:.0f} {width:.0f} '
@@ -189,8 +194,10 @@ class Canvas:
     def _reach(self, *points: tuple[float, float]) -> None:
         """Enlarge the drawing to hold some points."""
         for x, y in points:
-            self._left, self._right = min(self._left, x), max(self._right, x)
-            self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+            self._left = min(self._left, x)
+            self._right = max(self._right, x)
+            self._top = min(self._top, y)
+            self._bottom = max(self._bottom, y)
 
 
 def in_words(count: int) -> str:

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pellucid.inside.drawings.canvas import Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-LEFT, RIGHT, BUS = 120.0, 600.0, 345.0
+LEFT = 120.0
+RIGHT = 600.0
+BUS = 345.0
 STEP = 82.0
 WIDE = 230.0
 

@@ -9,9 +9,12 @@ from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import ATTENTION, IN_LAYER, Counts
 from pellucid.model.rotary import IN_ATTENTION
 
-LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
+LEFT = 170.0
+RIGHT = 640.0
+BUS = 405.0
 STEP = 66.0
-WIDE, HIGH = 210.0, 36.0
+WIDE = 210.0
+HIGH = 36.0
 BESIDE = 130.0
 """The distance of a residual connection from the middle of its column."""
 
@@ -39,7 +42,9 @@ class _Column:
     """A column of boxes that grows upwards; each arrow has its shape and its count."""
 
     def __init__(self, canvas: Canvas, counts: Counts, part: Literal["encoder", "decoder"]) -> None:
-        self.canvas, self.counts, self.part = canvas, counts, part
+        self.canvas = canvas
+        self.counts = counts
+        self.part = part
         self.x, self.length = (LEFT, "S") if part == "encoder" else (RIGHT, "T")
         self.shape = f"{self.length} × {counts.config.d_model}"
         self.top = 0.0
@@ -48,7 +53,8 @@ class _Column:
 
     def draw(self, sublayers: Sequence[str]) -> list[Box]:
         """Draw one part of the model, with one layer in full; return its sub-layers' boxes."""
-        counts, config = self.counts, self.counts.config
+        counts = self.counts
+        config = self.counts.config
         if self.part == "encoder":
             self._enter("source", counts.source_table, config.source_vocabulary_size)
             num_layers = config.num_encoder_layers
@@ -74,7 +80,8 @@ class _Column:
         shape = shape or self.shape
         self.canvas.rise(self.x, self.top, box.bottom, shape=shape, count=self.pending)
         self.canvas.box(box, words, fill=fill)
-        self.top, self.pending = box.top, count
+        self.top = box.top
+        self.pending = count
         return box
 
     def _lengthen(self, by: float) -> None:
@@ -99,7 +106,8 @@ class _Column:
 
     def _sublayer(self, name: str) -> Box:
         """Draw a sub-layer with the norm and the residual connection around it."""
-        counts, norm = self.counts, self.counts.config.norm
+        counts = self.counts
+        norm = self.counts.config.norm
         norm_count = counts.of(f"{ATTENTION}_norm")
         start = self.top - 6
         if norm == "pre":

@@ -88,7 +88,8 @@ def compare_heads(
             f"Two heads to compare must be of one part and kind, but are {first_head} and "
             f"{second_head}. Name two whose rows and columns are the same words."
         )
-    part, kind = first_head.part, first_head.kind
+    part = first_head.part
+    kind = first_head.kind
     return compare_maps(
         first.head(_weights_of(first_head), first_head.head or 0),
         second.head(_weights_of(second_head), second_head.head or 0),

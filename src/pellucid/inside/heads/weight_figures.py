@@ -31,12 +31,14 @@ def figures_of_weights(weights_BHLM: Tensor, rows_B: Tensor, keys_B: Tensor) -> 
     """
     weights_BHLM = weights_BHLM.double()
     num_rows, num_keys = weights_BHLM.shape[-2:]
-    row_L, key_M = torch.arange(num_rows), torch.arange(num_keys)
+    row_L = torch.arange(num_rows)
+    key_M = torch.arange(num_keys)
     may_attend_BHL = (weights_BHLM.sum(dim=-1) > 0) & (row_L < rows_B[:, None])[:, None]
     found = []
     for offset in (-1, 0, 1):
         onto_BHX = weights_BHLM.diagonal(offset, dim1=-2, dim2=-1)
-        first, size = max(0, -offset), onto_BHX.shape[-1]
+        first = max(0, -offset)
+        size = onto_BHX.shape[-1]
         counts_BHX = may_attend_BHL[:, :, first : first + size]
         has_key_BX = (row_L[first : first + size] + offset) < keys_B[:, None]
         found.append(_mean(onto_BHX, counts_BHX & has_key_BX[:, None]))

@@ -54,7 +54,8 @@ def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
     """
     merged = [on_words(pair, map_) for map_ in maps]
     size = len(maps)
-    taus, rhos = np.full((size, size), np.nan), np.full((size, size), np.nan)
+    taus = np.full((size, size), np.nan)
+    rhos = np.full((size, size), np.nan)
     counts = np.zeros((size, size), dtype=int)
     for one in range(size):
         for other in range(one, size):
@@ -91,7 +92,8 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
 
 def spearman(one: np.ndarray, other: np.ndarray) -> float:
     r"""Compute Spearman's $\rho$ of two rows: the correlation of ranks; ties share the middle."""
-    ranks, other_ranks = _ranks(one), _ranks(other)
+    ranks = _ranks(one)
+    other_ranks = _ranks(other)
     size = np.sqrt((ranks**2).sum() * (other_ranks**2).sum())
     return float((ranks * other_ranks).sum() / size) if size else float("nan")
 

@@ -243,8 +243,10 @@ def _make(
     """Cut both continuations so that they begin where their pieces differ."""
     ids = pair.target_ids
     start = first.start
-    why, other = list(ids[start : first.stop]), list(other_ids[second.start : second.stop])
-    rest, other_rest = list(ids[first.stop :]), list(other_ids[second.stop :])
+    why = list(ids[start : first.stop])
+    other = list(other_ids[second.start : second.stop])
+    rest = list(ids[first.stop :])
+    other_rest = list(other_ids[second.stop :])
     while why and other and why[0] == other[0]:
         why.pop(0)
         other.pop(0)

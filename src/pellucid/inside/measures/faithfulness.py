@@ -158,7 +158,8 @@ def find_raises(
     Returns:
         The words, the largest effect first.
     """
-    weights, deltas = on_words(pair, map_), on_words(pair, effects)
+    weights = on_words(pair, map_)
+    deltas = on_words(pair, effects)
     shares = shares_of_rows(weights)
     places = np.argwhere((shares >= least_share) & (deltas < 0))
     found = [

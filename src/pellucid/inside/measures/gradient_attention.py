@@ -135,7 +135,8 @@ def carry(encoder: list[np.ndarray], decoder: list[tuple[np.ndarray, np.ndarray]
     to_source = np.eye(num_source)
     for own in encoder:
         to_source = to_source + own @ to_source
-    rows_to_rows, rows_to_source = np.eye(num_rows), np.zeros((num_rows, num_source))
+    rows_to_rows = np.eye(num_rows)
+    rows_to_source = np.zeros((num_rows, num_source))
     for own, cross in decoder:
         rows_to_source = rows_to_source + own @ rows_to_source
         rows_to_rows = rows_to_rows + own @ rows_to_rows

@@ -141,7 +141,8 @@ class _Put:
     """A probe that replaces parts of arrays."""
 
     def __init__(self, vectors: Mapping[str, Tensor], places: Mapping[str, _Index]) -> None:
-        self._vectors, self._places = vectors, places
+        self._vectors = vectors
+        self._places = places
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         name = f"{site}.{stage}"
@@ -199,7 +200,8 @@ def patch(
             )
     vectors = record_vectors(task, names)
     groups = [*([column] for column in columns), columns]
-    rows, labels = [], []
+    rows = []
+    labels = []
     for name in names:
         for head in [None] if heads is None else heads:
             rows.append(shares_of(task, vectors, name, axes[name], head, groups))
@@ -326,5 +328,6 @@ def _align(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[int, i
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind in ("equal", "replace"):
             count = min(end - start, other_end - other_start)
-            ours, others = range(end - count, end), range(other_end - count, other_end)
+            ours = range(end - count, end)
+            others = range(other_end - count, other_end)
             yield from zip(ours, others, strict=True)

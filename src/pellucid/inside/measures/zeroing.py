@@ -91,7 +91,8 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
     """Compute one attention's map, ``(rows, positions)``, in double precision."""
     part, layer, _ = site.split(".")
     module = copy.deepcopy(pair.model.get_submodule(f"{part}.layers.{layer}")).double()
-    x_1LD, memory_1SD = x_1LD.double(), memory_1SD.double()
+    x_1LD = x_1LD.double()
+    memory_1SD = memory_1SD.double()
     length = x_1LD.shape[1]
     has_mask = part == "decoder" and pair.model.config.look_ahead_mask
     self_mask = causal_mask(length) if has_mask else None

@@ -50,7 +50,8 @@ def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
 
 def to_frame(trace: TraceData, name: str) -> Any:
     """Write an array as a pandas data frame: a row for each number, with its place and tokens."""
-    axes, array = axes_of_array(trace, name), trace.get(name)
+    axes = axes_of_array(trace, name)
+    array = trace.get(name)
     columns: dict[str, Any] = {}
     for index, (axis, numbers, tokens) in zip(np.indices(array.shape), axes, strict=True):
         places = index.ravel()

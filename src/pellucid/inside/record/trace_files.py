@@ -266,7 +266,8 @@ def _check_records(trace: TraceData) -> None:
     if not trace.decode_log_probabilities:
         del kinds["decode_log_probabilities"]
     for name, kind in kinds.items():
-        values, length = getattr(trace, name), lengths.get(name, len(trace.target_ids))
+        values = getattr(trace, name)
+        length = lengths.get(name, len(trace.target_ids))
         if len(values) != length or any(type(value) is not kind for value in values):
             raise ValueError(f"{name} must hold {length} of {kind.__name__}")
 

@@ -155,7 +155,8 @@ _DECODING = {
 
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
-    config, recorded = bundle.config, "The page shows a recorded sentence: it "
+    config = bundle.config
+    recorded = "The page shows a recorded sentence: it "
     if config.model.is_recurrent:
         return f"{recorded}runs Transformers itself, and this model is recurrent."
     if config.tokenizer.kind != "words":
@@ -192,7 +193,9 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
             and for other models MODEL.
     """
     config = bundle.config.model_dump(mode="json")
-    tensors, parts, start = {}, [], 0
+    tensors = {}
+    parts = []
+    start = 0
     for tensor_name, tensor in sorted(bundle.exact_model.state_dict().items()):
         array = np.ascontiguousarray(tensor.detach().float().cpu().numpy(), dtype="<f4")
         tensors[tensor_name] = {"shape": list(array.shape), "start": start}

@@ -74,10 +74,12 @@ def static_table(
     for word, values in zip(rows[:shown], numbers[:shown].tolist(), strict=True):
         cells = []
         for value in values:
-            style, number = "", f"{value:.3g}" if math.isfinite(value) else "–"
+            style = ""
+            number = f"{value:.3g}" if math.isfinite(value) else "–"
             if is_colored and math.isfinite(value):
                 ground, ink = ground_and_ink(value, limit)
-                style, number = f"background:{ground};color:{ink}", number_in_cell(value, limit)
+                style = f"background:{ground};color:{ink}"
+                number = number_in_cell(value, limit)
             cells.append(f'<td style="{style}" title="{value:.6g}">{number}</td>')
         body.append(f'<tr><th scope="row">{escape(word)}</th>{"".join(cells)}</tr>')
     note = f" The first {shown} of {len(rows)} rows." if shown < len(rows) else ""

@@ -78,7 +78,8 @@ def follow_one_row(
 
 
 def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> NumberTable:
-    trace, part = view.trace, view.part
+    trace = view.trace
+    part = view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
     found = [(f"embedding of id {ids[row]}{scale}", trace.get(f"{part}.embedding")[row])]
@@ -108,11 +109,9 @@ def _vectors(
     view: HeadView, model: ModelConfig, row: int, column: int, shown: int | None
 ) -> Iterator[NumberTable]:
     word = view.columns[column]
-    query_K, key_K, value_E = (
-        view.at("query")[row],
-        view.at("key")[column],
-        view.at("value")[column],
-    )
+    query_K = view.at("query")[row]
+    key_K = view.at("key")[column]
+    value_E = view.at("value")[column]
     is_turned = model.positions == "rotary" and view.kind == "self"
     yield numbers_table(
         f"Query of the row; key and value of {word}",
@@ -159,7 +158,8 @@ def weighing(view: HeadView, row: int, scores: str, stages: Mapping[str, str]) -
         stages: the headings of the stages before the softmax, in order; the last is masked.
     """
     before = [view.at(stage)[row].astype(np.float64) for stage in stages]
-    masked, weights = before[-1], view.at("weights")[row].astype(np.float64)
+    masked = before[-1]
+    weights = view.at("weights")[row].astype(np.float64)
     largest = masked.max()
     # A row that may attend nowhere has no exponentials.
     exponentials = np.exp(masked - largest) if largest > -math.inf else np.zeros_like(masked)
@@ -192,7 +192,8 @@ def mixing(view: HeadView, row: int, shown: int | None) -> NumberTable:
 def _way_out(
     view: HeadView, model: ModelConfig, row: int, shown: int | None
 ) -> Iterator[NumberTable]:
-    trace, site = view.trace, view.site
+    trace = view.trace
+    site = view.site
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
     found.append((word, trace.get(f"{site}.residual")[row]))

@@ -164,7 +164,8 @@ def likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
     """Describe the logits in sentences, a row at a time: they have too many columns to draw."""
     logits_TV = trace.get("decoder.logits").astype(np.float64)
     for row, logits_V in enumerate(logits_TV):
-        read, predicted = trace.target_tokens[row], trace.predicted_tokens[row]
+        read = trace.target_tokens[row]
+        predicted = trace.predicted_tokens[row]
         chosen = math.exp(trace.log_probabilities[row])
         found = np.sort(logits_V)[::-1][:most] - np.logaddexp.reduce(logits_V)
         largest = ", ".join(f"{math.exp(value):.3f}" for value in found)
@@ -178,7 +179,8 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
     """List what each decoder row reads and predicts, with the probability."""
     for row, read in enumerate(trace.target_tokens):
         probability = math.exp(trace.log_probabilities[row])
-        predicted, likeliest = trace.predicted_tokens[row], trace.argmax_tokens[row]
+        predicted = trace.predicted_tokens[row]
+        likeliest = trace.argmax_tokens[row]
         other = "" if likeliest == predicted else f"; likeliest: {likeliest}"
         yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
 
@@ -224,7 +226,8 @@ def draw_row(trace: TraceData, row: int) -> list[Text]:
         trace: holds the weights.
         row: the decoder row, from 0.
     """
-    reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
+    reads = trace.target_tokens[row]
+    predicts = trace.predicted_tokens[row]
     lines = [Text.assemble("reads ", (reads, "bold"), " → predicts ", (predicts, "bold"))]
     for view in views_of(trace):
         if (view.kind, view.stage) != ("cross", "weights"):

@@ -92,7 +92,8 @@ def _attending(
     check_number("column", column, len(view.columns), "this sentence", advice=advice)
     attention = model.decoder.layers[0].cross_attention
     word = view.columns[column]
-    query_K, key_K = view.at("query")[row], view.at("key")[column]
+    query_K = view.at("query")[row]
+    key_K = view.at("key")[column]
     vectors = [
         ("state before, s", _state_before(trace, 0, row)),
         ("query", query_K),
@@ -190,15 +191,16 @@ def _unit(
     width = len(state_D)
     for number, gate in enumerate(_GATES):
         own = slice(number * width, (number + 1) * width)
-        own_state, said, sign, letter = from_state[own], "U h + c", "σ", gate[0].replace("u", "z")
+        own_state = from_state[own]
+        said = "U h + c"
+        sign = "σ"
+        letter = gate[0].replace("u", "z")
         name = f"{gate} gate"
         if gate == "candidate":
-            own_state, said, sign, letter = (
-                stages["reset"] * own_state,
-                "r ⊙ (U h + c)",
-                "tanh",
-                "n",
-            )
+            own_state = stages["reset"] * own_state
+            said = "r ⊙ (U h + c)"
+            sign = "tanh"
+            letter = "n"
             name = gate
         found = [("W x + b, from the input", from_input[own])]
         found += [(what, part[own]) for what, part in parts]
@@ -206,7 +208,8 @@ def _unit(
         found.append(("sum", sum(part for _, part in found)))
         found.append((f"{sign} of the sum, {letter}", stages[gate]))
         yield numbers_table(f"The {name} of {where}", f"{letter} = {sign}(sum)", found, shown)
-    update_D, candidate_D = stages["update"], stages["candidate"]
+    update_D = stages["update"]
+    candidate_D = stages["candidate"]
     found = [
         ("state before, h", state_D),
         ("1 - z", 1 - update_D),

@@ -190,7 +190,8 @@ def study(
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = choose_heads(bundle, heads)
-    searcher, decoder = Searcher(bundle), make_decoder([bundle.model], bundle.tokenizer)
+    searcher = Searcher(bundle)
+    decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_study_lines(bundle, searcher, decoder, sources, targets, golds)
     bleu = Bleu(bundle, lines)
     starts = range(0, len(lines), CHUNK)

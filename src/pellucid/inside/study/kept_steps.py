@@ -28,7 +28,9 @@ class Steps:
     def __init__(
         self, path: Path | None, identity: str, total: int = 0, on_step: OnStep | None = None
     ) -> None:
-        self._path, self._total, self._on_step = path, total, on_step
+        self._path = path
+        self._total = total
+        self._on_step = on_step
         self._found: dict[str, Any] = {}
         self._done = 0
         if path is None:

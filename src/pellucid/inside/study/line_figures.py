@@ -56,11 +56,14 @@ def weights_and_lens(
         (``counts``), the ``tokens`` of the targets, how many are ``first`` after each number of
         decoder layers (none for a recurrent model), and the counts of ``links``, see `_count_gold`.
     """
-    model, ids = bundle.model, bundle.config.tokenizer
+    model = bundle.model
+    ids = bundle.config.tokenizer
     is_read = isinstance(model, Transformer)
     states = states_of(model, "decoder") if is_read else []
     sums = np.zeros((len(heads), len(WEIGHT_FIGURES) + (len(PRONOUN_FIGURES) if spots else 0)))
-    counts, first, tokens = np.zeros(sums.shape, int), np.zeros(len(states), int), 0
+    counts = np.zeros(sums.shape, int)
+    first = np.zeros(len(states), int)
+    tokens = 0
     for batch in batches_of(
         [line.ids for line in lines], pad_id=ids.pad_id, start_id=ids.target_start_id
     ):
@@ -101,7 +104,8 @@ class _Watch:
             "encoder": batch.source_mask_BS.sum(dim=1),
             "decoder": batch.target_mask_BT.sum(dim=1),
         }
-        self._attentions, self._names = sites, states
+        self._attentions = sites
+        self._names = states
         self.sites = tuple(sites)  # the only ones whose stages are wanted
         self._spots = spots
         self._figures: dict[str, Tensor] = {}
@@ -125,7 +129,8 @@ class _Watch:
         assert self._spots is not None
         found_BHX = weights_BHLM.new_full((*weights_BHLM.shape[:2], 2), torch.nan).double()
         for index, (spots, length) in enumerate(zip(self._spots, lengths, strict=True)):
-            own, later = list[Tensor](), list[Tensor]()
+            own = list[Tensor]()
+            later = list[Tensor]()
             for rows, keys in (one[kind] for one in spots):
                 # The last row is that of </s>.
                 onto_HL = weights_BHLM[index, :, : length - 1][..., list(keys)].sum(dim=-1)

@@ -12,10 +12,16 @@ from pellucid.inside.study.training_history import HeadHistory
 
 NAMED = ("#d9801f", "#08468b", "#3d3d3d")
 """Colors of the lines that have a name: of the heads that change most."""
-FRAME_SECONDS, LEAST_SECONDS, STILL = 0.4, 6, 0.2
+FRAME_SECONDS = 0.4
+LEAST_SECONDS = 6
+STILL = 0.2
 """Seconds of a step, of the whole picture at least, and the share in which it rests at the end."""
-LEFT, TOP, WIDTH, HEIGHT = 62, 64, 470, 230
-BELOW, CELL = TOP + HEIGHT + 44, 29
+LEFT = 62
+TOP = 64
+WIDTH = 470
+HEIGHT = 230
+BELOW = TOP + HEIGHT + 44
+CELL = 29
 KINDS = ("encoder.self", "decoder.self", "decoder.cross")
 STYLE = (
     ".title{font-size:15px;font-weight:600}.faint{fill:#555;font-size:11px}"
@@ -34,10 +40,12 @@ def moving_picture(history: HeadHistory, figure: str, *, title: str, meaning: st
         title: the heading.
         meaning: of the figure, in a sentence.
     """
-    sheet, values_HN = _Sheet(len(history.steps)), history.table(figure).values
+    sheet = _Sheet(len(history.steps))
+    values_HN = history.table(figure).values
     sheet.write(16, 24, title, 'class="title"')
     sheet.write(16, 43, meaning)
-    low, high = float(np.nanmin(values_HN)), float(np.nanmax(values_HN))
+    low = float(np.nanmin(values_HN))
+    high = float(np.nanmax(values_HN))
     low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
     for part in (0, 0.25, 0.5, 0.75, 1):
         y = TOP + HEIGHT * (1 - part)
@@ -119,7 +127,8 @@ def _draw_map(sheet: _Sheet, history: HeadHistory, share_HN: np.ndarray) -> tupl
     for kind in dict.fromkeys(kind for kind, _, _ in places):
         sheet.write(lefts[kind], BELOW + 24, kind.replace(".", " "))
     for (kind, layer, head), name, row in zip(places, history.heads, share_HN, strict=True):
-        x, y = lefts[kind] + CELL * head, BELOW + 34 + CELL * layer
+        x = lefts[kind] + CELL * head
+        y = BELOW + 34 + CELL * layer
         fills = ["none" if np.isnan(one) else to_hex(shade(one)) for one in row]
         inside = f"<title>{name}</title>{'' if 'none' in fills else sheet.move('fill', fills)}"
         box = f'width="{CELL - 3}" height="{CELL - 3}" rx="3" stroke="#ccc" fill="{fills[-1]}"'

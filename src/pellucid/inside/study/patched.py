@@ -45,8 +45,10 @@ from pellucid.inside.study.study_lines import Searcher, prepare_study_lines
 from pellucid.shapes import Brief
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
 
-CHANGED, OTHERS = "(changed)", "(others)"
-LAST_ROW, EARLIER = "(last row)", "(earlier rows)"
+CHANGED = "(changed)"
+OTHERS = "(others)"
+LAST_ROW = "(last row)"
+EARLIER = "(earlier rows)"
 RESAMPLES = 1000
 
 
@@ -148,7 +150,9 @@ def patch_corpus(
     decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, faults = prepare_study_lines(bundle, Searcher(bundle), decoder, sources, targets, None)
     usable = {line.number: line for line in lines}
-    shares, weights, left_out = [], [], list(faults)
+    shares = []
+    weights = []
+    left_out = list(faults)
     labels: list[str] = []
     columns: list[str] = []
     for number in range(0, len(sources), 2):

@@ -110,7 +110,8 @@ def prepare_study_lines(
                 f"There must be {name} for each of {len(sources)} sources, but there are "
                 f"{len(given)}."
             )
-    tokenizer, problems = bundle.tokenizer, dict[int, str | None]()
+    tokenizer = bundle.tokenizer
+    problems = dict[int, str | None]()
     pairs: list[tuple[list[int], list[int]]] = []
     texts: list[tuple[str, str]] = []
     for number, source in enumerate(sources):
@@ -212,7 +213,10 @@ class CutLines:
         lines: Sequence[StudyLine],
         places: Sequence[int],
     ) -> None:
-        self._bundle, self._searcher, self._decoder, self._bleu = bundle, searcher, decoder, bleu
+        self._bundle = bundle
+        self._searcher = searcher
+        self._decoder = decoder
+        self._bleu = bleu
         self._places = places
         self._lines = [lines[place] for place in places]
 
@@ -232,7 +236,8 @@ class CutLines:
             The sum of the ``effect`` on the log-probability of the targets, sums of ``counts`` for
             BLEU, the numbers of the ``changed`` lines, and the most ``telling`` ones.
         """
-        model, tokenizer = self._bundle.model, self._bundle.tokenizer
+        model = self._bundle.model
+        tokenizer = self._bundle.tokenizer
         _, decoder = change_model(model, tokenizer, CutHead(head))
         sources = [(line.source, line.ids[0]) for line in self._lines]
         texts = [text for text, _ in self._searcher.translate(decoder, sources)]
@@ -254,7 +259,8 @@ class CutLines:
 
     def _tell(self, index: int, text: str, fall: np.ndarray) -> dict[str, Any]:
         """Describe a line that a head matters for."""
-        line, worst = self._lines[index], int(fall.argmin())
+        line = self._lines[index]
+        worst = int(fall.argmin())
         return {
             "line": line.number,
             "source": line.source,

@@ -79,7 +79,8 @@ class HeadHistory(Brief):
 
     def cells(self, figure: str) -> list[list[str]]:
         """Return one figure as a table to read: some steps, the highest last number first."""
-        table, half = self.table(figure), self.half_steps(figure)
+        table = self.table(figure)
+        half = self.half_steps(figure)
         last = len(self.steps) - 1
         places = sorted({round(last * one / (SHOWN_STEPS - 1)) for one in range(SHOWN_STEPS)})
         rows = [["head", *(f"step {self.steps[one]:,}" for one in places), "half of the change by"]]
@@ -176,7 +177,8 @@ def follow_heads(
         bundle = load_bundle(path)
         _check_same(bundle, last, lines, (path, models[-1][1]))
         found = weights_and_lens(bundle, chosen, lines, spots=spots)
-        sums, counts = np.array(found["sums"]), np.array(found["counts"])
+        sums = np.array(found["sums"])
+        counts = np.array(found["counts"])
         figures = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         if golds is not None:
             errors = np.full((len(chosen), len(CONVENTIONS)), np.nan)
@@ -209,7 +211,8 @@ def _check_same(
 def _find_spots(bundle: Bundle, line: StudyLine, pronouns: Sequence[Pronoun]) -> list[Spots]:
     """Find the rows of each pronoun of a line, and the positions of its antecedent."""
     words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids, "spaces")
-    source, target = words.source, words.target
+    source = words.source
+    target = words.target
 
     def at(words: Sequence[range], word: int) -> list[int]:
         found = [place for place, owners in enumerate(words) if word in owners]

@@ -204,9 +204,12 @@ def draw_grid_figure(
     side = min(side_of(panels[0][0], 2.4, 0.075, count), 0.17)
     sizes = PanelSizes((side, side), min(52 * side, 7.5), 0, lettering)
     left, above, beside = room_of(panels[0][0], sizes)
-    wide, high = num_columns * side, num_rows * side
-    step_right, step_down = max(wide, 0.9) + 0.16, max(high, 0.3) + 0.36
-    first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
+    wide = num_columns * side
+    high = num_rows * side
+    step_right = max(wide, 0.9) + 0.16
+    step_down = max(high, 0.3) + 0.36
+    first_left = MARGIN + left + 0.2
+    first_top = MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
     with captioned(path, lettering, caption, width, first_top + body[1]) as sheet:

@@ -160,7 +160,8 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
 
     hidden_LM = _hidden(panel)
     shown_LM = np.where(hidden_LM, 0, panel.cells_LM)
-    high_LM, low_LM = reduce(np.maximum, shown_LM), reduce(np.minimum, shown_LM)
+    high_LM = reduce(np.maximum, shown_LM)
+    low_LM = reduce(np.minimum, shown_LM)
     return replace(
         panel,
         cells_LM=np.where(-low_LM > high_LM, low_LM, high_LM),
@@ -183,7 +184,8 @@ def _hidden(panel: MapPanel) -> np.ndarray:
 
 def room_of(panel: MapPanel, sizes: PanelSizes) -> tuple[float, float, float]:
     """Return the inches needed to the left for rows, above for columns, and right of the last."""
-    write, size = sizes.lettering.write, sizes.word
+    write = sizes.lettering.write
+    size = sizes.word
     words = [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
     left = max(width_in_inches(write(word), size) for word in words) + 0.1
     if panel.predicted is not None:
@@ -302,7 +304,8 @@ def _write_columns(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
 
 
 def _write_rows(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
-    write, size = sizes.lettering.write, sizes.word
+    write = sizes.lettering.write
+    size = sizes.word
     gap = 4.0
     predicted = panel.predicted
     place = gap

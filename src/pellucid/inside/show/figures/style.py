@@ -113,7 +113,8 @@ class Sheet:
     """
 
     def __init__(self, width: float, height: float) -> None:
-        self.width, self.height = width, height
+        self.width = width
+        self.height = height
         self.figure = Figure(figsize=(width, height), facecolor="white")
 
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
