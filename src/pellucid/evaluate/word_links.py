@@ -20,6 +20,7 @@ from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 Link = tuple[int, int]
 Links = frozenset[Link]
 
+# At most 18 digits: Python refuses to read numbers of more than 4,300.
 _LINK = re.compile(r"([0-9]{1,18})([-p])([0-9]{1,18})")
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -208,6 +209,7 @@ def score_counts(
     for index, times in enumerate(draw_resamples(num_sentences, num_resamples, seed)):
         # Weighted sum over the sentences: (ways, 4).
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
+    # Each way by itself: the interval is that of one error.
     errors.sort(axis=0)
     cut = num_resamples // 40  # 2.5 % of the samples at either end
     rows = np.stack([*_shares(counts.sum(axis=0)), errors[cut], errors[-1 - cut]], axis=1)
@@ -287,8 +289,10 @@ def _grow(joined: set[Link], union: Links) -> None:
         is_growing = False
         for link in sorted(joined):
             for down, right in _NEIGHBORS:
+                # The neighbor above, below, to a side, or diagonal.
                 i = link[0] + down
                 j = link[1] + right
+                # At least one of its words must still be without a link.
                 if (i, j) in union - joined and (i not in sources or j not in targets):
                     joined.add((i, j))
                     sources.add(i)

@@ -76,9 +76,11 @@ class Pair(Brief):
         check_probe(probe, self.model.config)
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
         logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
+        # One number that is not finite makes this sum so, which is cheaper than a test of each.
         if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
             if probe is None:
                 raise InputError(OVERFLOW)
+            # Without the changes: if the model itself overflows, that error is the right one.
             self.logits(source_ids=source_ids)
             raise InputError(
                 "The logits must be finite numbers, but with these changes they are not. Change "
@@ -141,6 +143,7 @@ class Replace:
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Replace one result if a function has its name."""
         function = self.names.get(f"{site}.{stage}")
+        # A copy, so that a function that writes into its argument does not change the model.
         return None if function is None else function(tensor.clone())
 
 
@@ -201,6 +204,7 @@ def problem_of(
 
 def output_by_head(attention: MultiHeadAttention) -> Tensor:
     """Cut the output projection into the block of each head: ``projection_HED``."""
+    # The projection reads the heads one after the other, so its columns fall into blocks.
     weight = attention.output.weight
     return weight.T.reshape(attention.num_heads, -1, len(weight))
 
@@ -211,6 +215,7 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     if model.config.is_recurrent:
         return [f"{part}.input", *(f"{part}.{layer}.recurrent.state" for layer in range(depth))]
     place = known_option(model.config, "norm", ("post", "pre", "none"))
+    # With post-norm the norm ends a layer; with pre-norm it begins the next one.
     last = "norm" if place == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
 
@@ -230,6 +235,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
     arrays = [wanted.name for wanted in arrays_of(config)]
     known = {name.rpartition(".")[0] for name in arrays}
     names = getattr(probe, "names", None) or ()
+    # A single name is a likely slip, and would be read letter by letter.
     for name in [names] if isinstance(names, str) else names:
         if name not in arrays:
             raise InputError(

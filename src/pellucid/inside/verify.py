@@ -138,6 +138,7 @@ def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
     entering_LD = torch.from_numpy(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
+    # What the decoder reads of the encoder: after its last norm, if it has one.
     memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
     return entering_LD, torch.from_numpy(arrays[memory])
 
@@ -153,10 +154,12 @@ def _project(
     linear = attention.query if what == "query" else attention.key
     # Groups of query heads share one head of keys.
     own = head * (linear.out_features // width) // attention.num_heads
+    # As Python numbers, so that nothing of PyTorch's arithmetic takes part.
     weight = linear.weight.tolist()
     bias = [0.0] * linear.out_features if linear.bias is None else linear.bias.tolist()
     projected = [
         math.fsum([*(a * b for a, b in zip(weight[row], x, strict=True)), bias[row]])
+        # The rows of the matrix that make this head.
         for row in range(own * width, (own + 1) * width)
     ]
     return _turn(attention, projected, position)

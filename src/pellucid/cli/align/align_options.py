@@ -120,6 +120,7 @@ def check_align_options(options: Mapping[str, Any], files: Collection[str]) -> N
     Raises:
         InputError: some do.
     """
+    # Files are named by their options here, the others by their parameters.
     given_files = {name.removeprefix("--").replace("-", "_"): True for name in files}
     check_rules(ALIGN_RULES, {**options, **given_files})
     if options["map"] == "layer-mean":

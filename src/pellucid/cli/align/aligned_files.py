@@ -53,6 +53,7 @@ def align_files(
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             return write_all_links(windows, directions, method, output, is_json=is_json)
 
+    # Gold links need all lines at once: every view is judged by all of them.
     columns = dict(zip(files, read_parallel(files, damaged_in=MAY_BE_DAMAGED), strict=True))
     lines = take_lines(columns)
     directions = _make_directions(model, options)
@@ -80,6 +81,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
         bundle = load_bundle(resolve_model(name))
         direction = make_direction(
             bundle,
+            # Two directions are joined later, so that each gives its own best links.
             rule=options["links"] or ("both" if reverse is None else "best"),
             maps=MAPS if one_map is None else (one_map,),
             conventions=CONVENTIONS if convention is None else (convention,),
@@ -90,6 +92,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:
+            # The head was taught all links of a word, not only the best one.
             rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
             direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)

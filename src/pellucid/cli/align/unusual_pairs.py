@@ -69,6 +69,7 @@ def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
     for number, line in enumerate(lines):
         if (fault := not_a_line(line)) is not None:
             faults.setdefault(number, fault)
+        # An empty line keeps the numbers of the others.
         found.append("" if fault is not None else line)
     return found
 
@@ -102,6 +103,7 @@ class Remarks:
             for one, faults in self._codes:
                 faults.add(first + index, find_fault(one.tokenizer, pair[one.is_backward]))
             if self._is_auto:
+                # Given words are taken as they are, whatever the script.
                 words = (lines.given.words(side, index) for side in SIDES)
                 cut = [line for line, given in zip(pair, words, strict=True) if given is None]
                 if any(map(is_without_spaces, cut)):

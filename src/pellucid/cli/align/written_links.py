@@ -50,6 +50,7 @@ def write_all_links(
             has_errors = True
             warn(error)
         number += len(lines.sources)
+        # So that a program that reads the links gets them window by window.
         output.flush()
     remarks.tell()
     return 2 if has_errors else 0
@@ -63,6 +64,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     if direction.taught is not None:
         warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
         return replace(direction.only(direction.taught), rule=direction.taught_rule)
+    # Chosen by the first window, so that a stream need not be read to its end.
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
     warn(
@@ -148,6 +150,7 @@ def links_of_pairs(
             links = frozenset()
         elif len(pairs) == 2:
             links = symmetrize(links, pairs[1].links[0], method)
+        # Each piece once, in the order of the line.
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
         words = pairs[0].source_words, pairs[0].target_words
         yield JoinedLinks(errors[0] if errors else None, links, *words, unknown)
@@ -169,6 +172,7 @@ def report_errors(
     failed: set[int] = set()
 
     def warn_once(index: int, error: str) -> None:
+        # Both directions may fail on one pair.
         if index not in failed:
             failed.add(index)
             warn(f"line {index + 1}: {error}")
@@ -196,6 +200,7 @@ def report_errors(
     if is_json:
         sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
     else:
+        # One name is left over without a second model.
         for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
             sys.stdout.write(_report_table(name, views, best))
         if joined is not None:

@@ -149,6 +149,7 @@ def study(
         return _patch(bundle, columns, at, position, form, output_file, overwrite=overwrite)
     golds = None if gold is None else read_gold_columns(columns, gold, bundle)
     measured = (MEASURED if gold else 0) if measures is None else measures
+    # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
     found = _study_heads(bundle, columns, golds, head, measured, kept)
     for sentence in (*found.left_out, *found.notes):
@@ -159,6 +160,7 @@ def study(
         with open_output(output_file, may_overwrite=overwrite) as output:
             _write(found, sort, form, output)
     if kept is not None:
+        # Only now: an interruption before this line costs one step.
         kept.unlink(missing_ok=True)
     return 2 if found.left_out else 0
 

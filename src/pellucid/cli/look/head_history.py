@@ -41,7 +41,10 @@ def follow_run(
     golds = pronouns = None
     if "--gold" in columns:
         golds = read_gold_columns(
-            columns, "the gold links", load_bundle(find_models(Path(run))[-1][1])
+            # The last model cuts the lines into words, as for the study.
+            columns,
+            "the gold links",
+            load_bundle(find_models(Path(run))[-1][1]),
         )
     if "--antecedents" in columns:
         pronouns = read_pronouns(columns["--antecedents"])

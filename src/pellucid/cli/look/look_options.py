@@ -192,6 +192,7 @@ def check_look_options(
     if options["why"] is not None and options["patch_from"] is not None:
         ways.remove("--why")  # it says which answers are compared
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
+    # Ways of looking write no files, except those that can be drawn.
     drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
     if options["beside"] is not None or options["patch_from"] is not None:
         drawn = ("svg", "png", "pdf", "json")
@@ -238,6 +239,7 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
 
     part = options["part"]
     kind = options["kind"]
+    # What one wants to see of a unit is its state, of an attention its weights.
     stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
     return Ask(
         parts=None if part is None else (part,),
@@ -259,6 +261,7 @@ def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
     for name in FILES:
         if options[name] is None:
             continue
+        # A file as any other, so that every writer can write to it.
         path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
         others = [flag(other) for other in found if found[other] == path]
         if others:

@@ -92,6 +92,7 @@ def show_measures(
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
         writer.table(_to_table(agreement(pair, maps)))
+        # By words, since measures may have columns of tokens or of words.
         largest = np.array([on_words(pair, map_).argmax(axis=1) for map_ in maps])
         same = int((largest == largest[0]).all(axis=0).sum())
         writer.lines(
@@ -109,8 +110,10 @@ def describe_map(map_: Map) -> Iterator[str]:
     yield f"{map_.title}. {map_.source}."
     yield f"A number is {about.meaning}."
     if map_.differences is not None:
+        # Reported with every integral, since it depends on the steps.
         off = np.abs(map_.matrix.sum(axis=1) - map_.differences)
         is_one = len(map_.differences) == 1
+        # A sentence of one token may have no difference to divide by.
         size = max(1e-6, float(np.abs(map_.differences).max()))
         yield (
             f"Completeness: {'the numbers' if is_one else 'the numbers of a row'} add up to "
@@ -159,6 +162,7 @@ def show_trust(
     effects = occlusion(pair)
     words = ["".join(pair.source_tokens[place] for place in word) for word in source_words(pair)]
     for map_ in maps:
+        # A signed map has no share of a row to speak of.
         if map_.is_signed:
             continue
         for found in find_raises(pair, map_, effects)[:5]:
@@ -242,6 +246,7 @@ def show_contrast(
     ]
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
+        # Zeros everywhere would look like a finding.
         if not MEASURES[map_.name].is_of_word and not map_.matrix.any():
             writer.lines(["", _cannot_tell(map_.name, contrast)])
             continue
@@ -283,6 +288,7 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
 
 def times(difference: float) -> str:
     """Say how many times likelier one word is, from the difference of their logs."""
+    # Beyond that the exponential overflows.
     times = math.exp(min(difference, 500))
     if times >= 1e6:
         return f"{times:.0e} times"

@@ -69,6 +69,7 @@ def describe_heads(trace: Trace) -> Iterator[str]:
     resting: dict[str, list[str]] = {}
     for view in views:
         resting.setdefault(view.rests_on, []).append(f"{view.site}.{view.head}")
+    # The empty name is that of heads that rest on nothing.
     for token in sorted(resting.keys() - {""}):
         names = ", ".join(resting[token])
         yield f"Heads that rest on {token} with half of their weight or more: {names}."

@@ -161,6 +161,7 @@ def _follow_row(
     column = options["column"]
     shown = None if options["whole"] else SHOWN
     steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
+    # The place that the row looks at most.
     if column is None:
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""

@@ -82,6 +82,7 @@ def _short_names(models: Sequence[str]) -> Sequence[str]:
 def _warn_about(line: LookedLine, models: Sequence[str], translators: Sequence[Translator]) -> None:
     """Write remarks on the line to standard error; one that holds for both models, once."""
     remarks = [list(remarks_on(translator, line.text)) for translator in translators]
+    # The same sentence twice would look like two faults.
     if remarks[0] == remarks[1]:
         for sentence in remarks[0]:
             warn(sentence)
@@ -246,6 +247,7 @@ def _describe_difference(
         if rows:
             yield f"Rows that only the {which} has: {' '.join(tokens[row] for row in rows)}"
     left = difference.left_out
+    # Less would be written as 0.00.
     if left.size and left.max() > 0.005:
         yield (
             "Weight on columns that only one of them has, on average over the rows: "
@@ -272,6 +274,7 @@ def look_at_difference(
     second, *_ = replay_line(other, other_line, Replaying(), options)
     exit_code = report_problems([trace, second])
     first_side = choose_side(trace, None, f"{translator.own_bundle.folder.name}: {line.text}")
+    # The same head on both sides, unless another one is named.
     head = options["compare_head"] or str(first_side.head)
     second_side = choose_side(second, head, f"{other.own_bundle.folder.name}: {other_text}")
     if files:

@@ -41,6 +41,7 @@ class LookWriter:
 
     def __init__(self, *, is_plain: bool) -> None:
         self.is_plain = is_plain
+        # An encoding that the user asked for holds for pipes too.
         asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
         if asked and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding=asked, errors="letters")
@@ -50,6 +51,7 @@ class LookWriter:
             highlight=False,
             markup=False,
             emoji=False,
+            # A screen reader wants whole sentences; the terminal breaks them.
             soft_wrap=is_plain,
         )
 

@@ -125,6 +125,7 @@ def all_views(
         if number is not None:
             check_number(what, number, count, "this model's decoder")
     layers = [layer] if layer is not None else [None, *model.attending_layers]
+    # The heads that a map may name; None is the whole layer.
     heads: dict[MapName, list[int | None]] = {
         "head": [*range(model.num_heads)],
         "layer-mean": [None],
@@ -195,6 +196,7 @@ def _make_maps(
     """Compute all maps of one layer, ``maps_BXTS``, in the order of `_column`."""
     weights_BHTS = seen[f"{site}.weights"]
     value_BHSE = seen[f"{site}.value"]
+    # In the order that `_column` counts in.
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
         transformed_BHSD = value_BHSE  # The context of a recurrent decoder is used as it is.
@@ -202,11 +204,12 @@ def _make_maps(
             transformed_BHSD = value_BHSE @ output_by_head(attention_at(model, site))
         weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
         # ‖Σ_h α f‖² from the products of the heads' vectors, without a D-vector for each T × S.
+        # A product of any two heads at a position, small since it has no axis of rows.
         products = torch.einsum("bhsd,bgsd->bshg", transformed_BHSD, transformed_BHSD)
-        squares_BTS = torch.einsum(
-            "bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products
-        ).clamp(min=0)
-        maps += [weighted_BHTS, squares_BTS.sqrt()[:, None]]
+        squares_BTS = torch.einsum("bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products)
+        # Rounding may leave a square slightly below 0.
+        norms_BTS = squares_BTS.clamp(min=0).sqrt()
+        maps += [weighted_BHTS, norms_BTS[:, None]]
     return torch.cat(maps, dim=1).numpy()
 
 
@@ -250,6 +253,7 @@ def batches_of(
     for group in groups_of(pairs):
         source = make_source_batch([pairs[index][0] for index in group], pad_id=pad_id)
         target_BT, mask_BT = make_source_batch([pairs[index][1] for index in group], pad_id=pad_id)
+        # What the decoder reads is the target one to the right, after the start token.
         read_BT = target_BT.roll(1, dims=1)
         read_BT[:, 0] = start_id
         yield PairBatch(group, *source, read_BT, target_BT, mask_BT)
@@ -259,6 +263,7 @@ def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[
     """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows."""
     group: list[int] = []
     longest = 0
+    # Pairs of similar length waste no positions on padding.
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
         longest = max(map(len, pairs[index]))
         if group and (len(group) + 1) * longest > BATCH_TOKENS:

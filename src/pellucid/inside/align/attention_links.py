@@ -114,6 +114,7 @@ def align_pairs(
         )
     aligner = _Aligner(model, tokenizer, tuple(views), rule, units)
     pairs = list(zip(sources, targets, strict=True))
+    # In parts, so that a long file gives its first links soon.
     for start in range(0, len(pairs), CHUNK):
         yield from aligner.align(pairs[start : start + CHUNK], given, start)
 
@@ -152,6 +153,7 @@ def link_words(
     source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
     if not len(target_words) or not len(source_words):
         return [frozenset() for _ in maps_XTM]
+    # Words without a token would divide by 0 below.
     is_of_LT = is_of_LT[target_words]
     maps_XTM = maps_XTM[:, :, source_words]
     maps_XLM = is_of_LT @ maps_XTM / is_of_LT.sum(axis=1, keepdims=True)
@@ -165,6 +167,7 @@ def link_words(
             for one in is_linked_XLM
         ]
     maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
+    # A word without any weight must not divide by 0.
     totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
     best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
     best_XM = target_words[maps_XLM.argmax(axis=1)]
@@ -215,6 +218,7 @@ class _Aligner:
                 ready[index] = prepared
         layers = {view.layer for view in self.views if view.layer is not None}
         if any(view.layer is None for view in self.views):
+            # A view without a layer is the mean of all.
             layers = set(self.model.config.attending_layers)
         places = list(ready)
         all_maps = map_pairs(
@@ -235,6 +239,7 @@ class _Aligner:
     ) -> tuple[Aligned, _Prepared | None]:
         """Cut a pair into tokens and words; None in place of one that cannot be aligned."""
         tokenizer = self.tokenizer
+        # Given words name the letters of the line, which masks would replace.
         if all(given.words(side, number) is None for side in SIDES):
             lines = tokenizer.masked_pair(*lines, words_only=True)
         source, target = lines
@@ -254,6 +259,7 @@ class _Aligner:
                     find_units(tokenizer, side, line, rule=self.units, words=words, ids=one)
                 )
             except DataError as error:
+                # The first fault of a pair is its reason; later ones may follow from it.
                 sentence = str(error).replace("The words", f"The {side} words", 1)
                 problem = problem or sentence
                 units.append(Units((), ()))
@@ -270,6 +276,7 @@ class _Aligner:
         """Read the links of a pair from its maps."""
         words = words_of_units(self.tokenizer, prepared.units, prepared.lines, prepared.ids)
         maps_XTS = np.stack([maps.get(view) for view in self.views])
+        # Weights too large for the precision overflow; links of them would be chance.
         if not np.isfinite(maps_XTS).all():
             return replace(pair, error=OVERFLOW)
         links = links_of_maps(maps_XTS, words, self.rule)

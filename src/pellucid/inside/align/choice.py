@@ -58,6 +58,7 @@ def _repeat(
     together = Counter[tuple[str, str]]()
     single = Counter[tuple[str, bool]]()
     for pair, (sources, targets) in zip(aligned, words, strict=True):
+        # By spelling, so that the same words count together wherever they stand.
         joined = Counter((sources[i], targets[j]) for i, j in pair.links[view])
         singles = Counter[tuple[str, bool]]()
         for (source, target), times in joined.items():
@@ -71,6 +72,7 @@ def _repeat(
         for (source, target), times in joined.items():
             num_links += times
             again = together[source, target] - times
+            # A link that never comes again adds nothing, and may divide by 0.
             if again:
                 ends = ((source, True), (target, False))
                 # The links of this pair do not judge themselves, so they are subtracted.

@@ -117,6 +117,8 @@ class Direction:
                 target=pair.source,
                 source_words=pair.target_words,
                 target_words=pair.source_words,
+                # The model read the target as its source, so that its links are the other way
+                # round.
                 links=tuple(frozenset((i, j) for j, i in links) for links in pair.links),
             )
 
@@ -171,6 +173,7 @@ class Direction:
                 shares.append(pair.end_shares)
             else:
                 tell(index, pair.error)
+        # Without a single pair there is no share to average.
         means = np.mean(shares or [(0.0,) * len(self.views)], axis=0).tolist()
         return list(map(Judged, self.views, score_counts(np.array(counts)), means))
 

@@ -68,6 +68,7 @@ class Units:
             ids: its tokens, ending in ``</s>``.
         """
         if self.parts is not None:
+            # A target is encoded with its unknown letters marked, so they are looked for as such.
             marked = line if side == "source" else mark_unknown(tokenizer, line)
             parts = [
                 part if side == "source" else mark_unknown(tokenizer, part) for part in self.parts

@@ -75,6 +75,7 @@ class ReplayDecoder:
             self._probe,
             prefix_ids=request.prefix_ids,
             max_length=request.max_length,
+            # Only single tokens: a longer phrase needs the search, which was refused above.
             never=[ids[0] for ids in request.forbidden if len(ids) == 1],
         )
         if not all(map(math.isfinite, found.log_probabilities)):

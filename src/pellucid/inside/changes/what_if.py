@@ -165,11 +165,13 @@ def what_if(
         probe.check(pair.model.config, len(pair.source_ids), len(pair.target_ids))
     draws = random_heads(pair, changes, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
+    # A changed model may never write the end; twice the length shows that too.
     limit = max_length or 2 * len(pair.target_ids) + 20
     before = decode_under(pair, UNCHANGED, prefix_ids=forced, max_length=limit)
     after = decode_under(pair, probe, prefix_ids=forced, max_length=limit)
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
+    # The new output scored without the change says how far the change had to push.
     rescored = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
     return WhatIf(
         changes=tuple(map(str, changes)),
@@ -210,6 +212,7 @@ def decode_under(
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
     silenced = torch.tensor(sorted({*silent, *never}))
     limit = min(max_length, pair.model.config.max_target_length)
+    # The encoder runs once: the changes to it do not depend on the step.
     memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]), probe=probe)
     ids: list[int] = []
     logs: list[float] = []
@@ -218,6 +221,7 @@ def decode_under(
         states_1TD = pair.model.decode(read_1T, memory_1SD, probe=probe)
         logs_V = pair.model.logits(states_1TD, probe=probe)[0, -1].log_softmax(dim=-1)
         if len(ids) < len(prefix_ids):
+            # A forced token keeps the log-probability that the model gives it.
             chosen = prefix_ids[len(ids)]
         else:
             chosen = int(logs_V.index_fill(0, silenced, -torch.inf).argmax())
@@ -250,8 +254,10 @@ def random_heads(
                 f"A change with a random baseline must be of one head, but is {str(change)!r}. "
                 "Name one head, or leave the baseline out."
             )
+    # Several edges of one head move together.
     heads = {change.place.whole_head for change in changes}
     changed = sorted(heads, key=lambda head: (_kind(head), str(head)))
+    # Named after the changes, so that two questions in one program draw independently.
     rng = generator(seed, "random heads", *map(str, changes))
     groups: list[tuple[list[Place], list[Place]]] = []  # the changed heads of a kind, the others
     for kind, group in groupby(changed, key=_kind):
@@ -267,6 +273,7 @@ def random_heads(
                 f"attention, but has {len(others)}. Leave the baseline out."
             )
         groups.append((ours, others))
+    # As many different draws as exist: the ordered choices of other heads, for each kind.
     count = min(count, math.prod(math.perm(len(others), len(ours)) for ours, others in groups))
     draws: dict[str, list[Change]] = {}
     for _ in range(20 * count):  # Draws may repeat, most often if there are few heads.
@@ -277,6 +284,7 @@ def random_heads(
             order = rng.permutation(len(others))
             moves |= {head: others[place] for head, place in zip(ours, order, strict=False)}
         moved = [change.moved_to(moves[change.place.whole_head]) for change in changes]
+        # By text, since equal draws are one.
         draws.setdefault(str(Changes(*moved)), moved)
     return list(draws.values())
 

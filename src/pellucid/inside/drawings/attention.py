@@ -26,6 +26,7 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     query, key, value = (counts.of(f"{ATTENTION}.{name}") for name in ("query", "key", "value"))
     sizes = {"Q": (query, d_key), "K": (key, d_key), "V": (value, d_value)}
     owners = {"Q": heads, "K": config.num_key_value_heads or heads}
+    # Keys and values are shared by the same groups of heads.
     owners["V"] = owners["K"]
     tops: dict[str, Box] = {}
     for name, x in columns.items():
@@ -90,6 +91,7 @@ def draw_heads(canvas: Canvas, counts: Counts) -> None:
     heads = config.num_heads
     d_value = config.d_value
     width = config.d_model
+    # More do not fit; the last head shows how many there are.
     shown = list(range(heads)) if heads <= MOST_HEADS else [*range(MOST_HEADS - 2), -1, heads - 1]
     step = 118
     wide = step * len(shown) - 18

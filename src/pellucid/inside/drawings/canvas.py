@@ -68,6 +68,7 @@ class Canvas:
         """Draw a box with lines of words in it, the first in bold, and return it."""
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self._rectangle(box, f'rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}')
+        # The lines together stand in the middle of the box.
         start = box.y - (len(lines) - 1) * LINE_HEIGHT / 2
         for index, line in enumerate(lines):
             self.text(box.x, start + index * LINE_HEIGHT, line, is_bold=index == 0)
@@ -99,6 +100,7 @@ class Canvas:
         (x_1, y_1), (x_2, y_2) = points[-2:]
         x = (x_1 + x_2) / 2
         y = (y_1 + y_2) / 2
+        # Beside a level arrow there is no room, so the words stand above and below.
         if y_1 == y_2:
             self.text(x, y - 9, shape, size=11)
             self.text(x, y + 11, in_words(count), size=11, color=COUNT)
@@ -162,6 +164,7 @@ class Canvas:
         """Write sentences below everything, each on a new line."""
         left = self._left
         top = self._bottom + 28
+        # As wide as the drawing, but never narrower than can be read.
         letters = max(50, int((self._right - left) / (12 * 0.6)))
         lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
         for index, line in enumerate(lines):

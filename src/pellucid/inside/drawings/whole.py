@@ -28,6 +28,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
     sublayers = [f"{masked}self-attention", "cross-attention", "feed-forward"]
     _, cross, _ = decoder.draw(sublayers)
     _draw_output(decoder)
+    # Above both stacks, so that the line crosses no box.
     top = encoder.top - 34
     canvas.arrow(
         [(LEFT, encoder.top), (LEFT, top), (BUS, top), (BUS, cross.y), (cross.left, cross.y)],
@@ -70,6 +71,7 @@ class _Column:
         self.canvas.frame(frame, f"{num_layers} × {self.part} layer")
         self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
         self._lengthen(30)
+        # Only models with pre-norm have one.
         if last_norm := counts.of(f"{self.part}.norm"):
             self.box([f"{self.counts.config.norm_kind} norm"], last_norm)
         return boxes
@@ -93,6 +95,7 @@ class _Column:
         """Draw the way from token ids to the first layer's input."""
         config = self.counts.config
         self.canvas.text(self.x, 10, f"{side}: {self.length} token ids", is_bold=True)
+        # A table that both sides share is counted once, at the source.
         is_shared = config.tied_embeddings == "all" and side == "target"
         table = f"{size:,} × {config.d_model}" + (", the source's" if is_shared else "")
         self.box([f"{side} embedding", table], count, fill="table", shape=f"{self.length} ids")
@@ -127,6 +130,7 @@ class _Column:
             box = self.box([name, heads], counts.of(ATTENTION), fill="attention")
         if counts.config.residual:
             added = self.box(["add the input"], 0)
+            # Residual connections run on the outer sides, where nothing else is.
             side = self.x - BESIDE if self.length == "S" else self.x + BESIDE
             edge = added.left if self.length == "S" else added.right
             self.canvas.arrow([(self.x, start), (side, start), (side, added.y), (edge, added.y)])

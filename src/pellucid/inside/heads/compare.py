@@ -56,6 +56,7 @@ class MapDifference(Brief):
         """
         if not len(self.rows):
             return 0.0
+        # What is left out differs from 0, the weight that the other map has there.
         sums = np.abs(self.values).sum(axis=1) + self.left_out.sum(axis=1)
         return float(sums.mean() / 2)
 
@@ -133,6 +134,7 @@ def compare_maps(
     left_out = []
     for index, map_ in enumerate((first, second)):
         ours = map_.astype(np.float64)[[row[index] for row in rows]]
+        # What is left of a row is on words that the other sentence does not have.
         shared = ours[:, [column[index] for column in columns]]
         sides.append(shared)
         left_out.append(ours.sum(axis=1) - shared.sum(axis=1))
@@ -155,6 +157,7 @@ def _weights_of(head: Place) -> str:
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Pair the places of the words that both have, in the same order."""
+    # Without the heuristic for long texts, which ignores frequent words such as articles.
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return tuple(
         (block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)

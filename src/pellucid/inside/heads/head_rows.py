@@ -124,6 +124,7 @@ def head_rows(
             )
             row = _figures(where, weights_HLM[index].astype(np.float64), end, is_mark)
             if gold is not None and where.kind == "cross":
+                # The row that reads the start token, or predicts the end, belongs to no word.
                 map_TS = weights_HLM[index]
                 rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
                 (links,) = links_of_maps(rows[None], gold.words, gold.rule)
@@ -167,6 +168,7 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
     def place(row: HeadRow) -> float:
         figure = getattr(row, by)
+        # Rows without the figure come last in either direction.
         return math.inf if figure is None else sign * figure
 
     return sorted(rows, key=place)
@@ -177,6 +179,7 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
     rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
     found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
+    # A row that may attend nowhere would pull the mean down.
     attending = weights_LM[weights_LM.sum(axis=1) > 0]
     return HeadRow(
         head,

@@ -59,6 +59,7 @@ def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
     counts = np.zeros((size, size), dtype=int)
     for one in range(size):
         for other in range(one, size):
+            # Both halves at once: correlation is symmetric.
             place = [one, other], [other, one]
             taus[place], counts[place] = _mean(kendall, merged[one], merged[other])
             rhos[place], _ = _mean(spearman, merged[one], merged[other])
@@ -86,6 +87,7 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
     upper = np.triu_indices(len(one), 1)
     signs = np.sign(one[:, None] - one)[upper]
     other_signs = np.sign(other[:, None] - other)[upper]
+    # Pairs that are tied in a row are left out of its factor: that is the b of τ_b.
     size = np.sqrt(np.abs(signs).sum() * np.abs(other_signs).sum())
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
@@ -111,5 +113,6 @@ def _mean(
 ) -> tuple[float, int]:
     """Return the mean over the rows that have a correlation, and their number."""
     found = [correlation(row, other_row) for row, other_row in zip(one, other, strict=True)]
+    # A row of equal numbers has no order to compare.
     known = [value for value in found if not np.isnan(value)]
     return (float(np.mean(known)) if known else float("nan")), len(known)

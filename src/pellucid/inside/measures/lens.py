@@ -84,6 +84,7 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
     assert isinstance(model, Transformer)
     found = []
     for depth, states_LD in enumerate(_states(pair, "decoder")):
+        # With the last norm, as after the last layer: without it logits have another scale.
         logits_1TV = model.logits(model.decoder.leave(states_LD[None], Site("decoder")))
         found.append(Depth(depth, *_read(pair, logits_1TV[0], most)))
     return found
@@ -104,6 +105,7 @@ def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> l
     """
     found = []
     for depth, states_LD in enumerate(_states(pair, "encoder")):
+        # Replaced before the last norm, which then applies to the earlier states too.
         probe = _Instead(states_of(pair.model, "encoder")[-1], states_LD)
         about = _read(pair, pair.logits(probe=probe), most)
         written = None if max_length is None else decode_under(pair, probe, max_length=max_length)
@@ -136,6 +138,7 @@ def _read(
     """Return log-probabilities and ranks of the target, and the likeliest tokens."""
     logs_TV = logits_TV.log_softmax(dim=-1)
     logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])
+    # The number of likelier tokens, so that ties rank first.
     ranks_T = (logs_TV > logs_T1).sum(dim=1)
     best = logs_TV.topk(min(most, logs_TV.shape[1]), dim=1)
     guesses = tuple(

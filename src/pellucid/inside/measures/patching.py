@@ -87,6 +87,7 @@ class Patching:
             InputError: none does, except the end of the sentence.
         """
         found = dict(_align(self.a.source_tokens, self.b.source_tokens))
+        # The end of the sentence always aligns, so it does not count.
         if len(found) < min(2, len(self.b.source_ids)):
             raise InputError(
                 "The two sentences must share words, so that their positions can be aligned, but "
@@ -102,6 +103,7 @@ class Patching:
             InputError: they are equal.
         """
         first, second = (self._preference(pair, Keeper(())) for pair in (self.a, self.b))
+        # Shares divide by this difference.
         if abs(first - second) < FEWEST_NATS:
             raise InputError(
                 "The two sentences must differ in what they prefer, but both prefer "
@@ -128,7 +130,9 @@ class Patching:
 
     def _preference(self, pair: Pair, probe: object) -> float:
         """Run a source with the beginning that both translations share."""
+        # Both sentences read A's beginning, which is that of B up to this row.
         read = Pair(pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1])
+        # Logits suffice: the logarithm of their sum cancels in the difference.
         logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
         ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
         return float(logits_V[ids[0]] - logits_V[ids[1]])
@@ -150,6 +154,7 @@ class _Put:
             return None
         source, target = self._places[name]
         changed = tensor.clone()
+        # There is one sentence in the batch.
         changed[0][target] = self._vectors[name][source]  # type: ignore[index]
         return changed
 
@@ -199,6 +204,7 @@ def patch(
                 "sentence, so nothing can take its place. Choose another."
             )
     vectors = record_vectors(task, names)
+    # Each position alone, then all together.
     groups = [*([column] for column in columns), columns]
     rows = []
     labels = []
@@ -293,11 +299,13 @@ def shares_of(
     Raises:
         InputError: the array has no heads or not that one, or its columns do not align.
     """
+    # A position of B, and the one of A that takes its place.
     pairs = {second: first for first, second in task.positions(axes.removeprefix("H")[0])}
     if head is not None:
         if not axes.startswith("H"):
             raise InputError(f"{name} has no heads, but head {head} was asked for. Leave it out.")
         check_number("head", head, task.b.model.config.num_heads, "this model")
+    # Such an array has a column for each key, whose numbers mean nothing in another order.
     if len(axes) == 3 and axes[2] in "ST":
         lengths = len(task.a.source_ids), len(task.b.source_ids)
         if axes[2] == "S" and (lengths[0] != lengths[1] or len(task.sources) < lengths[1]):
@@ -324,6 +332,7 @@ def _align(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[int, i
     Where one stretch of tokens replaces another, tokens are paired from its end: the last pieces
     of two words, or of two phrases, stand at the same place.
     """
+    # Without the heuristic for long texts, which ignores frequent tokens.
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind in ("equal", "replace"):

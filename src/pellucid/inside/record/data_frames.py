@@ -34,9 +34,11 @@ def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
     own = "source" if part == "encoder" else "target"
     other = "source" if kind == "cross" else own
     has_heads = stage in HEAD_STAGES and kind in ("self", "cross")
+    # Keys and values are of the side that is attended to.
     side = other if has_heads and stage in ("key", "value") else own
     axes: list[Axis] = [("head", trace.heads, {})] if has_heads else []
     rows = array.shape[len(axes)]
+    # A recurrent model has arrays with one row, such as the initial state.
     is_whole = rows == len(next(iter(sides[side].values())))
     axes.append((side, range(rows), sides[side]) if is_whole else ("row", range(rows), {}))
     if has_heads and stage in MAP_STAGES:

@@ -91,6 +91,7 @@ def read_trace(path: str | Path) -> TraceData:
 
 def name_without_gz(path: Path) -> str:
     """Return a file's name in lower case, without the ``.gz`` that only text files may have."""
+    # An ending in capitals is still that ending.
     name = path.name.lower()
     return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
 
@@ -110,9 +111,12 @@ class NpzWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # A link keeps pointing where it does; the file behind it is replaced.
         self._target = Path(os.path.realpath(path))
+        # Next to the target, so that taking its place is one step of the file system.
         self._part = self._target.with_name(f".{self._target.name}.part")
         if is_device(path):
+            # A device cannot be replaced by a file, and an archive cannot be written to a pipe.
             self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
         with writing(path):
@@ -160,6 +164,7 @@ def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
         found[name] = np.array(getattr(trace, name), dtype=np.str_)
     for name in IDS:
         found[name] = np.array(getattr(trace, name), dtype=np.int64)
+    # An empty array stands for logs that a given target does not have.
     for name in LOGS:
         found[name] = np.array(getattr(trace, name) or (), dtype=np.float64)
     for name in RECORDS:

@@ -26,6 +26,7 @@ def static_map(view: HeadView) -> str:
         view: the array to show; rows beyond `MOST_CELLS` cells are cut off.
     """
     num_rows, num_columns = view.cells.shape
+    # One row is shown in any case.
     shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
     heads = [*(["reads", "predicts"] if view.predicted else ["token"]), *view.columns]
     sides = 2 if view.predicted else 1
@@ -66,6 +67,7 @@ def static_table(
         is_colored: False if the columns' scales differ.
     """
     finite = numbers[np.isfinite(numbers)]
+    # Numbers from 0 to 1 get the scale of weights, all others the signed one.
     is_share = bool(((finite >= 0) & (finite <= 1)).all())
     limit = None if is_share else scale_end(numbers)
     shown = min(len(rows), max(1, MOST_CELLS // max(1, len(columns))))
@@ -105,6 +107,7 @@ def _row(view: HeadView, row: int, forbidden_M: np.ndarray) -> str:
     for word, value, is_forbidden in zip(
         view.columns, view.cells[row].tolist(), forbidden_M, strict=True
     ):
+        # The title of a cell says its place, for the mouse and for a screen reader.
         what = escape(f"{edge}: {isolated(word)}", quote=True)
         if is_forbidden or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')

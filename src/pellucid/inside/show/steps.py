@@ -65,6 +65,7 @@ def follow_one_row(
     yield from _vectors(view, model, row, column, shown)
     root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
     divisor = " / √d_k" if model.scale_scores else ""
+    # Cross-attention has no order between its two sides, so positions add nothing there.
     kind = model.positions if view.kind == "self" else ""
     added = {"relative": " + q·a", "alibi": " − slope · distance"}.get(kind, "")
     score, masked = (added, "") if kind == "relative" else ("", added)
@@ -138,6 +139,7 @@ def by_dimension(
         columns: the numbers of each dimension, by their headings; those of the last are added up.
         most: rows to show, the others together in one more; None for all.
     """
+    # The last column holds the products, which add up to the score.
     *_, parts_K = columns.values()
     numbers = np.stack([*columns.values(), parts_K.cumsum()], axis=1).tolist()
     cells: list[tuple[Cell, ...]] = [(str(i), *line) for i, line in enumerate(numbers[:most])]
@@ -249,6 +251,7 @@ def numbers_table(
     """
     widest = max(len(vector) for _, vector in vectors)
     if shown is not None:
+        # The shortest vector decides, so that no row has an empty cell.
         widest = min(shown, *(len(vector) for _, vector in vectors))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (

@@ -50,6 +50,7 @@ def draw_matrix(
     """
     label_width = min(MOST_LABEL, max(map(cell_len, rows)))
     texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
+    # All columns are wide enough for the longest number, so that digits stand below each other.
     longest = max(len(text) for row in texts for text in row)
     widths = [min(MOST_COLUMN, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
     limit = None if is_share else scale_end(values_LM)
@@ -167,6 +168,7 @@ def likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
         read = trace.target_tokens[row]
         predicted = trace.predicted_tokens[row]
         chosen = math.exp(trace.log_probabilities[row])
+        # Subtracting the logarithm of the sum is the softmax, without overflow.
         found = np.sort(logits_V)[::-1][:most] - np.logaddexp.reduce(logits_V)
         largest = ", ".join(f"{math.exp(value):.3f}" for value in found)
         yield (

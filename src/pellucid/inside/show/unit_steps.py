@@ -54,6 +54,7 @@ def follow_unit(
     check_number("row", row, len(tokens), "this sentence", advice="Name one of its positions.")
     check_number("layer", layer, len(getattr(model, part).layers), f"this model's {part}")
     yield _way_in(trace, model, part, row, shown)
+    # Only the first layer of the decoder reads the source.
     has_context = part == "decoder" and layer == 0
     if has_context and model.config.has_attention:
         yield from _attending(trace, model, row, column, shown)
@@ -166,6 +167,7 @@ def _encoder_steps(
         width = cell.state.in_features
         own = slice(start, start + width)
         states = trace.get(f"encoder.{layer}.recurrent.state")[:, own]
+        # The other direction comes from the right, and begins at the end.
         at = row - 1 if name == "left_to_right" else row + 1
         before = states[at] if 0 <= at < len(states) else np.zeros(width)
         stages = {
@@ -190,6 +192,7 @@ def _unit(
     from_state = _numbers(cell.state.weight) @ state_D + _numbers(cell.state.bias)
     width = len(state_D)
     for number, gate in enumerate(_GATES):
+        # The three gates lie one after the other in one matrix.
         own = slice(number * width, (number + 1) * width)
         own_state = from_state[own]
         said = "U h + c"
@@ -197,6 +200,7 @@ def _unit(
         letter = gate[0].replace("u", "z")
         name = f"{gate} gate"
         if gate == "candidate":
+            # The reset gate decides how much of the state the candidate sees.
             own_state = stages["reset"] * own_state
             said = "r ⊙ (U h + c)"
             sign = "tanh"

@@ -195,6 +195,7 @@ def study(
     lines, left_out = prepare_study_lines(bundle, searcher, decoder, sources, targets, golds)
     bleu = Bleu(bundle, lines)
     starts = range(0, len(lines), CHUNK)
+    # Measures take long, so only some lines are measured, spread over the corpus.
     spread = np.linspace(0, len(lines) - 1, min(num_measured, len(lines))).astype(int).tolist()
     total = len(starts) * (1 + len(chosen)) + len(spread)
     steps = Steps(kept, _identify(bundle, lines), total, on_step)
@@ -204,6 +205,7 @@ def study(
         cut_lines = CutLines(bundle, searcher, decoder, bleu, lines, places)
         some = [lines[place] for place in places]
         part = steps.take(
+            # Weights are kept together for the heads that were asked for.
             f"{start} weights of {' '.join(map(str, chosen))}",
             partial(weights_and_lens, bundle, chosen, some),
         )
@@ -233,6 +235,7 @@ def study(
 
 def _identify(bundle: Bundle, lines: Sequence[StudyLine]) -> str:
     """Hash everything that results depend on, apart from the heads."""
+    # Not the heads: their results are kept one by one, so that others can be added.
     texts = [(one.source, one.ids, one.own, repr(one.gold)) for one in lines]
     return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
 
@@ -259,6 +262,7 @@ def _table_of_heads(
         np.sum([np.array(part[name], float) for part in parts], axis=0)
         for name in ("sums", "counts", "links")
     )
+    # A figure that a head cannot have stays not a number.
     np.divide(sums, counts, out=values[:, : len(WEIGHT_FIGURES)], where=counts > 0)
     if links.size:
         is_cross = [head.kind == "cross" for head in heads]

@@ -38,8 +38,10 @@ class Steps:
         first = json.dumps({"study": identity})
         old = path.read_text("utf-8").split("\n") if path.is_file() else []
         if old[:1] == [first]:
+            # The last piece is empty, or a line that an interruption cut short.
             self._found = dict(json.loads(line) for line in old[1:-1])
         lines = [first, *map(json.dumps, self._found.items()), ""]
+        # Written again from its whole lines, so that new ones begin on a line of their own.
         with writing(path):
             path.write_text("\n".join(lines), "utf-8")
 

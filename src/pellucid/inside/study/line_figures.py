@@ -70,6 +70,7 @@ def weights_and_lens(
         ours = None if spots is None else [spots[index] for index in batch.indices]
         watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=watch)
+        # Without that mask rows would attend to padding.
         own_mask = None if model.config.look_ahead_mask else batch.target_mask_BT
         result_BTD = model.decode(
             batch.read_BT, memory_BSD, batch.source_mask_BS, target_mask_BT=own_mask, probe=watch
@@ -77,6 +78,7 @@ def weights_and_lens(
         if not result_BTD[batch.target_mask_BT].isfinite().all():
             raise InputError(OVERFLOW)
         found_BHX = np.stack([watch.of_head(head, model).numpy() for head in heads], axis=1)
+        # Lines without a figure, such as one of a single token, do not count for it.
         sums += np.nansum(found_BHX, axis=0)
         counts += (~np.isnan(found_BHX)).sum(axis=0)
         tokens += int(batch.target_mask_BT.sum())
@@ -135,6 +137,7 @@ class _Watch:
                 # The last row is that of </s>.
                 onto_HL = weights_BHLM[index, :, : length - 1][..., list(keys)].sum(dim=-1)
                 own.append(onto_HL[:, list(rows)].mean(dim=-1))
+                # Rows after the pronoun show whether the clause still looks back.
                 later_HL = onto_HL[:, max(rows) + 1 :]
                 later += [later_HL.amax(dim=-1)] if later_HL.shape[1] else []
             for figure, some in enumerate((own, later)):
@@ -148,6 +151,7 @@ class _Watch:
         if (head.part, head.kind) == ("decoder", "self"):
             found_BX[:, 4] = torch.nan  # the decoder never reads </s>
             if model.config.look_ahead_mask:
+                # The mask forbids the next position.
                 found_BX[:, 2] = torch.nan
         return found_BX
 

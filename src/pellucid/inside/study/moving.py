@@ -46,6 +46,7 @@ def moving_picture(history: HeadHistory, figure: str, *, title: str, meaning: st
     sheet.write(16, 43, meaning)
     low = float(np.nanmin(values_HN))
     high = float(np.nanmax(values_HN))
+    # Shares have their whole scale, so that pictures can be compared.
     low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
     for part in (0, 0.25, 0.5, 0.75, 1):
         y = TOP + HEIGHT * (1 - part)
@@ -55,6 +56,7 @@ def moving_picture(history: HeadHistory, figure: str, *, title: str, meaning: st
     _draw_lines(sheet, history, share_HN)
     for place, step in enumerate(history.steps):
         shown = [str(int(one == place)) for one in range(len(history.steps))]
+        # A program that shows no movement shows the last step.
         style = f'class="step" opacity="{shown[-1]}"'
         sheet.write(16, BELOW, f"step {step:,}", style, sheet.move("opacity", shown, "discrete"))
     width, height = _draw_map(sheet, history, share_HN)
@@ -73,6 +75,7 @@ class _Sheet:
     def __init__(self, num_steps: int) -> None:
         self.shapes: list[str] = []
         self._seconds = max(LEAST_SECONDS, FRAME_SECONDS * num_steps) / (1 - STILL)
+        # At the end the picture rests, so that one can read the last step.
         places = (*np.linspace(0, 1 - STILL, num_steps), 1)
         self._times = ";".join(f"{one:.4f}" for one in places)
 
@@ -108,6 +111,7 @@ def _draw_lines(sheet: _Sheet, history: HeadHistory, share_HN: np.ndarray) -> No
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(x_N, y_HN[row], strict=True))
         line = f'stroke="{named.get(row, "#b9b9b9")}" stroke-width="{2.4 if row in named else 1}"'
         sheet.shapes.append(f'<polyline points="{points}" fill="none" {line}/>')
+    # The highest name stands at its line, each further one at a distance below.
     y = -np.inf
     for row in sorted(named, key=lambda row: float(y_HN[row, -1])):
         y = max(y + 15, y_HN[row, -1])  # names keep a distance

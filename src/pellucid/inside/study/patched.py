@@ -161,6 +161,7 @@ def patch_corpus(
         if not {number, number + 1} <= usable.keys():
             continue
         ids = [usable[one].ids for one in (number, number + 1)]
+        # In double precision: shares divide by small differences.
         a, b = (
             Pair(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in ids
@@ -180,11 +181,13 @@ def patch_corpus(
         labels = [name if head is None else f"{name} head {head}" for name, head in chosen]
         columns = list(parts)
         found = np.full((len(chosen), len(parts)), np.nan)
+        # A pair without such a part has no number there, rather than 0.
         has_part = [bool(places) for places in parts.values()]
         groups = [places for places in parts.values() if places]
         for row, (name, head) in zip(found, chosen, strict=True):
             row[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
         shares.append(found)
+        # A pair whose sentences hardly differ in their preferences says little about shares.
         weights.append(abs(first - second))
     if not shares:
         raise InputError(
@@ -219,6 +222,7 @@ def _parts(
     pieces = [piece.strip(MARKS) for piece in source_pieces(bundle.tokenizer, text)]
     left = [j for _, j in aligned if j not in changed]
     named = [
+        # A mark belongs to the word before it only for links.
         set() if is_punctuation(token) else {pieces[owner] for owner in words_of_token}
         for token, words_of_token in zip(tokens[1], [*owners, range(0)], strict=True)
     ]
@@ -241,6 +245,7 @@ def _estimate(
     """
     is_there = ~np.isnan(shares)
     whole = weights[:, None, None] * is_there
+    # The weight of a missing share is 0 already.
     restored = whole * np.nan_to_num(shares)
 
     def mean(counts: np.ndarray) -> np.ndarray:

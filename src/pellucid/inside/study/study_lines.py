@@ -57,6 +57,7 @@ class Searcher:
 
     def __init__(self, bundle: Bundle) -> None:
         self._tokenizer = bundle.tokenizer
+        # Greedy, so that a changed translation is due to the head and not to the beam.
         self._config = bundle.config.decoding.greedy()
         self._builder = RequestBuilder(bundle.tokenizer, [bundle.config.model])
 
@@ -133,6 +134,7 @@ def prepare_study_lines(
         pairs.append(ids)
         texts.append((source, target))
     usable = [number for number, problem in problems.items() if problem is None]
+    # Before the first run, which may take minutes.
     _check_memory(bundle, [pairs[number] for number in usable])
     own = searcher.translate(decoder, [(texts[one][0], pairs[one][0]) for one in usable])
     lines = []
@@ -240,15 +242,18 @@ class CutLines:
         tokenizer = self._bundle.tokenizer
         _, decoder = change_model(model, tokenizer, CutHead(head))
         sources = [(line.source, line.ids[0]) for line in self._lines]
+        # Translated and scored: the first shows whether anything changes, the second how much.
         texts = [text for text, _ in self._searcher.translate(decoder, sources)]
         logs = self._searcher.score(decoder, self._lines)
         falls = [one - other for one, other in zip(logs, self._logs, strict=True)]
         effects = np.array([fall.sum() for fall in falls])
+        # Only the lines that change need their counts again.
         rows = self.counts.copy()
         changed = [i for i, line in enumerate(self._lines) if texts[i] != line.own]
         if changed:
             places = [self._places[i] for i in changed]
             rows[changed] = self._bleu.count([texts[i] for i in changed], places)
+        # A model without a head may overflow on a line; such a line tells nothing.
         lowest = [i for i in effects.argsort(kind="stable") if np.isfinite(effects[i])]
         return {
             "effect": float(effects.sum()),

@@ -47,6 +47,7 @@ def study_page(study: Study, *, title: str, sort: str) -> str:
     about = f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets."
     parts = [_paragraph(" ".join([about, *study.notes, *study.left_out]))]
     for figure in (sort, *(name for name in MEANINGS if name != sort)):
+        # Without gold links there are no alignment errors, for instance.
         if not np.isnan(study.heads.column(figure)).all():
             summary = f"<summary>{figure}. {escape(MEANINGS[figure])}</summary>"
             is_open = " open" if figure == sort else ""
@@ -70,6 +71,7 @@ def _map(heads: StudyTable, figure: str) -> str:
     values = heads.column(figure)
     finite = values[np.isfinite(values)]
     is_share = bool(((finite >= 0) & (finite <= 1)).all())
+    # Shares have the scale of weights, all other figures the signed one.
     limit = None if is_share else scale_end(values)
     sites: dict[str, dict[str, str]] = {}
     for name, value in zip(heads.rows, values.tolist(), strict=True):

@@ -71,6 +71,7 @@ class HeadHistory(Brief):
         change = np.abs(values[:, -1] - values[:, 0])
         most = np.nanmax(change, initial=0.0)
         is_early = np.abs(values - values[:, :1]) < np.abs(values - values[:, -1:])
+        # The last step that was still nearer to the beginning; from the next one on it stays.
         last = [int(row.nonzero()[0].max(initial=-1)) for row in is_early]
         return [
             self.steps[one + 1] if most and share >= LEAST_SHARE * most else None
@@ -82,6 +83,7 @@ class HeadHistory(Brief):
         table = self.table(figure)
         half = self.half_steps(figure)
         last = len(self.steps) - 1
+        # The first and the last step, and others at equal distances.
         places = sorted({round(last * one / (SHOWN_STEPS - 1)) for one in range(SHOWN_STEPS)})
         rows = [["head", *(f"step {self.steps[one]:,}" for one in places), "half of the change by"]]
         for row in np.argsort(-table.values[:, -1], kind="stable"):
@@ -118,6 +120,7 @@ def find_models(run: Path) -> list[tuple[int, Path]]:
     numbers = {path: path.name.removeprefix("step-") for path in names}
     found = {int(number): path for path, number in numbers.items() if number.isdecimal()}
     if (run / "untrained").is_dir():
+        # A checkpoint of step 0 would be the same model.
         found.setdefault(0, run / "untrained")
     if len(found) < 2:
         raise InputFileNotFoundError(
@@ -157,6 +160,7 @@ def follow_heads(
         BundleError: a model is damaged.
     """
     models = find_models(Path(run))
+    # The last model writes the targets and cuts the lines, for all.
     last = load_bundle(models[-1][1])
     chosen = choose_heads(last, heads)
     decoder = make_decoder([last.model], last.tokenizer)
@@ -181,6 +185,7 @@ def follow_heads(
         counts = np.array(found["counts"])
         figures = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         if golds is not None:
+            # Self-attention has no links, and so no error.
             errors = np.full((len(chosen), len(CONVENTIONS)), np.nan)
             errors[[one.kind == "cross" for one in chosen]] = error_of_counts(found["links"])
             figures = np.hstack([figures, errors])
@@ -196,6 +201,7 @@ def _check_same(
     bundle: Bundle, last: Bundle, lines: Sequence[StudyLine], paths: tuple[Path, Path]
 ) -> None:
     """Make sure that two models read the lines as the same tokens, in the same shape."""
+    # Two runs may lie in one folder, whose figures would not be of one model.
     is_same = bundle.config.model == last.config.model and all(
         bundle.tokenizer.encode_source(line.source) == line.ids[0]
         and bundle.tokenizer.decode_target(line.ids[1]) == last.tokenizer.decode_target(line.ids[1])

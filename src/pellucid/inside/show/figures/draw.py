@@ -97,7 +97,9 @@ def draw_map_figure(
     left, above, beside = room_of(panel, sizes)
     head = LINE + 0.06 if panel.title else 0.0
     body = num_columns * sizes.cell[0], num_rows * sizes.cell[1]
+    # A map of one row still needs a scale that can be read.
     bar = max(0.9, body[1])
+    # A caption needs some width, however small the map is.
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
     top = MARGIN + head + above
     with captioned(path, lettering, caption, width, top + bar + 0.12) as sheet:
@@ -144,6 +146,7 @@ def draw_difference_figure(
     if not difference.values.size:
         raise InputError("The two maps share no words to compare. Choose two similar sentences.")
     rows, columns = ([one for one, _ in pairs] for pairs in (difference.rows, difference.columns))
+    # The same for both: they are of one part and kind.
     forbidden_LM = first.forbidden[np.ix_(rows, columns)]
     limit = scale_end(difference.values)
     pairs = [
@@ -189,12 +192,14 @@ def draw_grid_figure(
     path = check_ending(path)
     if layers is None:
         names = [name.split(".") for name in trace.arrays]
+        # A name is part, layer, kind and stage.
         layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
     views = [[HeadView(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
     if not views:
         trace.get(f"{part}.0.{kind}.{stage}")  # Raises the error that says what the trace holds.
     limit = None
     if stage != "weights":
+        # One scale for all, so that heads can be compared by color.
         limit = max(view.largest for row in views for view in row)
     count = len(views) * len(trace.heads)
     panels = [[reduced(panel_of(view, limit=limit), count) for view in row] for row in views]
@@ -219,6 +224,7 @@ def draw_grid_figure(
             sheet.text(MARGIN + 0.06, top + high / 2, f"layer {seen[0].layer}", **style)
             for place, (panel, view) in enumerate(zip(row, seen, strict=True)):
                 at = first_left + place * step_right
+                # Only the outer panels have words; all have the same.
                 words = {"with_rows": not place, "with_columns": not index}
                 draw_panel(sheet, panel, sizes, left=at, top=top, **words)
                 sheet.text(at, top + high + 0.04, _name_of(view), size=6.5)

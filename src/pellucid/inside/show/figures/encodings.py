@@ -136,6 +136,7 @@ def _by_offset(sheet: Sheet, products_LL: np.ndarray, left: float) -> None:
     table_LX = products_by_offset(products_LL)
     offsets = np.arange(len(table_LX))
     axes = sheet.axes(left, 0.45, 3.1, 3.0)
+    # Products are the same in both directions, so one side is mirrored.
     both = np.concatenate([-offsets[:0:-1], offsets])
     low, mean, high = np.concatenate([table_LX[:0:-1], table_LX]).T
     axes.fill_between(both, low, high, color="#8fb8e0", linewidth=0)

@@ -131,6 +131,7 @@ def side_of(panel: MapPanel, length: float, least: float, count: int = 1) -> flo
         least: the least side, unless the maps would have more than `MOST_DOTS` dots.
         count: the number of maps.
     """
+    # The length is shared by the cells, but none is smaller than can be seen.
     side = max(length / max(panel.cells_LM.shape), least)
     return float(min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH))
 
@@ -159,11 +160,13 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
         return how.reduceat(how.reduceat(cells_LM, starts[0], axis=0), starts[1], axis=1)
 
     hidden_LM = _hidden(panel)
+    # Cells without a color must not win.
     shown_LM = np.where(hidden_LM, 0, panel.cells_LM)
     high_LM = reduce(np.maximum, shown_LM)
     low_LM = reduce(np.minimum, shown_LM)
     return replace(
         panel,
+        # Of a block, the number farthest from 0, so that nothing large is lost.
         cells_LM=np.where(-low_LM > high_LM, low_LM, high_LM),
         forbidden_LM=reduce(np.logical_and, hidden_LM),
         notes=(_NO_WORDS, _OF_BLOCKS),
@@ -222,6 +225,7 @@ def draw_panel(
     width, height = sizes.cell
     axes = sheet.axes(left, top, num_columns * width, num_rows * height)
     axes.set_xlim(0, num_columns)
+    # Row 0 stands at the top, as one reads.
     axes.set_ylim(num_rows, 0)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -253,12 +257,14 @@ def _draw_cells(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     else:
         num_rows, num_columns = panel.cells_LM.shape
         box = (0, num_columns, num_rows, 0)
+        # Thousands of cells as one image; as a mesh they would be a shape each.
         axes.imshow(
             shown_LM, cmap=colors, norm=norm, extent=box, aspect="auto", interpolation="none"
         )
     _hatch(axes, np.ma.getmaskarray(shown_LM), dense=bool(sizes.digit))
     if not sizes.digit:
         return
+    # A forbidden cell has no number.
     for row, column in zip(*np.nonzero(~np.ma.getmaskarray(shown_LM)), strict=True):
         value = float(panel.cells_LM[row, column])
         _, ink = ground_and_ink(value, panel.limit)
