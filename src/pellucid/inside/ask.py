@@ -88,6 +88,7 @@ def _recurrent_arrays(model: ModelConfig) -> Iterator[WantedArray]:
     yield WantedArray("encoder.input", "SD")
     for layer in range(model.num_encoder_layers):
         yield from _unit(f"encoder.{layer}.recurrent", "S")
+    # All that a decoder without attention ever reads of the source.
     yield WantedArray("encoder.vector", "1D")
     yield WantedArray("decoder.embedding", "TD")
     yield WantedArray("decoder.input", "TD")

@@ -91,7 +91,7 @@ def compare_contexts(bundle: Bundle, word: str, sentences: Sequence[str]) -> Con
         # Only the encoder runs, so there is no target that could be too long.
         problem = problem_of(model, ids, ())
         if problem is not None:
-            raise InputError(f"{problem} (sentence {number}, counted from 0)")
+            raise InputError(f"{problem} (sentence {number + 1})")
         # A state is a name such as encoder.0.feed_forward.norm: its site, and its stage.
         keeper = Keeper({name.rsplit(".", 1)[1] for name in places})
         with torch.inference_mode():

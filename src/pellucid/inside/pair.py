@@ -176,6 +176,7 @@ def make_pair(
     problem = problem_of(model, source_ids, target_ids)
     if problem is not None:
         raise InputError(problem)
+    # A copy of the weights in double precision, made once for a bundle.
     chosen = bundle.exact_model if float64 else model
     return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
 

@@ -103,6 +103,7 @@ def replay(
         checks["decode"] = max(
             abs(one - other) for one, other in zip(logs, decode_log_probabilities, strict=True)
         )
+    decoded = None if decode_log_probabilities is None else tuple(decode_log_probabilities)
     return Trace(
         arrays=arrays,
         source_tokens=pair.source_tokens,
@@ -113,9 +114,7 @@ def replay(
         predicted_ids=pair.target_ids,
         log_probabilities=logs,
         argmax_tokens=tuple(pair.tokenizer.target_tokens(logs_TV.argmax(dim=-1).tolist())),
-        decode_log_probabilities=None
-        if decode_log_probabilities is None
-        else tuple(decode_log_probabilities),
+        decode_log_probabilities=decoded,
         heads=ask.chosen_heads(config),
         checks=checks,
         model=dict(model or {}),
@@ -156,6 +155,7 @@ class _Recorder:
         self._dtype = dtype
         # Only a probe that changes rows one by one gets the method that asks for it.
         self._change_rows = getattr(changes, "see_rows", None)
+        # A recurrent decoder asks for it, and takes the fast path without it.
         self.see_rows = None if self._change_rows is None else self._see_rows
         self._seen: dict[str, Tensor] = {}
         self.checks: dict[str, float] = {}

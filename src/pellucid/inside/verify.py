@@ -103,6 +103,7 @@ def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -
     attention = recurrent_attention_at(pair.model, "decoder.0.cross")
     scores = []
     if isinstance(attention, AdditiveAttention):
+        # The scores of Bahdanau et al.: v · tanh(W s + U h).
         energy = attention.energy.weight[0].tolist()
         query = _times(attention.query.weight, state.tolist())
         for vector in attended_SD:

@@ -57,6 +57,7 @@ def vectors_of_words(
     )
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention
+    # With pre-norm the attention reads what the norm made of the vector.
     if layer.self_attention_norm is not None and model.config.norm == "pre":
         x_V1D = layer.self_attention_norm(x_V1D)
     query_VH1K = attention.project_query(x_V1D, position)

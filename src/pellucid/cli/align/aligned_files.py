@@ -48,6 +48,7 @@ def align_files(
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if "--gold" not in files:
+        # Files are opened before the model is loaded, which takes longer.
         windows = _windows(files)
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:

@@ -37,11 +37,12 @@ class Lines:
 
 def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
     """Take the pairs from the lines of each file, by option."""
-    given = (columns.get("--source-words"), columns.get("--target-words"))
     faults: dict[int, str] = {}
+    # Faults are noted below, as the lines are read.
+    given = GivenUnits(columns.get("--source-words"), columns.get("--target-words"), faults)
     if "--pairs" not in columns:
         sides = [_usable(columns[name], faults) for name in ("--source", "--target")]
-        return Lines(sides[0], sides[1], GivenUnits(*given, faults))
+        return Lines(sides[0], sides[1], given)
     sources = []
     targets = []
     for number, line in enumerate(_usable(columns["--pairs"], faults)):
@@ -60,7 +61,7 @@ def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
                 )
         sources.append(source)
         targets.append(target)
-    return Lines(sources, targets, GivenUnits(*given, faults))
+    return Lines(sources, targets, given)
 
 
 def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
@@ -68,6 +69,7 @@ def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
     found = []
     for number, line in enumerate(lines):
         if (fault := not_a_line(line)) is not None:
+            # Both sides may be damaged; the first fault is enough.
             faults.setdefault(number, fault)
         # An empty line keeps the numbers of the others.
         found.append("" if fault is not None else line)

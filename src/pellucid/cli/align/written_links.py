@@ -61,6 +61,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     if len(direction.views) == 1:
         return direction
     whose = "of --reverse " if direction.is_backward else ""
+    # A head that was taught links needs no choice.
     if direction.taught is not None:
         warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
         return replace(direction.only(direction.taught), rule=direction.taught_rule)
@@ -72,6 +73,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
         f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
     )
+    # Consistency needs words that repeat.
     if num_pairs < FEW_PAIRS:
         warn(
             f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
@@ -147,13 +149,19 @@ def links_of_pairs(
         errors = [pair.error for pair in pairs if pair.error is not None]
         links = pairs[0].links[0]
         if errors:
+            # Half of the answer would look like all of it.
             links = frozenset()
         elif len(pairs) == 2:
             links = symmetrize(links, pairs[1].links[0], method)
         # Each piece once, in the order of the line.
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
-        words = pairs[0].source_words, pairs[0].target_words
-        yield JoinedLinks(errors[0] if errors else None, links, *words, unknown)
+        yield JoinedLinks(
+            error=errors[0] if errors else None,
+            links=links,
+            source_words=pairs[0].source_words,
+            target_words=pairs[0].target_words,
+            unknown=unknown,
+        )
 
 
 def report_errors(

@@ -148,6 +148,7 @@ def study(
     if patch:
         return _patch(bundle, columns, at, position, form, output_file, overwrite=overwrite)
     golds = None if gold is None else read_gold_columns(columns, gold, bundle)
+    # Measures are compared with gold links, so that without them there is nothing to measure.
     measured = (MEASURED if gold else 0) if measures is None else measures
     # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
@@ -198,6 +199,7 @@ def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns
     if is_history:
         known = [name for name in known if name not in CUTS]
         known += PRONOUN_FIGURES if has_pronouns else ()
+        # The figure that the given files are about.
         usual = "pronoun" if has_pronouns else "error_predicts" if has_gold else "entropy"
     if sort is not None and sort not in known:
         raise InputError(

@@ -123,6 +123,7 @@ def _make_page(
 
 def _warn_of_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None:
     """Say on standard error how large a trace will be, before it is computed."""
+    # Counted in numbers first: their size depends on the precision.
     numbers = ask.num_bytes(
         pair.model.config, len(pair.source_ids), len(pair.target_ids), item_bytes=1
     )

@@ -219,6 +219,7 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
 
 def _check_integrals(options: Mapping[str, Any]) -> None:
     """Refuse options of integrals without one."""
+    # A contrast measures integrated gradients unless told otherwise.
     is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
     is_used |= options["why"] is not None and not options["measure"]
     for name in ("steps", "baseline"):
@@ -263,6 +264,7 @@ def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
             continue
         # A file as any other, so that every writer can write to it.
         path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
+        # The second would overwrite the first without a word.
         others = [flag(other) for other in found if found[other] == path]
         if others:
             raise InputError(

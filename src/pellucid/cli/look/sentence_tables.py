@@ -275,9 +275,11 @@ def _contexts_table(found: Contexts) -> NumberTable:
     cosines = found.cosines()
     header: tuple[str, ...] = tuple(f"{i} and {j}" for i, j in found.pairs)
     rows = cosines.tolist()
+    # A recurrent encoder adds no positions.
     is_recurrent = found.places[-1].endswith(".state")
     if len(header) > _MOST_COLUMNS:
         header = ("least", "mean", "most")
+        # Many pairs do not fit a window, and nobody reads them all.
         rows = [[min(row), sum(row) / len(row), max(row)] for row in rows]
     return NumberTable(
         "Cosine of its vectors",

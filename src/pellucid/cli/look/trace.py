@@ -179,6 +179,7 @@ def _follow_row(
 def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     """Choose the head that a row is followed through, and say why."""
     part = next(iter(ask.parts or ("decoder",)))
+    # In the decoder what it reads of the source is asked about most.
     kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
     names = [
         name

@@ -100,6 +100,7 @@ def _answer(
     *,
     float64: bool,
 ) -> AnswerOfModel:
+    # A model without attention has no map, but its one vector can be shown.
     has_attention = translator.model.config.has_attention
     ask = Ask(kinds=_CROSS) if has_attention else Ask(stages=("vector",))
     trace, *_ = replay_line(translator, line, Replaying(ask, float64=float64), options)
@@ -136,6 +137,7 @@ def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[str
 
 def _sides_to_json(line: str, sides: Sequence[AnswerOfModel]) -> str:
     """Turn answers into one JSON object: each with its record and its whole trace."""
+    # Joined as text: a trace writes its own JSON, array by array.
     head = json.dumps({"format": FORMAT, "source": line}, ensure_ascii=False)[:-1]
     written = []
     for side in sides:

@@ -47,6 +47,7 @@ class LookWriter:
             sys.stdout.reconfigure(encoding=asked, errors="letters")
         self._console = Console(
             file=styled_output(),
+            # Whatever FORCE_COLOR says: a file must hold no color codes.
             force_terminal=sys.stdout.isatty(),
             highlight=False,
             markup=False,

@@ -131,15 +131,16 @@ def all_views(
         "layer-mean": [None],
         "norms": [*range(model.num_heads), None],
     }
-    views = [
-        View(one_layer, one_map, one_head, convention)
-        for one_layer in layers
-        for one_map in MAPS
-        if one_map in maps
-        for one_head in heads[one_map]
-        if (head is None or one_head == head) and (one_layer is not None or one_map == "layer-mean")
-        for convention in conventions
-    ]
+    views = []
+    for one_layer in layers:
+        for one_map in MAPS:
+            # The mean of all layers is a mean of their heads too.
+            is_possible = one_layer is not None or one_map == "layer-mean"
+            if one_map not in maps or not is_possible:
+                continue
+            for one_head in heads[one_map]:
+                if head is None or one_head == head:
+                    views += [View(one_layer, one_map, one_head, one) for one in conventions]
     if not views:
         raise InputError(
             f"--map layer-mean cannot be combined with --head {head}. Leave one of them out."
@@ -251,12 +252,21 @@ def batches_of(
         start_id: the token that every target starts from.
     """
     for group in groups_of(pairs):
-        source = make_source_batch([pairs[index][0] for index in group], pad_id=pad_id)
+        source_BS, source_mask_BS = make_source_batch(
+            [pairs[index][0] for index in group], pad_id=pad_id
+        )
         target_BT, mask_BT = make_source_batch([pairs[index][1] for index in group], pad_id=pad_id)
         # What the decoder reads is the target one to the right, after the start token.
         read_BT = target_BT.roll(1, dims=1)
         read_BT[:, 0] = start_id
-        yield PairBatch(group, *source, read_BT, target_BT, mask_BT)
+        yield PairBatch(
+            indices=group,
+            source_BS=source_BS,
+            source_mask_BS=source_mask_BS,
+            read_BT=read_BT,
+            target_BT=target_BT,
+            target_mask_BT=mask_BT,
+        )
 
 
 def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:

@@ -169,6 +169,7 @@ def link_words(
     maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
     # A word without any weight must not divide by 0.
     totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    # The share of a source word's weight, not the weight: some words draw all rows.
     best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
     best_XM = target_words[maps_XLM.argmax(axis=1)]
     return [
@@ -266,9 +267,17 @@ class _Aligner:
         unknown: tuple[str, ...] = ()
         if tokenizer.config.unk_id in ids[1]:
             unknown = tuple(unknown_pieces(tokenizer, target))
-        names = (units[0].names, units[1].names)
-        pair = Aligned(text, target, *names, nothing, shares, problem, unknown)
-        if problem is not None or not all(names):
+        pair = Aligned(
+            source=text,
+            target=target,
+            source_words=units[0].names,
+            target_words=units[1].names,
+            links=nothing,
+            end_shares=shares,
+            error=problem,
+            unknown=unknown,
+        )
+        if problem is not None or not pair.source_words or not pair.target_words:
             return pair, None
         return pair, _Prepared(ids, (units[0], units[1]), lines)
 

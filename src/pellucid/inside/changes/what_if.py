@@ -173,6 +173,9 @@ def what_if(
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
     # The new output scored without the change says how far the change had to push.
     rescored = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
+    baseline = None
+    if draws:
+        baseline = Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
     return WhatIf(
         changes=tuple(map(str, changes)),
         original=original,
@@ -180,9 +183,7 @@ def what_if(
         before=before,
         after=after,
         after_unchanged=_score(rescored, UNCHANGED),
-        baseline=Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
-        if draws
-        else None,
+        baseline=baseline,
     )
 
 
@@ -218,6 +219,7 @@ def decode_under(
     logs: list[float] = []
     while len(ids) < limit and (not ids or ids[-1] != special.eos_id):
         read_1T = torch.tensor([[special.target_start_id, *ids]])
+        # Without a cache: a change may reach the rows before, too.
         states_1TD = pair.model.decode(read_1T, memory_1SD, probe=probe)
         logs_V = pair.model.logits(states_1TD, probe=probe)[0, -1].log_softmax(dim=-1)
         if len(ids) < len(prefix_ids):

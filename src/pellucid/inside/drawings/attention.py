@@ -33,6 +33,7 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
         source = first if name == "Q" else second
         count, per_head = sizes[name]
         words = [f"W_{name}", f"{width} × {per_head}"]
+        # A model without this projection: keys serve as values, or everything is the input.
         if not count:
             is_keys = (name, config.projections) == ("V", "qk")
             words = ["the keys" if is_keys else "a block of the input"]

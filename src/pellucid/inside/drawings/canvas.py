@@ -59,6 +59,7 @@ class Canvas:
     def __init__(self, title: str) -> None:
         self.title = title
         self._shapes: list[str] = []
+        # Nothing is drawn yet, so that the first shape sets the edges.
         self._left = self._top = float("inf")
         self._right = self._bottom = float("-inf")
 

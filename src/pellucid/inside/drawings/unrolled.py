@@ -23,6 +23,7 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
     config = counts.config
     tops = _draw_encoder(canvas, counts)
     last = tops[-1]
+    # Some room, for what goes from the encoder to the decoder.
     start = last.x + COLUMN + 64
     units = _draw_decoder(canvas, counts, start)
     width = f"{config.d_model}"

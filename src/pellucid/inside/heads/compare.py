@@ -128,8 +128,8 @@ def compare_maps(
                 f"but has the shape {map_.shape} ({names[index]}). Give the words of its rows and "
                 "columns."
             )
-    rows = _shared(*row_tokens)
-    columns = _shared(*column_tokens)
+    rows = _shared(row_tokens[0], row_tokens[1])
+    columns = _shared(column_tokens[0], column_tokens[1])
     sides = []
     left_out = []
     for index, map_ in enumerate((first, second)):
@@ -139,7 +139,8 @@ def compare_maps(
         sides.append(shared)
         left_out.append(ours.sum(axis=1) - shared.sum(axis=1))
     return MapDifference(
-        *names,
+        first=names[0],
+        second=names[1],
         rows=rows,
         columns=columns,
         row_tokens=tuple(row_tokens[0][row] for row, _ in rows),

@@ -181,14 +181,14 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
     # A row that may attend nowhere would pull the mean down.
     attending = weights_LM[weights_LM.sum(axis=1) > 0]
+    on_marks = float(attending[:, is_mark].sum(axis=1).mean()) if len(attending) else math.nan
     return HeadRow(
         head,
         entropy=figures["entropy"],
         confidence=figures["confidence"],
+        # Which is the start token where `end` is 0.
         end_mass=figures["end" if end else "first"],
-        punctuation_mass=float(attending[:, is_mark].sum(axis=1).mean())
-        if len(attending)
-        else math.nan,
+        punctuation_mass=on_marks,
         distance=figures["distance"],
     )
 

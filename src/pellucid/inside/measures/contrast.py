@@ -205,6 +205,7 @@ def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarra
     has_own = map_.column_tokens[-1:] == (OWN,)
     end = len(map_.column_tokens) - has_own
     # Columns after the source are the tokens that rows read; row `start` reads the last shared one.
+    # Both continuations read these, so their columns can be subtracted.
     shared = min(num_source + start + 1, end)
     parts = [map_.matrix[:, :shared]]
     labels = list(map_.column_tokens[:shared])

@@ -136,12 +136,11 @@ def faithfulness(
         orders = np.argsort(-on_words(pair, map_)[:, is_word], axis=1, kind="stable")
         rows = np.arange(num_rows)
         own = _areas(pair, words, list(orders))[:, rows, rows]
-        scores = [
-            MapScore(
-                float(own[one].mean()), float(random_values[one].mean()), *_interval(drawn[one])
-            )
-            for one in range(2)
-        ]
+        scores = []
+        for one in range(2):
+            low, high = _interval(drawn[one])
+            random = float(random_values[one].mean())
+            scores.append(MapScore(float(own[one].mean()), random, low, high))
         found.append(Faithfulness(map_.title, scores[0], scores[1], own[0], own[1]))
     return found
 

@@ -56,6 +56,7 @@ class _Leaves:
         self.weights[site] = tensor.detach()
         # A zero of its own, since the weights themselves may come from a path without gradients.
         self.zeros[site] = torch.zeros_like(tensor, requires_grad=True)
+        # The derivative by this zero is that by the weights.
         return tensor + self.zeros[site]
 
 

@@ -59,6 +59,7 @@ class _OnTheWay:
         if stage != "embedding":
             return None
         baseline_1LD = self._baselines[site].to(tensor.dtype)[None]
+        # All points of the integral run as one batch, each at its share of the way.
         way_BLD = baseline_1LD + self.shares_B[:, None, None] * (tensor.detach() - baseline_1LD)
         self.embeddings[site] = way_BLD.requires_grad_()
         return way_BLD

@@ -54,6 +54,7 @@ def occlusion(
             f"{suggestion(how, HOWS)}"
         )
     words = source_words(pair) if words is None else words
+    # In one run; each word then takes one more.
     before_T = pair.log_probabilities()
     if how == "cut":
         # One run for each word, since a probe changes all rows of a batch alike.

@@ -147,6 +147,7 @@ class NpzWriter:
                 if self._is_finished and is_device(self._path):
                     with self._part.open("rb") as part, open_to_write(self._path) as device:
                         shutil.copyfileobj(part, device)
+                # An interrupted file never takes the place of a whole one.
                 elif self._is_finished:
                     self._part.replace(self._target)
         finally:

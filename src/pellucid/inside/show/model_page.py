@@ -207,6 +207,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
     # Weights that were stored in bfloat16 have lower halves of 0, which need not be carried.
     halves = np.frombuffer(b"".join(parts), dtype="<u2").reshape(-1, 2)
     has_halves = not halves[:, 0].any()
+    # The page warns of letters and lengths that the model never learned.
     learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return {
         "name": name or bundle.folder.name,

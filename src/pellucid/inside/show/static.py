@@ -29,6 +29,7 @@ def static_map(view: HeadView) -> str:
     # One row is shown in any case.
     shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
     heads = [*(["reads", "predicts"] if view.predicted else ["token"]), *view.columns]
+    # These headings are read across; the words of the columns are turned.
     sides = 2 if view.predicted else 1
     head = "".join(
         f'<th scope="col"{"" if index < sides else _TURNED}>{escape(word)}</th>'

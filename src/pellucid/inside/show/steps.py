@@ -206,12 +206,12 @@ def _way_out(
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
     gate = ["gate"] if model.gated_feed_forward else []
     stages = ["input", *before, "inner", *gate, "activated", "output", "residual", *after]
-    gating = " ⊙ (x V + c)" if gate else ""
+    inner = f"{model.activation}(x W₁ + b₁)"
+    if gate:
+        inner = f"({inner} ⊙ (x V + c))"
     yield numbers_table(
         f"The feed-forward network of layer {view.layer}",
-        f"({model.activation}(x W₁ + b₁){gating}) W₂ + b₂"
-        if gate
-        else f"{model.activation}(x W₁ + b₁) W₂ + b₂",
+        f"{inner} W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
         shown,
     )

@@ -188,6 +188,7 @@ def _unit(
 ) -> Iterator[NumberTable]:
     """Show one step of a unit: each gate from its parts, then the state from the gates."""
     x_D, state_D = entering
+    # Computed here from the weights: a trace holds the results of the gates, not their parts.
     from_input = _numbers(cell.input.weight) @ x_D + _numbers(cell.input.bias)
     from_state = _numbers(cell.state.weight) @ state_D + _numbers(cell.state.bias)
     width = len(state_D)

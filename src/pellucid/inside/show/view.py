@@ -242,6 +242,7 @@ def default_view(trace: TraceData) -> HeadView:
         raise InputError(
             "The trace holds no array of a head to show. Look again with the stage `weights`."
         )
+    # What one looks at most often first; the other stages are equal.
     order = {"weights": 2, "masked": 1}
     return max(
         views,

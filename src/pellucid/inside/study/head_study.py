@@ -99,11 +99,16 @@ class StudyTable(Brief):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row; None marks a missing number."""
-        found: list[dict[str, Any]] = []
-        for row, values in zip(self.rows, self.values.tolist(), strict=True):
-            numbers = [None if np.isnan(value) else value for value in values]
-            found.append({self.axes[0]: row, **dict(zip(self.columns, numbers, strict=True))})
-        return found
+        return [
+            {self.axes[0]: row, **name_figures(self.columns, values)}
+            for row, values in zip(self.rows, self.values, strict=True)
+        ]
+
+
+def name_figures(names: Sequence[str], values: np.ndarray) -> dict[str, float | None]:
+    """Put names to a row of figures; None marks a missing one, which JSON has no number for."""
+    numbers = [None if np.isnan(value) else value for value in values.tolist()]
+    return dict(zip(names, numbers, strict=True))
 
 
 def write_figure(value: float) -> str:
@@ -267,6 +272,7 @@ def _table_of_heads(
     if links.size:
         is_cross = [head.kind == "cross" for head in heads]
         values[is_cross, len(WEIGHT_FIGURES) : -len(CUTS)] = error_of_counts(links)
+    # Scores of sums of counts, since BLEU is not a mean over lines.
     plain = bleu.score(sum(part["plain"] for part in parts))
     for row, head in zip(values, heads, strict=True):
         cuts = [part["cuts"][head] for part in parts]

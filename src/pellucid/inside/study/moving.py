@@ -52,6 +52,7 @@ def moving_picture(history: HeadHistory, figure: str, *, title: str, meaning: st
         y = TOP + HEIGHT * (1 - part)
         sheet.shapes.append(f'<path d="M{LEFT} {y:g}h{WIDTH}" stroke="#e4e4e4"/>')
         sheet.write(LEFT - 34, y + 4, f"{low + part * (high - low):.3g}")
+    # All numbers may be equal.
     share_HN = (values_HN - low) / ((high - low) or 1.0)
     _draw_lines(sheet, history, share_HN)
     for place, step in enumerate(history.steps):

@@ -43,6 +43,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.study.head_study import StudyTable
 from pellucid.inside.study.study_lines import Searcher, prepare_study_lines
 from pellucid.shapes import Brief
+from pellucid.terminal.grid import write_fixed
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
 
 CHANGED = "(changed)"
@@ -75,22 +76,16 @@ class PatchedCorpus(Brief):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each number."""
-        tables = self.shares.values, self.low.values, self.high.values
-        return [
-            {
-                "site": site,
-                "part": part,
-                "pairs": count,
-                **{
-                    name: float(values[row, column]) if count else None
-                    for name, values in zip(("share", "low", "high"), tables, strict=True)
-                },
-            }
-            for row, site in enumerate(self.shares.rows)
-            for column, (part, count) in enumerate(
-                zip(self.shares.columns, self.counts, strict=True)
-            )
-        ]
+        tables = {"share": self.shares.values, "low": self.low.values, "high": self.high.values}
+        found = []
+        for row, site in enumerate(self.shares.rows):
+            for column, part in enumerate(self.shares.columns):
+                count = self.counts[column]
+                record: dict[str, Any] = {"site": site, "part": part, "pairs": count}
+                for name, values in tables.items():
+                    record[name] = float(values[row, column]) if count else None
+                found.append(record)
+        return found
 
     def record(self) -> dict[str, Any]:
         """Return everything as it is written in JSON."""
@@ -102,16 +97,15 @@ class PatchedCorpus(Brief):
         found = iter(self.records())
         rows = [["", *self.shares.columns]]
         for site in self.shares.rows:
-            ours = [next(found) for _ in self.shares.columns]
-            rows.append(
-                [
-                    site,
-                    *(
-                        "{share:.2f} [{low:.2f}, {high:.2f}]".format(**one) if one["pairs"] else "–"
-                        for one in ours
-                    ),
-                ]
-            )
+            cells = [site]
+            for _ in self.shares.columns:
+                one = next(found)
+                if not one["pairs"]:
+                    cells.append("–")
+                    continue
+                share, low, high = (write_fixed(one[name], 2) for name in ("share", "low", "high"))
+                cells.append(f"{share} [{low}, {high}]")
+            rows.append(cells)
         return rows
 
 
@@ -158,6 +152,7 @@ def patch_corpus(
     for number in range(0, len(sources), 2):
         if on_step is not None:
             on_step(number // 2, len(sources) // 2)
+        # The fault of either line is in the list already.
         if not {number, number + 1} <= usable.keys():
             continue
         ids = [usable[one].ids for one in (number, number + 1)]
@@ -173,6 +168,7 @@ def patch_corpus(
             first, second = task.preferences
             length = length_of(axes, names)
             parts = _parts(task, bundle, sources[number + 1], words, length)
+        # Such a pair, whose answers do not differ for instance, does not end the study.
         except InputError as error:
             left_out.append(f"lines {number + 1} and {number + 2}: {error}")
             continue

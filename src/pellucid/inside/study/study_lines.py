@@ -122,16 +122,13 @@ def prepare_study_lines(
         if fault is None and is_blank:
             fault = "The line is empty. Write a sentence in it."
         source, target = tokenizer.masked_pair(source, target, words_only=golds is not None)
-        ids = (
-            ([], [])
-            if fault
-            else (
-                tokenizer.encode_source(source),
-                tokenizer.encode_target(mark_unknown(tokenizer, target)),
-            )
-        )
-        problems[number] = fault or problem_of(bundle.model, *ids)
-        pairs.append(ids)
+        source_ids: list[int] = []
+        target_ids: list[int] = []
+        if fault is None:
+            source_ids = tokenizer.encode_source(source)
+            target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
+        problems[number] = fault or problem_of(bundle.model, source_ids, target_ids)
+        pairs.append((source_ids, target_ids))
         texts.append((source, target))
     usable = [number for number, problem in problems.items() if problem is None]
     # Before the first run, which may take minutes.
@@ -140,6 +137,7 @@ def prepare_study_lines(
     lines = []
     for number, (text, own_ids) in zip(usable, own, strict=True):
         target_ids = own_ids if targets is None else pairs[number][1]
+        # An empty answer has no token to score.
         if not target_ids:
             problems[number] = "The model writes nothing for it."
             continue

@@ -16,7 +16,7 @@ from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads
+from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, name_figures
 from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
 from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.study.study_page import MEANINGS as STUDIED
@@ -99,15 +99,11 @@ class HeadHistory(Brief):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each step and head; None marks a missing figure."""
-        return [
-            {"step": step, "head": head}
-            | {
-                name: None if np.isnan(value) else value
-                for name, value in zip(self.figures, row.tolist(), strict=True)
-            }
-            for step, rows in zip(self.steps, self.values, strict=True)
-            for head, row in zip(self.heads, rows, strict=True)
-        ]
+        found = []
+        for step, rows in zip(self.steps, self.values, strict=True):
+            for head, values in zip(self.heads, rows, strict=True):
+                found.append({"step": step, "head": head, **name_figures(self.figures, values)})
+        return found
 
 
 def find_models(run: Path) -> list[tuple[int, Path]]:

@@ -260,6 +260,7 @@ def draw_stages_figure(
     panels = [reduced(panel_of(view), len(views)) for view in views]
     caption = [*_stages_caption(views), *panels[0].notes]
     lettering = Lettering(path, [*panels[0].texts, *caption])
+    # Numbers in small type fit five maps next to each other, up to a size.
     digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
     side = side_of(panels[0], 0, 0.09, len(views))
     sizes = PanelSizes(

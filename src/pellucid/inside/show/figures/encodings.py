@@ -83,6 +83,7 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
         )
     assert isinstance(bundle.model, Transformer)  # No other model has positions.
     stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
+    # In double precision, so that the picture shows the formula and not its rounding.
     like = torch.empty(1, config.d_model, dtype=torch.float64)
     with torch.inference_mode():
         positions_LD = stack.positions_of(0, num_positions, like=like)

@@ -312,6 +312,7 @@ def _write_columns(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
 def _write_rows(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     write = sizes.lettering.write
     size = sizes.word
+    # In points, as the fonts are, so that it is the same at every size of cells.
     gap = 4.0
     predicted = panel.predicted
     place = gap
