@@ -20,7 +20,7 @@ from pellucid.lessons.why.claims.length import crossing
 from pellucid.lessons.why.claims.norm import average_updates
 from pellucid.lessons.why.claims.position import KINDS
 from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
-from pellucid.lessons.why.distances import (
+from pellucid.lessons.why.claims.parts.distances import (
     distance_of_maps,
     error_of_matrix,
     fit_of_offset,

@@ -132,7 +132,9 @@ def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) ->
     from pellucid.machine.hardware import share_threads, threads_in_use
 
     size = workers or threads_in_use()
-    return LocalCrew("pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size))
+    return LocalCrew(
+        "pellucid.cli.bulk.work:serve_windows", task, size=size, threads=share_threads(size)
+    )
 
 
 def _make_task(

@@ -6,6 +6,7 @@ Listing them loads nothing heavy.
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
@@ -62,7 +63,7 @@ class Found:
     """What the module of a claim found.
 
     Attributes:
-        number: completes the answer: what was found, with the most telling numbers.
+        number: completes the answer, without its full stop: the most telling numbers.
         method: what was measured, and how.
         verdicts: the judgment of each statement, by its short name; the first answers the question.
         tables: the numbers.
@@ -76,6 +77,26 @@ class Found:
     tables: tuple[ResultTable, ...]
     panels: tuple[Panel, ...]
     notes: tuple[str, ...] = ()
+
+    def plus(
+        self,
+        number: str = "",
+        method: str = "",
+        *,
+        verdicts: Mapping[str, Verdict] | None = None,
+        tables: Sequence[ResultTable] = (),
+        panels: Sequence[Panel] = (),
+        notes: Sequence[str] = (),
+    ) -> Found:
+        """Add what the long form measures besides; a new verdict takes the place of an old one."""
+        return Found(
+            self.number + number,
+            self.method + method,
+            {**self.verdicts, **(verdicts or {})},
+            (*self.tables, *tables),
+            (*self.panels, *panels),
+            (*self.notes, *notes),
+        )
 
 
 def _read_claims() -> dict[str, Claim]:
@@ -105,7 +126,8 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
             f"A claim must be one of those that pellucid why lists, but is {name!r}. "
             + suggestion(name, CLAIMS)
         )
-    claim, setting = CLAIMS[name], setting or MeasurementSetting()
+    claim = CLAIMS[name]
+    setting = setting or MeasurementSetting()
     module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
     found: Found = module.measure(setting)
     findings = []
@@ -120,11 +142,12 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
     return Measurement(
         name,
         claim.question,
-        f"{findings[0].verdict.answer}: {found.number}",
+        f"{findings[0].verdict.answer}: {found.number}.",
         found.method,
         tuple(findings),
         found.tables,
-        Plot(found.panels),
+        # A picture has room for three: what the long form adds takes the place of the first.
+        Plot(found.panels[-3:]),
         found.notes,
         claim.to_try,
         setting.seed,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -46,8 +46,7 @@ SEVERAL = 4
 """Heads that are compared with one: those of the packaged model."""
 FREE = 0.01
 """A rise of the loss up to this, in nats per token, counts as none."""
-TEXTS: dict[TaskName, str] = {"lists": "accent", "pronouns": "plain"}
-"""The texts of trainings, and their roles in a plot."""
+TEXTS: tuple[TaskName, ...] = ("lists", "pronouns")
 
 
 def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
@@ -64,48 +63,41 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
         lambda seed: cut_heads(seed, count),
         read=_by_number,
     )
-    numbers, free = setting.choose(NUMBERS, (1, 2)), count_free(cuts)
+    numbers = setting.choose(NUMBERS, (1, 2))
+    free = count_free(cuts)
     taught = join_rows(_teach(setting, text, numbers) for text in TEXTS)
-    return replace(
-        found,
-        number=f"{found.number} Of all {cuts.values('cut')[-1]} heads, those that "
-        f"write included, {max(free)} can be removed together before the translations of some test "
-        f"sentences become less probable, with other sentences {min(free) or 'none'}.",
-        method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
+    return found.plus(
+        f". Of all {cuts.values('cut')[-1]} heads, those that write included, {max(free)} can be "
+        "removed together before the translations of some test sentences become less probable, "
+        f"with other sentences {min(free) or 'none'}",
+        f" Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
         "head of the same layer, averaged over rows and pairs of heads. Cutting: each time the "
         f"head of encoder and decoder whose loss least raises the loss on {count} sentences; "
         f"the curve is that of {count} others, with the true translations.",
-        verdicts=found.verdicts
-        | {
+        verdicts={
             "matrices": judge_seeds(judge_number, taught),
             "unique": judge_seeds(judge_head_distance, distances, taught.where(text="pronouns")),
             "needed": judge_seeds(judge_cut, cuts),
         },
-        tables=(
-            *found.tables,
+        tables=[
             *(_number_table(taught, text) for text in TEXTS),
             _distance_table(distances, taught),
             _cut_table(cuts),
-        ),
-        panels=(found.panels[0], *_panels(taught, cuts)),
+        ],
+        panels=_panels(taught, cuts),
     )
 
 
 def judge_number(cells: Cells) -> Verdict:
     """Judge by the updates that one head needs, compared with several at equal width."""
     several = SEVERAL if SEVERAL in cells.values("heads") else max(cells.values("heads"))
-    ratios = {
-        text: [
-            one / more
-            for one, more in zip(
-                *(cells.all("updates", text=text, heads=heads) for heads in (1, several)),
-                strict=True,
-            )
-        ]
-        for text in cells.values("text")
-    }
+    ratios: dict[str, list[float]] = {}
+    for text in cells.values("text"):
+        alone = cells.all("updates", text=text, heads=1)
+        shared = cells.all("updates", text=text, heads=several)
+        ratios[text] = [one / more for one, more in zip(alone, shared, strict=True)]
     return decide(
         f"holds if one head needs {FASTER} times the updates of {several} heads that share its "
         "width, or more, in every text; fails otherwise",
@@ -263,7 +255,8 @@ def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
     bundle = load_packaged()
     left = list(all_heads(bundle.model.config))
     shuffled = [left[i] for i in generator(seed, "why cut").permutation(len(left))]
-    chosen, others = (_Sentences(bundle, seed, part, count) for part in (0, 1))
+    chosen = _Sentences(bundle, seed, 0, count)
+    others = _Sentences(bundle, seed, 1, count)
     cut: list[Place] = []
     scores = [others.score([])]
     drawn = [scores[0][0]]
@@ -322,20 +315,20 @@ def _cut_table(cells: Cells) -> ResultTable:
 
 
 def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
-    updates = tuple(
-        taught.line(text, "heads", "updates", role, text=text) for text, role in TEXTS.items()
-    )
-    losses = (
-        cuts.line("the least needed first", "cut", "loss", "accent"),
-        cuts.line("order drawn", "cut", "random"),
-    )
     return (
-        Panel(
+        taught.panel(
             "Updates until the text is learned",
-            "heads at equal width",
+            ("heads at equal width", "updates"),
+            taught.each("text"),
+            "heads",
             "updates",
-            updates,
             x_log=True,
         ),
-        Panel("Loss without heads", "heads cut, of all", "nats a token", losses, y_log=True),
+        cuts.panel(
+            "Loss without heads",
+            ("heads cut, of all", "nats a token"),
+            {"the least needed first": {"what": "loss"}, "order drawn": {"what": "random"}},
+            "cut",
+            y_log=True,
+        ),
     )
