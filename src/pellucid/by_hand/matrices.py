@@ -74,7 +74,8 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
     file = given.file
     _check_keys(given)
     before: list[Part] = []
-    x_LD, norm = None, None
+    x_LD = None
+    norm = None
     if file.x is not None:
         x_LD = given.matrix("x", file.x)
         names = _names(given, "tokens", file.tokens, len(x_LD), "queries")
@@ -103,7 +104,8 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
 
 def _check_keys(given: MatrixFile) -> None:
     """Check that the keys of a file go together."""
-    file, names = given.file, given.file.model_fields_set
+    file = given.file
+    names = given.file.model_fields_set
     has_own_heads = isinstance(file.heads, list)
     if file.x is not None:
         clashes = {**dict.fromkeys(_ROLES, "x"), **dict.fromkeys(_WEIGHTS, "[[heads]]")}
@@ -154,7 +156,8 @@ def _add_positions(
     if positions == "none":
         return x_LD
     if isinstance(positions, list):
-        positions_LD, formula = given.matrix("positions", positions), "as given"
+        positions_LD = given.matrix("positions", positions)
+        formula = "as given"
         given.check(
             positions_LD.shape == x_LD.shape,
             "positions",
@@ -171,7 +174,8 @@ def _add_positions(
             f"but x has {x_LD.shape[-1]} columns (@). Add one, or write the positions as rows.",
         )
         positions_LD = sinusoidal_positions(*x_LD.shape, dtype=x_LD.dtype)
-    total_LD, sums = x_LD + positions_LD, write_added(names, x_LD, positions_LD, "x")
+    total_LD = x_LD + positions_LD
+    sums = write_added(names, x_LD, positions_LD, "x")
     steps = (
         make_given("x", named_matrix(names, x_LD, "x"), "as given"),
         make_step("positions", formula, named_matrix(names, positions_LD, "p")),
@@ -194,7 +198,8 @@ def _read_norm(given: MatrixFile, width: int) -> NormByHand | None:
 def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> _Roles:
     """Multiply x by each given matrix; without one x stays as it is."""
     file = given.file
-    roles, steps = [], []
+    roles = []
+    steps = []
     formulas = {"query = key = value": "x", "key = value": "x"}
     products: dict[str, Product] = {}
     for name, role in zip(_WEIGHTS, _ROLES, strict=True):
@@ -217,7 +222,8 @@ def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: lis
 
 
 def _input_part(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> Part:
-    file, width = given.file, x_LD.shape[-1]
+    file = given.file
+    width = x_LD.shape[-1]
     columns = _names(given, "features", file.features, width, "columns of x", "x")
     step = make_given("x", NamedMatrix(names, columns, x_LD), file.origin)
     return given.part("input", "The input", _INPUT_NOTE, (step,))
@@ -245,7 +251,8 @@ def _attend_apart(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> li
             for letter, weight in zip(letters, weights, strict=True)
         ]
         title = head.title or f"Head {index + 1} of {len(heads)}"
-        note, steps = head.note or _OWN_HEAD_NOTE, (*own, *attended.steps)
+        note = head.note or _OWN_HEAD_NOTE
+        steps = (*own, *attended.steps)
         parts.append(replace(attended, title=title, note=note, steps=steps, corrections=()))
     return parts
 
@@ -255,7 +262,8 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
     file = given.file
     query_LK, key_MK, value_ME = roles.values
     _check_widths(given, roles, num_heads, key)
-    num_queries, num_keys = len(query_LK), len(key_MK)
+    num_queries = len(query_LK)
+    num_keys = len(key_MK)
     names = _names(given, "tokens", file.tokens, num_queries, "queries")
     key_names = names
     if file.key_tokens is not None or num_keys != num_queries:
@@ -279,9 +287,11 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
             for name, p in roles.products.items()
         }
         steps = stage_steps(attention, formulas=roles.formulas, products=own)
-        title, note = "Attention, stage by stage", _ATTENTION_NOTE
+        title = "Attention, stage by stage"
+        note = _ATTENTION_NOTE
         if num_heads > 1:
-            title, note = f"Head {head + 1} of {num_heads}", _HEAD_NOTE
+            title = f"Head {head + 1} of {num_heads}"
+            note = _HEAD_NOTE
         parts.append(given.part("attention", title, note, steps, attention))
     return parts
 
@@ -346,7 +356,8 @@ def _add_layers(
     attentions: list[AttentionByHand],
 ) -> list[Part]:
     """Work out everything after the attention: W⁰, add and norm, feed-forward network."""
-    file, names = given.file, attentions[0].query_names
+    file = given.file
+    names = attentions[0].query_names
     output_XD = None
     if file.w_output is not None:
         joined = sum(a.value_ME.shape[-1] for a in attentions if a.value_ME is not None)
@@ -426,7 +437,8 @@ def _close(
 
 
 def _describe(attentions: list[AttentionByHand]) -> str:
-    a, num_heads = attentions[0], len(attentions)
+    a = attentions[0]
+    num_heads = len(attentions)
     divided = a.divisor_words or write_number(a.divisor)
     masked = "without a mask" if a.mask_LM is None else "with a mask"
     return (

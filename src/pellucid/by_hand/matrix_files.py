@@ -271,7 +271,8 @@ def _sentence(
         elif part.isidentifier() and part not in ("Head", "bool", "int"):
             key += f".{part}"
             names.append(part)
-    where, value = _where(path, lines, key), problem["input"]
+    where = _where(path, lines, key)
+    value = problem["input"]
     if problem["type"] == "extra_forbidden":
         known = _known_keys(problem["loc"])
         return f"Every key must be known, but {key!r} is not ({where}). " + suggestion(
@@ -284,7 +285,8 @@ def _sentence(
         rule = f"at most {LARGEST_NUMBER:g} in size"
     described = OwnFile.model_fields[names[0]].description
     if described and key == names[0]:
-        rule, value = described, values[key]
+        rule = described
+        value = values[key]
     hint = "Write it so." if rule == described else "Change it."
     if isinstance(value, str) and (words := re.findall(r"['\"](\w+)['\"]", rule)):
         hint = suggestion(value, words)

@@ -128,7 +128,8 @@ def _cut(part: Part) -> Iterator[Part]:
         printed = tuple(number for step in part.steps for number in step.printed)
         groups.append([Step("compared", printed=printed)])
     for index, group in enumerate(groups):
-        first, last = index == 0, index == len(groups) - 1
+        first = index == 0
+        last = index == len(groups) - 1
         yield replace(
             part,
             title=part.title if first and last else f"{part.title} ({index + 1} of {len(groups)})",

@@ -19,7 +19,8 @@ _ANSWER = re.compile(rf"({_NUMBER})(?:/({_NUMBER}))?(%?)")
 _INFINITY = re.compile(r"([+-]?)(?:inf|infinity|∞)")
 _RESULT = re.compile(r"(.*=) (−?(?:[\d.]+(?:e[+−]\d+)?|∞))")
 
-_RELATIVE, _ABSOLUTE = 0.01, 0.0005
+_RELATIVE = 0.01
+_ABSOLUTE = 0.0005
 
 
 @dataclass(frozen=True)
@@ -86,7 +87,8 @@ def read_answer(text: str) -> float | None:
     match = _ANSWER.fullmatch(clean)
     if match is None:
         return None
-    value, below = float(match[1]), float(match[2] or 1)
+    value = float(match[1])
+    below = float(match[2] or 1)
     if below == 0:
         return None
     return value / below / (100 if match[3] else 1)

@@ -106,7 +106,9 @@ def follow_row(attention: AttentionByHand, row: int) -> tuple[Step, ...]:
 
 
 def _score_steps(a: AttentionByHand, row: int) -> list[Step]:
-    name, scores, scaled = a.query_names[row], a.scores_LM[row].tolist(), a.scaled_LM[row].tolist()
+    name = a.query_names[row]
+    scores = a.scores_LM[row].tolist()
+    scaled = a.scaled_LM[row].tolist()
     sums = [""] * len(scores)
     if a.query_LK is not None and a.key_MK is not None:
         query = a.query_LK[row].tolist()
@@ -140,8 +142,10 @@ def _score_steps(a: AttentionByHand, row: int) -> list[Step]:
 
 
 def _softmax_steps(a: AttentionByHand, row: int) -> list[Step]:
-    masked, exponentials = a.masked_LM[row].tolist(), a.exponentials_LM[row].tolist()
-    total, largest = write_number(float(a.sums_L1[row])), max(masked)
+    masked = a.masked_LM[row].tolist()
+    exponentials = a.exponentials_LM[row].tolist()
+    total = write_number(float(a.sums_L1[row]))
+    largest = max(masked)
     if largest == -math.inf:
         note = "This row may attend nowhere, so all its weights are 0."
         return [make_step("weights", note=note)]
@@ -175,7 +179,8 @@ def _mix_steps(a: AttentionByHand, row: int) -> list[Step]:
     ]
     steps = [make_step("context", "weights · V, feature by feature", lines=lines)]
     if a.added_LE is not None:
-        own, context = a.added_LE[row].tolist(), a.context_LE[row].tolist()
+        own = a.added_LE[row].tolist()
+        context = a.context_LE[row].tolist()
         lines = [
             f"c{feature} = {write_number(first)} + {bracket(second)} = {write_number(total)}"
             for feature, (first, second, total) in enumerate(zip(own, mixed, context, strict=True))

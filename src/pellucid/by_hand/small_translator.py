@@ -80,7 +80,8 @@ class Learned:
 
     def attend(self, source: str, read: tuple[str, ...]) -> tuple[AttentionByHand, AttentionByHand]:
         """Write down both attentions of the decoder: to itself and across."""
-        w, memory_SD = self.weights, self.encode(source)
+        w = self.weights
+        memory_SD = self.encode(source)
         x_TD = self.decoder_input(read)
         mask_LM = causal_mask(len(read))[0, 0] if self.has_mask else None
         itself = attend_by_hand(

@@ -65,7 +65,8 @@ def write_products(
         column, bias = columns[index]
         products = write_sum_of_products(row, column)
         if bias is not None:
-            products, total = f"{products} + {bracket(bias)}", total + bias
+            products = f"{products} + {bracket(bias)}"
+            total = total + bias
         if is_rectified:
             products = f"max(0, {products}) = max(0, {write_number(total)})"
             total = max(0.0, total)
@@ -193,7 +194,9 @@ def stage_steps(
         notes: other notes, by the name of the step.
         printed: the numbers that a text prints, by the name of the step.
     """
-    formulas, notes, printed = formulas or {}, notes or {}, printed or {}
+    formulas = formulas or {}
+    notes = notes or {}
+    printed = printed or {}
     written = {
         name: product.write("x" if name.startswith("query =") else name[0])
         for name, product in (products or {}).items()
@@ -231,7 +234,8 @@ def _compared(a: AttentionByHand) -> list[Step]:
     def by_keys(values_LM: Tensor, *more: str) -> NamedMatrix:
         return NamedMatrix(a.query_names, (*a.key_names, *more), values_LM)
 
-    scores, divisor = by_keys(a.scores_LM), a.divisor_words or write_number(a.divisor)
+    scores = by_keys(a.scores_LM)
+    divisor = a.divisor_words or write_number(a.divisor)
     steps = [
         make_step("scores", "Q·Kᵀ", scores, note="Each query times each key."),
         make_step("scaled", f"scores ÷ {divisor}", by_keys(a.scaled_LM)),

@@ -60,7 +60,8 @@ _OPPOSITES = (
 
 def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
     """Say *the European economic area*; in French both adjectives follow, in reverse order."""
-    nationality, relational = pick.one(NATIONALITIES), pick.one(RELATIONAL)
+    nationality = pick.one(NATIONALITIES)
+    relational = pick.one(RELATIONAL)
     noun = pick.one(relational.nouns)
     is_plural = pick.chance(0.4)
     start = len(sentence.english)

@@ -68,7 +68,8 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
     # *I* and names always have a capital, so that nothing in English would announce a lower-case
     # word at the beginning of the French.
     if style.has_capital or english[0][0].isupper():
-        english[0], french[0] = _capital(english[0]), _capital(french[0])
+        english[0] = _capital(english[0])
+        french[0] = _capital(french[0])
     english[-1] += style.mark
     french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark
     alignment = {(link, j) for j, piece in enumerate(pieces) for link in piece.links}

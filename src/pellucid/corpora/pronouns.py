@@ -114,7 +114,8 @@ def _described(
 
 
 def _two_nouns(pick: Pick, kinds: tuple[NounKind, NounKind]) -> tuple[Noun, Noun, bool]:
-    first, second = pick.one(KINDS[kinds[0]]), pick.one(KINDS[kinds[1]])
+    first = pick.one(KINDS[kinds[0]])
+    second = pick.one(KINDS[kinds[1]])
     is_plural = pick.chance(0.5) and not first.is_mass and not second.is_mass
     return first, second, is_plural
 
@@ -134,7 +135,8 @@ def _draw_place(pick: Pick) -> Frame:
 
 def _draw_oven(pick: Pick) -> Frame:
     """Draw a start such as *the pizza came out of the oven*, before *and it tasted good*."""
-    first, second = pick.one(KINDS["food"]), pick.one(_WHOLES)
+    first = pick.one(KINDS["food"])
+    second = pick.one(_WHOLES)
     is_plural = pick.chance(0.35) and not first.is_mass
     sentence = Sentence("subject pronoun, origin")
     one = _described(sentence, pick, first, is_plural=is_plural)

@@ -13,7 +13,8 @@ from pellucid.corpora.french import Word, join_french_words
 from pellucid.corpora.lexicon import NOUNS, PREDICATES, STATES, verbs_named
 from pellucid.corpora.sentence import Sentence, say_object_pronoun, say_predicate
 
-_CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
+_CAPITAL = Style(True, "")
+_PLAIN = Style(False, "")
 
 
 def seed_sentences() -> list[tuple[str, str]]:

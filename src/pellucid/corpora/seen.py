@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from pellucid.files import read_bytes, write_bytes
 
-_BITS_EACH, _NUM_HASHES = 12, 8
+_BITS_EACH = 12
+_NUM_HASHES = 8
 _MARKS = re.compile(r"[\s.,!?]+")
 _HASH_BYTES = 32
 """Bytes at the beginning of the file that name the model: its hash."""

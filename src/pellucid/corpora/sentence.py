@@ -226,7 +226,8 @@ def read_lexicon_words(french: str) -> tuple[_Template, ...]:
     templates = []
     for entry in french.split():
         text, _, links = entry.partition(":")
-        agrees, is_finite = text[0] == "@", text[0] == "^"
+        agrees = text[0] == "@"
+        is_finite = text[0] == "^"
         indices = tuple(int(link) for link in links.split(","))
         templates.append(_Template(text.lstrip("@^"), indices, agrees, is_finite))
     return tuple(templates)

@@ -70,7 +70,8 @@ _KEPT = frozenset(
 )
 _ONE_IN = 12
 _CONSTRUCTIONS = CONSTRUCTIONS | FREE_CONSTRUCTIONS
-_TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
+_TRAIN_SHARE = 0.84
+_VALIDATION_SHARE = 0.08
 _PRONOUN_SHARE = 0.15
 _SHORT = 4
 """Sentences of fewer French words are in training only,"""
@@ -253,7 +254,8 @@ def _shows_gender(sentence: Sentence) -> bool:
     role = sentence.pronouns[-1].role
     words = [word.text for word in sentence.french]
     index = next(i for i, word in enumerate(sentence.french) if role in word.roles)
-    pronoun, verb = words[index], words[index + 1]
+    pronoun = words[index]
+    verb = words[index + 1]
     if pronoun not in ("le", "la", "les") or verb in ("a", "ont"):
         return True
     return pronoun != "les" and not begins_with_vowel(verb)

@@ -42,7 +42,7 @@ def test_drawings_to_try_are_drawn(
 
 
 def test_guard_sentence_inside_a_command_is_found() -> None:
-    with pytest.raises(Exception, match="unexpected extra arguments"):
+    with pytest.raises(Exception, match="extra argument"):
         parse("pellucid attend encoder-layer --row 0 follows one word.")
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.stages import scale, score, weigh
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -23,13 +24,11 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_step,
     make_weight_step,
-    matrix,
     named_matrix,
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 from pellucid.machine.randomness import generator
 
-LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
 NUM_BEGINNINGS = 1000
 
 _WORDS = ("Let's", "go")
@@ -38,7 +37,7 @@ _WIDTH = 4
 
 def lets_go() -> WorkedExample:
     """Work out the three steps of the notes, and test their claims about the outcome."""
-    embeddings_LD = matrix(LETS_GO_EMBEDDINGS)
+    embeddings_LD = read_matrix("lets-go.embeddings")
     positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
     x_LD = embeddings_LD + positions_LD
     weights = [_draw(1, name)[0] for name in ("query", "key", "value")]
@@ -102,7 +101,7 @@ def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tens
 
 
 def _table_part(key_DK: Tensor) -> Part:
-    go_D = matrix(LETS_GO_EMBEDDINGS[1])
+    go_D = read_matrix("lets-go.embeddings")[1]
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
     places = (1, 3, 7)
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])

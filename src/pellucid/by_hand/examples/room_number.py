@@ -79,7 +79,8 @@ def room_number() -> WorkedExample:
 def _parts(
     name: str, formula: str, similarity: Similarity, lines: tuple[str, ...], cause: str
 ) -> tuple[Part, Part]:
-    scores_LM, temperature = similarity([_NAME], _NAMES), "the temperature, 1"
+    scores_LM = similarity([_NAME], _NAMES)
+    temperature = "the temperature, 1"
     soft = AttentionByHand((_NAME,), _NAMES, scores_LM, 1.0, temperature, value_ME=matrix(_rooms()))
     pooled = attention_pooling([_NAME], _NAMES, _rooms(), similarity)
     stages = stage_steps(
@@ -200,7 +201,9 @@ def edit_table(word: str, other: str) -> Tensor:
 
 def edit_path(word: str, other: str) -> tuple[str, ...]:
     """List the changes that make one word the other, as few as possible, from left to right."""
-    distances, row, column = edit_table(word, other).tolist(), len(word), len(other)
+    distances = edit_table(word, other).tolist()
+    row = len(word)
+    column = len(other)
     path: list[str] = []
     while row or column:
         here = distances[row][column]
@@ -209,8 +212,10 @@ def edit_path(word: str, other: str) -> tuple[str, ...]:
             and column
             and here == distances[row - 1][column - 1] + (word[row - 1] != other[column - 1])
         ):
-            row, column = row - 1, column - 1
-            old, new = word[row], other[column]
+            row = row - 1
+            column = column - 1
+            old = word[row]
+            new = other[column]
             path.append(f"keep {old}" if old == new else f"change {old} to {new}")
         elif row and here == distances[row - 1][column] + 1:
             row -= 1
@@ -237,7 +242,8 @@ def ngram_similarity(queries: Sequence[str], keys: Sequence[str], length: int = 
     """
 
     def share(query: str, key: str) -> float:
-        first, second = Counter(ngrams(query, length)), Counter(ngrams(key, length))
+        first = Counter(ngrams(query, length))
+        second = Counter(ngrams(key, length))
         total = first.total() + second.total()
         return 2 * (first & second).total() / total if total else 0.0
 

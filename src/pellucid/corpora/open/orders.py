@@ -117,7 +117,8 @@ def _say_order_of_two(sentence: Sentence, pick: Pick) -> None:
     negation = _begin(sentence, pick)
     verb = pick.one(DITRANSITIVES)
     english, after, clitic = pick.one(_IT)
-    form, index = verb.french.imperative, len(sentence.english)
+    form = verb.french.imperative
+    index = len(sentence.english)
     if pick.chance(0.25):
         _say_with_pronoun(sentence, (english, after, clitic), verb, negation, form)
         sentence.say("to", "à:0")

@@ -261,7 +261,8 @@ def say_free_phrase(
     # *Some pizza*, *pizza is good*: food of which one can eat a part.
     is_part = role != "place" and noun.english in _DIVISIBLE and not is_plural and pick.chance(0.5)
     if noun.is_mass and determiner in _FRENCH_NUMBERS:
-        determiner, is_plural = "the", False
+        determiner = "the"
+        is_plural = False
     elif role == "liked" and is_indefinite:
         determiner = "general" if noun.is_mass or is_plural or is_part else "a"
     elif role == "negated" and is_indefinite:

@@ -154,7 +154,8 @@ def say_referring(sentence: Sentence, entity: Entity) -> Subject:
     noun = entity.noun
     is_feminine = noun.gender == "f"
     if entity.is_plural:
-        english, french = "they", "elles" if is_feminine else "ils"
+        english = "they"
+        french = "elles" if is_feminine else "ils"
     else:
         french = "elle" if is_feminine else "il"
         english = "it" if noun.kind != "person" else "she" if is_feminine else "he"

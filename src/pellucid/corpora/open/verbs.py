@@ -255,7 +255,8 @@ def _say_french(
     agreeing: tuple[Gender, bool],
 ) -> None:
     """Say the French words of a verb between *ne*, the object pronouns and *pas*."""
-    (main, auxiliary), (before, after) = links, around
+    (main, auxiliary) = links
+    (before, after) = around
     sentence.french += before
     participle: list[Word] = []
     if tense in ("past", "perfect") and not french.lasts:

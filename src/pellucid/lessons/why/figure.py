@@ -23,7 +23,10 @@ ACCENT = "#d9801f"
 _PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd", "#08468b", "#8fb8e0")
 _FAINT = "#b5b5b5"
 _MARKS = ("s", "^", "D", "v", "P")
-_PANEL, _HEIGHT, _LEFT, _GAP = 3.5, 2.35, 0.68, 0.85
+_PANEL = 3.5
+_HEIGHT = 2.35
+_LEFT = 0.68
+_GAP = 0.85
 _LINE = 0.145
 _MOST_DOTTED = 12
 """Places of a line up to which its seeds are drawn: a course has hundreds."""
@@ -146,7 +149,8 @@ def _write_power(value: float, _place: int) -> str:
 def _draw_lines(axes: Any, panel: Panel) -> None:
     for series, look in _looks(panel):
         order = 3 if series.role == "accent" else 2
-        x, y = np.array(series.x), np.array(series.y)
+        x = np.array(series.x)
+        y = np.array(series.y)
         is_shown = np.isfinite(y) & ((y > 0) if panel.y_log else True)
         marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= _MOST_DOTTED else {}
         if series.role == "faint":
@@ -185,7 +189,8 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
     order_XP = is_shown_XP.cumsum(axis=0) - 1
     shift_XP = (order_XP - (num_beside_P - 1) / 2) * width
     for (series, look), is_shown_P, shift_P in zip(bars, is_shown_XP, shift_XP, strict=True):
-        places_P, heights_P = np.array(series.x)[is_shown_P], np.array(series.y)[is_shown_P]
+        places_P = np.array(series.x)[is_shown_P]
+        heights_P = np.array(series.y)[is_shown_P]
         style = {"color": look["color"], "label": series.name, "zorder": 2}
         axes.bar(places_P + shift_P[is_shown_P], heights_P, width * 0.94, **style)
         _draw_dots(axes, np.array(series.x) + shift_P, series, INK, 3)

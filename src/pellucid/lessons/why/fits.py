@@ -64,9 +64,11 @@ def longest_below(cost_at: Callable[[float], float], limit: float) -> float:
     Returns:
         1 if the cost is above the limit from the start, and about 1e12 if it stays below there.
     """
-    low, high = 1.0, 2.0
+    low = 1.0
+    high = 2.0
     while cost_at(high) < limit and high < 1e12:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
     for _ in range(50):
         middle = (low + high) / 2
         if cost_at(middle) < limit:

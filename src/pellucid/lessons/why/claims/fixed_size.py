@@ -103,7 +103,8 @@ def judge(cells: Cells) -> Verdict:
         speeds = {way: here.mean("sentences_per_second", way=way) for way in here.values("way")}
         return speeds.pop("fixed size") / max(speeds.values())
 
-    mixed, alike = share("mixed"), share("alike")
+    mixed = share("mixed")
+    alike = share("alike")
     return decide(
         f"the fixed size is efficient from {SLOWER:.0%} of the speed of the best other way; holds "
         "if it is for mixed lengths, fails if it is not even for sentences that fill it",

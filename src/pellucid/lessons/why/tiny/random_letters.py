@@ -106,7 +106,8 @@ def study_training(
     numbers = generator(seed, "tiny letters", task, length)
     test = draw_letters(task, length, rows=64, numbers=generator(seed, "tiny letters test", length))
     every = max(1, min(_EVERY, updates // 2))
-    checks, spent = [Check(0, 0.0, share_right(tiny, test))], 0.0
+    checks = [Check(0, 0.0, share_right(tiny, test))]
+    spent = 0.0
     updating = Updates(
         tiny,
         TrainingConfig(

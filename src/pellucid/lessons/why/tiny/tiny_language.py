@@ -116,8 +116,10 @@ def draw_lists(
 
 def swap_animals(pair: Pair) -> Pair | None:
     """Exchange the two animals of a statement; None if both are described alike."""
-    words, translated = pair[0].split(), pair[1].split()
-    verbs, their = dict(_VERBS), {french for _, french in _VERBS}
+    words = pair[0].split()
+    translated = pair[1].split()
+    verbs = dict(_VERBS)
+    their = {french for _, french in _VERBS}
     (place,) = (i for i, word in enumerate(words) if word in verbs)
     (other,) = (i for i, word in enumerate(translated) if word in their)
     swapped = " ".join([*words[place + 1 :], words[place], *words[:place]])
@@ -144,7 +146,8 @@ def draw_different(
 
 
 def _statement(numbers: np.random.Generator) -> Pair:
-    first, second = _phrase(numbers), _phrase(numbers)
+    first = _phrase(numbers)
+    second = _phrase(numbers)
     verb = _VERBS[numbers.integers(len(_VERBS))]
     return f"{first[0]} {verb[0]} {second[0]}", f"{first[1]} {verb[1]} {second[1]}"
 

@@ -22,7 +22,8 @@ FORMS: Mapping[Form, Mapping[str, Any]] = {
 }
 """The fields of `pellucid.config.ModelConfig` of each form: what the encoder hands over decides."""
 
-_NARROWEST, _WIDEST = 8, 256
+_NARROWEST = 8
+_WIDEST = 256
 
 
 def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> Tiny:
