@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import torch
 from torch import Tensor
 
 from pellucid.data import Batch, make_source_batch
+
+Words = tuple[tuple[str, ...], ...]
+"""Rows of a word, its translation, and its gender or feminine form."""
 
 PAD = 0
 UNKNOWN = 1
@@ -18,6 +24,14 @@ _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 Pair = tuple[str, str]
 """A sentence and its translation, words between spaces."""
+
+
+@cache
+def read_words(name: str) -> Words:
+    """Read a list of ``tiny-words.toml``."""
+    source = files("pellucid.lessons.why.tiny").joinpath("tiny-words.toml")
+    rows = tomllib.loads(source.read_text(encoding="utf-8"))[name]
+    return tuple(map(tuple, rows))
 
 
 @dataclass(frozen=True)
