@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from types import MappingProxyType
 from typing import Any
 
 from pellucid.lessons.why.result import Cell, Outcome, Panel, ResultTable, Series, Verdict
@@ -290,7 +291,9 @@ def measure_cells(
     return Cells(tuple(rows))
 
 
-def decide(rule: str, numbers: str, *, fails: bool, unless: Mapping[str, bool]) -> Verdict:
+def decide(
+    rule: str, numbers: str, *, fails: bool, unless: Mapping[str, bool] = MappingProxyType({})
+) -> Verdict:
     """Judge: fails, holds only under each condition that is true, or holds."""
     conditions = [] if fails else [condition for condition, is_so in unless.items() if is_so]
     outcome: Outcome = "fails" if fails else "holds only if" if conditions else "holds"

@@ -6,7 +6,6 @@ Listing them loads nothing heavy.
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from importlib.resources import files
@@ -19,12 +18,10 @@ from pellucid.lessons.why.result import (
     SLIDES,
     STUDY_NOTES,
     ClaimText,
+    Found,
     MeasuredClaim,
     Measurement,
-    Panel,
     Plot,
-    ResultTable,
-    Verdict,
 )
 from pellucid.lessons.why.setting import MeasurementSetting
 
@@ -46,6 +43,8 @@ class Claim:
         question: answered by the measurement.
         to_try: commands that continue from here.
         says: the statements of the texts by a short name: the text, the section, the words.
+        notes: what a reader should know, whatever was found.
+        long_notes: the same of what only the long form measures.
         is_timed: True if it measures times, which are those of the machine at hand.
         is_trained: True if it trains tiny models.
     """
@@ -54,57 +53,19 @@ class Claim:
     question: str
     to_try: tuple[str, ...]
     says: dict[str, tuple[str, str, str]]
+    notes: tuple[str, ...] = ()
+    long_notes: tuple[str, ...] = ()
     is_timed: bool = False
     is_trained: bool = False
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the module of a claim found.
-
-    Attributes:
-        number: completes the answer, without its full stop: the most telling numbers.
-        method: what was measured, and how.
-        verdicts: the judgment of each statement, by its short name; the first answers the question.
-        tables: the numbers.
-        panels: of the picture.
-        notes: what else a reader should know.
-    """
-
-    number: str
-    method: str
-    verdicts: dict[str, Verdict]
-    tables: tuple[ResultTable, ...]
-    panels: tuple[Panel, ...]
-    notes: tuple[str, ...] = ()
-
-    def plus(
-        self,
-        number: str = "",
-        method: str = "",
-        *,
-        verdicts: Mapping[str, Verdict] | None = None,
-        tables: Sequence[ResultTable] = (),
-        panels: Sequence[Panel] = (),
-        notes: Sequence[str] = (),
-    ) -> Found:
-        """Add what the long form measures besides; a new verdict takes the place of an old one."""
-        return Found(
-            self.number + number,
-            self.method + method,
-            {**self.verdicts, **(verdicts or {})},
-            (*self.tables, *tables),
-            (*self.panels, *panels),
-            (*self.notes, *notes),
-        )
-
-
 def _read_claims() -> dict[str, Claim]:
     text = files("pellucid.lessons.why").joinpath("claims.toml").read_text(encoding="utf-8")
-    return {
-        name: Claim(name, **(entry | {"to_try": tuple(entry["to_try"])}))
-        for name, entry in tomllib.loads(text).items()
-    }
+    claims = {}
+    for name, entry in tomllib.loads(text).items():
+        lists = {key: tuple(entry.get(key, ())) for key in ("to_try", "notes", "long_notes")}
+        claims[name] = Claim(name, **(entry | lists))
+    return claims
 
 
 CLAIMS = _read_claims()
@@ -148,7 +109,7 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
         found.tables,
         # A picture has room for three: what the long form adds takes the place of the first.
         Plot(found.panels[-3:]),
-        found.notes,
+        (*claim.notes, *(claim.long_notes if setting.is_long else ()), *found.notes),
         claim.to_try,
         setting.seed,
         setting.size,

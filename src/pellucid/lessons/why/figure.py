@@ -12,10 +12,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from pellucid.inside.show.figures.style import (
     INK,
     Lettering,
-    Sheet,
+    captioned,
     check_ending,
-    save_figure,
-    wrap_sentences,
 )
 from pellucid.lessons.why.result import Measurement, Panel, Series
 
@@ -27,7 +25,6 @@ _PANEL = 3.5
 _HEIGHT = 2.35
 _LEFT = 0.68
 _GAP = 0.85
-_LINE = 0.145
 _MOST_DOTTED = 12
 """Places of a line up to which its seeds are drawn: a course has hundreds."""
 
@@ -57,13 +54,11 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
         texts += [panel.title, panel.x_label, panel.y_label, *panel.names]
         texts += [series.name for series in panel.series]
     lettering = Lettering(path, texts)
-    lines = wrap_sentences([lettering.write(line) for line in caption], width - 0.24, 7.5)
     num_legend = max(_rows_of_legend(panel) for panel in panels)
     more_lines = max(_lines_of_names(panel) for panel in panels) - 1
     below = 0.62 + 0.12 * more_lines + 0.16 * num_legend
     top = 0.72
-    with lettering.settings():
-        sheet = Sheet(width, top + _HEIGHT + below + _LINE * len(lines) + 0.12)
+    with captioned(path, lettering, caption, width, top + _HEIGHT + below) as sheet:
         sheet.text(0.12, 0.12, lettering.write(measurement.question), size=10, weight="bold")
         for index, panel in enumerate(panels):
             left = 0.12 + _LEFT + index * (_PANEL + _GAP)
@@ -82,9 +77,6 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
                     columnspacing=1.2,
                     labelspacing=0.3,
                 )
-        for index, line in enumerate(lines):
-            sheet.text(0.12, top + _HEIGHT + below + index * _LINE, line, size=7.5)
-        save_figure(sheet.figure, path, title=lettering.write(measurement.question))
 
 
 def _columns_of_legend(panel: Panel) -> int:

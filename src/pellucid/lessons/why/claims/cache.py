@@ -13,11 +13,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from pellucid.config import ModelConfig
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.fits import fit_power_law
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
@@ -66,10 +65,6 @@ def measure(setting: MeasurementSetting) -> Found:
         panels=(
             _panel(written, "Multiplications, packaged model", "millions", "{}_products", 1e-6),
             _panel(written, "Time, packaged model", "ms", "{}_seconds", 1000),
-        ),
-        notes=(
-            "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
-            "differs with position and, from layer 1 on, with the words around it.",
         ),
     )
     return _add_steps(setting, found, written) if setting.is_long else found
@@ -137,7 +132,6 @@ def judge_saved_time(written: Cells) -> Verdict:
         "kept keys, fails otherwise",
         "; ".join(f"{length} tokens: × {write(one)}" for length, one in ratios.items()),
         fails=fmean(ratios[judged]) < FASTER,
-        unless={},
     )
 
 

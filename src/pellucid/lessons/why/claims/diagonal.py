@@ -23,7 +23,6 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
@@ -32,7 +31,7 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import START
@@ -86,8 +85,6 @@ def measure(setting: MeasurementSetting) -> Found:
             f"The untrained model has {raw:.0%}: nothing in attention favors the word "
             "itself, because queries and keys are projected by different matrices. Without "
             "projections a score is x·x, which is hard to beat.",
-            "The residual connection carries the word itself past attention, so that a head is "
-            "free to look elsewhere.",
         ),
     )
     if not setting.is_long:

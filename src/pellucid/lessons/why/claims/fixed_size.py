@@ -19,9 +19,8 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
@@ -81,11 +80,6 @@ def measure(setting: MeasurementSetting) -> Found:
         {"efficient": judge_seeds(judge, cells.where(size=middle))},
         tuple(_tables(cells)),
         tuple(_panel(cells.where(kind=kind), name.capitalize()) for kind, name in KINDS.items()),
-        (
-            "A batch is one matrix, so that its sentences need one length. That length may differ "
-            "from batch to batch: the same weights read every length.",
-            "Sorting wastes the least. Buckets need not know all sentences beforehand.",
-        ),
     )
 
 

@@ -19,8 +19,7 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write_small,
 )
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters, study_training
@@ -65,14 +64,6 @@ def measure(setting: MeasurementSetting) -> Found:
         {"vanish": judge_seeds(judge, cells)},
         tuple(_table(cells, stage) for stage in STAGES),
         tuple(_panel(cells, stage) for stage in STAGES),
-        (
-            "Gates slow the fall: a state passes to the next one in part unchanged. Attention does "
-            "not mend the recurrence, it goes around it: the decoder's loss reaches the state at "
-            "each word in one step.",
-            "In the Transformer the last letter's own embedding also reaches its vector through "
-            "the residual connection; it is left out, so that only what attention carries is "
-            "compared.",
-        ),
     )
 
 

@@ -12,7 +12,6 @@ from pellucid.corpora import Example
 from pellucid.inside.changes.place import all_heads
 from pellucid.inside.pair import Pair
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.parts.needed_heads import add_needed_heads
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
 from pellucid.lessons.why.packaged import (
@@ -21,7 +20,7 @@ from pellucid.lessons.why.packaged import (
     pairs_of,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.text.token_words import words_of_tokens
 
@@ -76,10 +75,6 @@ def measure(setting: MeasurementSetting) -> Found:
         {"features": judge_seeds(judge, cells)},
         (_table(cells),),
         _panels(cells),
-        (
-            "Nothing in training asks heads to differ. They begin with other random weights, and "
-            "what one has learned lowers the loss less for the next.",
-        ),
     )
     return add_needed_heads(setting, found) if setting.is_long else found
 
@@ -149,7 +144,6 @@ def judge(cells: Cells) -> Verdict:
         f"{len(linguistic)} are more than a place; removing a head costs {min(losses):.3f} to "
         f"{max(losses):.3f} nats".replace("-", "−"),
         fails=min(len(set(named)), len(linguistic)) < total,
-        unless={},
     )
 
 

@@ -12,10 +12,9 @@ from torch import Tensor
 
 from pellucid.attention import attend, attend_fast
 from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.hardware import available_memory
 from pellucid.machine.randomness import generator
@@ -74,13 +73,6 @@ def measure(setting: MeasurementSetting) -> Found:
             _tabulate_words(longest),
         ),
         panels=tuple(_panels(cells)),
-        notes=(
-            "Below the length at which attention takes as long as the rest of its layer, most of "
-            "the time is not quadratic at all.",
-            "Longest texts are extrapolated from the fits if they are longer than what was "
-            "measured. Training keeps the results of all six layers, and then a sixth of the "
-            "memory is left for each.",
-        ),
     )
 
 

@@ -16,8 +16,7 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
@@ -28,7 +27,7 @@ from pellucid.lessons.why.tiny.learn import (
     translate_tiny,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_ambiguous, is_translation
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
 CHEATS = 0.25
 """It cheats if its loss is below this share of what no fair model can undercut."""
@@ -72,10 +71,6 @@ def measure(setting: MeasurementSetting) -> Found:
         (
             # Results of long forms were kept without a text.
             *(() if setting.is_long else (_example(cells),)),
-            "The test loss with teacher forcing does not show the fault, because it lets the model "
-            "read the answer too. Only decoding does.",
-            "A model of two layers can also look further ahead through what its first layer "
-            "gathered.",
         ),
     )
 
@@ -158,10 +153,7 @@ def least_when_fair(pairs: list[Pair]) -> float:
 def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     """Average the weight on the next token over rows, for the head of the decoder with the most."""
     keeper = Keeper(("weights",), ("decoder.0.self",))
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     # As in training: without the look-ahead mask, padding must be hidden.
     hidden = None if tiny.model.config.look_ahead_mask else batch.target_mask_BT
     tiny.model(

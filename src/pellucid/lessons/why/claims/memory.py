@@ -18,9 +18,8 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.random_letters import (
@@ -97,15 +96,6 @@ def measure(setting: MeasurementSetting) -> Found:
         panels=(
             _panel(cells.where(task="recall", reading=UPDATES), "First letter"),
             _panel(cells.where(task="copy", reading=UPDATES), "Copy"),
-        ),
-        notes=(
-            "With attention the encoder reads in both directions, so the state that it hands over "
-            "has read the first letter last. Recall is then easy; copying needs the attention.",
-            "A model that has not learned after so many updates may learn with more: the share "
-            "says what training made of the vector, not what a vector could hold.",
-            "Copying ends at 50 letters: at 400 one update of the additive form takes over a "
-            "second. Multi30k is left out: to translate it well, a model must train for about "
-            "half an hour, for each form and seed.",
         ),
     )
     if not setting.is_long:

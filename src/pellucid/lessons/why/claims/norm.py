@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from pellucid.lessons.why.cells import (
     PERCENT,
@@ -15,25 +14,15 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.residual import (
-    FAR_OFF,
     LEARNED,
     layer_panel,
     layer_table,
     measure_layers,
+    train_deep,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import (
-    count_exact,
-    loss_on,
-    make_tiny,
-    thin,
-    train_tiny,
-    updates_until,
-)
-from pellucid.lessons.why.tiny.tiny_language import draw_statements
 
 POST = "post-norm"
 PRE = "pre-norm"
@@ -52,7 +41,14 @@ def measure(setting: MeasurementSetting) -> Found:
         return measure_cells(
             setting,
             f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
-            lambda depth, norm, rate, seed: _train(NORMS[norm], depth, rate, sizes, seed),
+            lambda depth, norm, rate, seed: train_deep(
+                *sizes,
+                seed=seed,
+                rate=rate,
+                depth=depth,
+                num_decoder_layers=(depth + 1) // 2,
+                norm=NORMS[norm],
+            ),
             depth=(depth,),
             norm=NORMS,
             rate=rates,
@@ -79,12 +75,6 @@ def measure(setting: MeasurementSetting) -> Found:
         },
         tables=(_table(deep), _table(flat)),
         panels=_panels(deep, rates, every),
-        notes=(
-            "A norm re-scales and re-centers the vectors of the forward pass, and through them the "
-            "gradients. The notes say that it normalizes the gradients themselves.",
-            "Every training counts, at each rate and with each seed; updates are those of all "
-            "seeds on average.",
-        ),
     )
     if not setting.is_long:
         return found
@@ -174,35 +164,6 @@ def _fewest(cells: Cells) -> dict[str, float]:
             average_updates(cells.where(norm=norm, rate=rate)) for rate in cells.values("rate")
         )
         for norm in NORMS
-    }
-
-
-def _train(
-    norm: str, depth: int, rate: float, sizes: tuple[int, int, int, int], seed: int
-) -> dict[str, Any]:
-    count, num_tests, steps, every = sizes
-    pairs = draw_statements(count, seed=seed, part="train")
-    test = draw_statements(num_tests, seed=seed, part="test")
-    tiny = make_tiny(
-        [*pairs, *test],
-        seed=seed,
-        norm=norm,
-        d_model=32,
-        d_ff=64,
-        num_heads=2,
-        num_encoder_layers=depth,
-        num_decoder_layers=(depth + 1) // 2,
-    )
-    tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
-    # JSON, in which long forms keep their losses, has neither infinity nor "not a number".
-    most = FAR_OFF if every > 1 else math.inf
-    losses = [min(loss, most) for loss in tiny.losses]
-    test_loss = loss_on(tiny, test)
-    return {
-        "losses": thin(losses, every),
-        "updates": updates_until(losses, LEARNED),
-        "test_loss": test_loss if test_loss < most else most,
-        "exact": count_exact(tiny, test),
     }
 
 

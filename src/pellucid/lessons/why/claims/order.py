@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
@@ -64,10 +63,6 @@ def measure(setting: MeasurementSetting) -> Found:
                 ("size of the translation", "% of the lists"),
                 {f"length {kind}": kind for kind in KINDS},
             ),
-        ),
-        (
-            "An order may be learned as a rule: the color comes after the noun. To name the right "
-            "animal a model must remember which one was there, and that is what one vector loses.",
         ),
     )
 

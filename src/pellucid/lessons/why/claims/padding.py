@@ -19,9 +19,8 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.text.tokenizers.whole_words import JOINER
 
@@ -70,10 +69,6 @@ def measure(setting: MeasurementSetting) -> Found:
                 1,
             ),
             _draw_row(maps),
-        ),
-        (
-            "The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
-            "left is rounding, since longer sums are added in another order.",
         ),
     )
 

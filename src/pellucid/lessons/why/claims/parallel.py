@@ -15,9 +15,8 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of, thread_seconds
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
@@ -60,13 +59,6 @@ def measure(setting: MeasurementSetting) -> Found:
         verdicts={"one-pass": judge_seeds(lambda one: judge(average_races(one)), measured)},
         tables=(_tabulate_races(races),),
         panels=_draw_races(races),
-        notes=(
-            "The loop reads a target of n words in n passes over 1 to n words, n(n + 1)/2 rows "
-            "instead of n. Only teacher forcing makes one pass possible: in decoding the next word "
-            "is not known yet.",
-            "The more numbers a machine computes at once, the more it gains from one pass: one "
-            "thread of a processor gains the least, a GPU the most.",
-        ),
     )
     return _add_sequence(setting, found) if setting.is_long else found
 
@@ -110,12 +102,6 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
                 y_log=True,
             )
         ],
-        notes=[
-            "A recurrence needs as many steps one after another as there are tokens; each step is "
-            "small. More rows in a batch make each step larger, and the loss smaller.",
-            "On its own words a model must write before it can learn, word by word, and is then "
-            "corrected against words that need not belong to what it wrote.",
-        ],
     )
 
 
@@ -133,7 +119,6 @@ def judge(races: Cells) -> Verdict:
         "and gives the same gradient, fails otherwise",
         f"{written} words; largest relative difference {off:.0e}".replace("e-", "e−"),
         fails=off > SAME or speedups[judged] < MASSIVE,
-        unless={},
     )
 
 

@@ -15,9 +15,8 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.parts.distances import add_distances, movement_of_tiny
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_language import draw_lists, draw_statements, swap_animals
@@ -65,12 +64,6 @@ def measure(setting: MeasurementSetting) -> Found:
             _length_table(lengths, trained_to),
         ),
         panels=(_order_panel(order), _length_panel(lengths, trained_to)),
-        notes=(
-            "The look-ahead mask shows a decoder how many words stand before each row. Its first "
-            "layer still averages them without order; from its second layer on, order shows.",
-            "Each position has another encoding, but a model learns to use only those that "
-            "it has met. Rotary, ALiBi and relative positions give distances only.",
-        ),
     )
     return add_distances(setting, found, order) if setting.is_long else found
 

@@ -16,8 +16,7 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write,
 )
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.trials import LEARNED, TextToLearn, make_task, run_trial
 
@@ -105,13 +104,6 @@ def measure(setting: MeasurementSetting) -> Found:
         (
             _panel(cells, "Updates until the text is learned", "updates", "updates", 1),
             _panel(cells, "New sentences translated exactly", "%", "exact", 100),
-        ),
-        (
-            "A model without the matrices is not without weights between embedding and score: "
-            "the embeddings, W_O and the feed-forward layers learn to make vectors whose dot "
-            "products are the wanted ones. In one layer without them, relations would be static.",
-            "Without W^q and W^k a score is the same in both directions, and highest for a word "
-            "itself in most rows: pellucid why diagonal.",
         ),
     )
 

@@ -18,11 +18,10 @@ from pellucid.lessons.why.cells import (
     judge_seeds,
     measure_cells,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.parts.apart import draw_apart_packaged, draw_apart_tiny, look_apart
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
 from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
@@ -65,12 +64,6 @@ def measure(setting: MeasurementSetting) -> Found:
         },
         tables=(*_reach_tables(cells), _shares_table(shares)),
         panels=_panels(cells, shares),
-        notes=(
-            "Every pair of words is one step apart in attention. What distance changes is the "
-            "number of other words, which share the weight, and positions that training lacked.",
-            "A weight is not a cause: a model may be right with little weight on the antecedent, "
-            "because another word has gathered what it needs.",
-        ),
     )
 
 
@@ -134,7 +127,6 @@ def judge_shares(shares: Cells) -> Verdict:
         f"words explain more in {more} of {len(heads)} heads; distance explains "
         f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
         fails=more < len(heads),
-        unless={},
     )
 
 

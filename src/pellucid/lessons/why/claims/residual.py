@@ -18,20 +18,20 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write_small,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     count_exact,
+    loss_on,
     make_tiny,
     thin,
     train_tiny,
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.train.plain import compute_loss
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
@@ -53,19 +53,23 @@ KINDS: dict[str, dict[str, Any]] = {
     NEITHER: {"residual": False, "norm": "none"},
 }
 
+_SHORT = {BOTH: "both", "residual only": "residual", NORM: "norm", NEITHER: "neither"}
+"""Each kind in a table with two numbers of each."""
+
 
 def measure(setting: MeasurementSetting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
     kinds = setting.choose((BOTH, NORM, NEITHER), (BOTH, NORM, NEITHER), tuple(KINDS))
-    sizes = setting.choose(
-        (6000, 100, 400, 2e-3, 1), (60, 7, 4, 2e-3, 1), (6000, 200, 200, 4e-3, 10)
-    )
-    count, _, steps, rate, every = sizes
+    sizes = setting.choose((6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
+    count, _, steps, every = sizes
+    rate = setting.choose(2e-3, 2e-3, 4e-3)
     untrained = _measure_untrained(setting, kinds, count)
     cells = measure_cells(
         setting,
         f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
-        lambda kind, depth, seed: _train(kind, depth, sizes, seed),
+        lambda kind, depth, seed: train_deep(
+            *sizes, seed=seed, rate=rate, depth=depth, **KINDS[kind]
+        ),
         depth=setting.choose((4,), (2,), (1, 3, 6, 12)),
         kind=kinds,
     ).add(last=lambda row: row["losses"][-1])
@@ -92,13 +96,6 @@ def measure(setting: MeasurementSetting) -> Found:
             *(_training_table(cells.where(depth=depth)) for depth in trained),
         ),
         panels=_panels(untrained, cells.where(depth=trained[(len(trained) - 1) // 2]), every),
-        notes=(
-            "A difference of 0 means that all words of a sentence have the same vector, so that "
-            "later layers cannot tell which word stood where. Attention averages words, and only "
-            "the residual connection brings each word itself along.",
-            "Every kind has the same rate and the same updates. With more updates or its own "
-            "rate, a kind may learn deeper.",
-        ),
     )
     return _add_layers(setting, found, cells) if setting.is_long else found
 
@@ -138,10 +135,6 @@ def _add_layers(setting: MeasurementSetting, found: Found, cells: Cells) -> Foun
                 x_log=True,
                 y_range=PERCENT,
             ),
-        ],
-        notes=[
-            "A gradient that is as large as before does not mean that a model learns: with norms "
-            "and no residual connections the gradient arrives, but all words have become the same."
         ],
     )
 
@@ -235,26 +228,41 @@ def look_untrained(
     }
 
 
-def _train(
-    kind: str, depth: int, sizes: tuple[int, int, int, float, int], seed: int
+def train_deep(
+    count: int,
+    num_tests: int,
+    steps: int,
+    every: int,
+    *,
+    seed: int,
+    rate: float,
+    depth: int,
+    **changes: Any,
 ) -> dict[str, Any]:
-    count, num_tests, steps, rate, every = sizes
+    """Train a small model of some depth on statements, and test it.
+
+    Args:
+        count: statements to learn.
+        num_tests: new statements.
+        steps: updates.
+        every: updates over which the kept losses are averaged.
+        seed: of the text and the weights.
+        rate: the peak of the learning rate.
+        depth: layers of the encoder.
+        changes: other fields of the configuration.
+    """
     pairs = draw_statements(count, seed=seed, part="train")
     test = draw_statements(num_tests, seed=seed, part="test")
-    tiny = make_tiny(
-        [*pairs, *test],
-        seed=seed,
-        d_model=32,
-        d_ff=64,
-        num_heads=2,
-        num_encoder_layers=depth,
-        **KINDS[kind],
-    )
+    sizes = {"d_model": 32, "d_ff": 64, "num_heads": 2, "num_encoder_layers": depth}
+    tiny = make_tiny([*pairs, *test], seed=seed, **sizes, **changes)
     tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
+    # JSON, in which long forms keep their losses, has neither infinity nor "not a number".
+    losses = [min(loss, FAR_OFF) for loss in tiny.losses]
+    test_loss = loss_on(tiny, test)
     return {
-        # JSON has no infinity.
-        "losses": thin([min(loss, FAR_OFF) for loss in tiny.losses], every),
-        "updates": updates_until(tiny.losses, LEARNED),
+        "losses": thin(losses, every),
+        "updates": updates_until(losses, LEARNED),
+        "test_loss": test_loss if test_loss < FAR_OFF else FAR_OFF,
         "exact": count_exact(tiny, test),
     }
 
@@ -285,10 +293,7 @@ def gradient_by_layer(
 
 def _derive_loss(tiny: Tiny, pairs: Sequence[Pair]) -> Batch:
     """Compute the gradients of the translations' loss in all weights."""
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
     return batch
@@ -345,13 +350,14 @@ def layer_panel(cells: Cells) -> Panel:
 
 
 def _depth_table(cells: Cells) -> ResultTable:
+    cells = cells.add(short=lambda row: _SHORT[row["kind"]])
     return cells.table(
         "Before training, by depth: gradient in the first layer (1 with one layer), then "
-        "difference of a sentence's words after the last",
+        "difference of a sentence's words after the last; both: residual and norm",
         "depth",
         [
-            *cells.columns("kind", "share", ".2g"),
-            *cells.columns("kind", "difference", ".1e"),
+            *cells.columns("short", "share", ".2g"),
+            *cells.columns("short", "difference", ".1e"),
         ],
         head="layers",
     )

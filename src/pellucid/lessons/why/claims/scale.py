@@ -16,8 +16,7 @@ import torch
 
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
@@ -28,7 +27,7 @@ from pellucid.lessons.why.tiny.learn import (
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.machine.randomness import generator
 from pellucid.train.plain import compute_loss
 
@@ -80,10 +79,6 @@ def measure(setting: MeasurementSetting) -> Found:
             _panel(softmax, "Gradient of the softmax", "norm of the Jacobian (median)", "gradient"),
             _panel(softmax, "Entropy of the weights", "share of the most possible", "entropy"),
         ),
-        (
-            "The scores of independent vectors have the standard deviation √d_k. That of a vector "
-            "with itself is d_k, so that √d_k divides too little: √d_k remains.",
-        ),
     )
     return _add_trainings(setting, found) if setting.is_long else found
 
@@ -116,8 +111,6 @@ def _add_trainings(setting: MeasurementSetting, found: Found) -> Found:
         tables=[_learning_table(cells.where(start=start), start) for start in STARTS],
         panels=[_course(cells.where(start="unit"), widths)],
         notes=[
-            "Xavier's first weights shrink as d_k grows, and with them queries and keys: the "
-            "scores do not grow like √d_k, and part of the scale's work is done before training.",
             f"Before training, the relative gradient of queries and keys at d_k = {widths[-1]} is "
             f"{before[RAW]} without the scale and {before[SCALED]} with it, from variance 1: "
             "nothing divides it either. What the scale saves is the course of training, not the "
@@ -213,7 +206,6 @@ def judge_learning(cells: Cells) -> Verdict:
             for start in cells.values("start")
         ),
         fails=len(cells.all("updates", how=SCALED)) <= len(cells.all("updates", how=RAW)),
-        unless={},
     )
 
 
@@ -266,10 +258,7 @@ def _start_at_unit_variance(tiny: Tiny, seed: int) -> None:
 def _look(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     """Compute the deviation of the encoder's scores and the entropy of its weights."""
     keeper = Keeper(("scaled", "weights"), ("encoder.0.self",))
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     real_BS = batch.source_mask_BS
     tiny.model.encode(batch.source_BS, real_BS, probe=keeper)
     weights_BHLM = keeper.found["encoder.0.self.weights"]
@@ -286,10 +275,7 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
 
     It is divided by the norm of the weights, so that the two starts compare.
     """
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
     chosen = [

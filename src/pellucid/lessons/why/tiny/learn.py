@@ -58,6 +58,13 @@ class Tiny:
     target: TinyVocabulary
     losses: tuple[float, ...] = ()
 
+    def batch(self, pairs: Sequence[Pair]) -> Batch:
+        """Make one batch of pairs."""
+        return make_pair_batch(
+            self.source.encode_all([pair[0] for pair in pairs]),
+            self.target.encode_all([pair[1] for pair in pairs]),
+        )
+
 
 def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
     """Make an untrained model for the words of some pairs.
@@ -182,11 +189,7 @@ def count_exact(tiny: Tiny, pairs: Sequence[Pair]) -> float:
 @torch.inference_mode()
 def loss_on(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     """Compute the mean −log p of the words of true translations, with teacher forcing, in nats."""
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
-    return float(compute_loss(tiny.model, batch, 0.0, None)[1])
+    return float(compute_loss(tiny.model, tiny.batch(pairs), 0.0, None)[1])
 
 
 def thin(losses: Sequence[float], every: int) -> list[float]:

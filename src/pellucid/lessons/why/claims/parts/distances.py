@@ -14,10 +14,9 @@ from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
@@ -66,9 +65,6 @@ def add_distances(setting: MeasurementSetting, found: Found, order: Cells) -> Fo
         tables=[_matrix_table(errors), _fit_table(learned), _moving_table(order, told)],
         panels=_distance_panels(learned, order),
         notes=[
-            "The tiny encoder has one layer: its scores depend on two words without positions, and "
-            "also on their distance with rotary, ALiBi and relative ones, so a word in front moves "
-            "nothing. In deeper layers it also speaks through the other words.",
             f"The copying model ends at a loss of {loss} nats.",
         ],
     )
@@ -121,7 +117,6 @@ def judge_map_distance(order: Cells) -> Verdict:
             for kind, (word, place) in found.items()
         ),
         fails=by_word >= by_place,
-        unless={},
     )
 
 

@@ -23,7 +23,6 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
@@ -32,7 +31,7 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.trials import LEARNED, TaskName, TextToLearn, make_task, run_trial
@@ -103,7 +102,6 @@ def judge_number(cells: Cells) -> Verdict:
         "width, or more, in every text; fails otherwise",
         "; ".join(f"{text}: one head needs × {write(ratio)}" for text, ratio in ratios.items()),
         fails=min(map(fmean, ratios.values())) < FASTER,
-        unless={},
     )
 
 
@@ -143,7 +141,6 @@ def judge_cut(cells: Cells) -> Verdict:
         "loss, fails if one can",
         f"heads cut without loss: {write(free, 'd')} of {cells.values('cut')[-1]}",
         fails=fmean(free) >= 1,
-        unless={},
     )
 
 
