@@ -82,6 +82,7 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
         x_LD = _add_positions(given, names, x_LD, before)
         norm = _read_norm(given, x_LD.shape[-1])
         source_LD = x_LD
+        # Pre-norm: attention reads the normed rows, while the residual connection keeps x as it is.
         if norm is not None and norm.is_before:
             steps, source_LD = norm_steps(names, x_LD, norm)
             before.append(given.part("norm", "Norm", _PRE_NORM_NOTE, steps))
@@ -95,6 +96,7 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
         attended = _attend(given, _Roles(roles, dict.fromkeys(_ROLES, "as given"), {}), file.heads)
     attentions = [part.attention for part in attended if part.attention is not None]
     after = _add_layers(given, x_LD, norm, attentions)
+    # Words for a part that is never made would be lost silently: only now is known what is made.
     for name in sorted(file.parts.model_fields_set - given.made):
         fault = f"[parts.{name}] must be a part of this example, but is not (@). "
         given.check(False, f"parts.{name}", fault + suggestion(name, given.made))
@@ -108,8 +110,10 @@ def _check_keys(given: MatrixFile) -> None:
     names = given.file.model_fields_set
     has_own_heads = isinstance(file.heads, list)
     if file.x is not None:
+        # x makes the roles itself, and heads of their own bring their own weights.
         clashes = {**dict.fromkeys(_ROLES, "x"), **dict.fromkeys(_WEIGHTS, "[[heads]]")}
         for name, other in clashes.items():
+            # Weights clash only with [[heads]], the roles always with x.
             is_clear = name not in names or (other != "x" and not has_own_heads)
             given.check(is_clear, name, f"{other} cannot be combined with {name} (@). Drop one.")
         is_clear = has_own_heads or file.features is None
@@ -123,6 +127,7 @@ def _check_keys(given: MatrixFile) -> None:
     for name in sorted(needy):
         advice = f"Give x, or leave {name} out."
         given.check(False, name, f"{name} must come with x, but x is missing (@). {advice}")
+    # Without x, all three roles must be there.
     missing = [name for name in _ROLES if name not in names]
     if missing:
         start = "Give x, or query, key and value" if len(missing) == 3 else f"Add {missing[0]}"
@@ -173,6 +178,7 @@ def _add_positions(
             "Sinusoidal positions must have an even width, for pairs of a sine and a cosine, "
             f"but x has {x_LD.shape[-1]} columns (@). Add one, or write the positions as rows.",
         )
+        # In the precision of x, so that sums by hand agree in every digit that is shown.
         positions_LD = sinusoidal_positions(*x_LD.shape, dtype=x_LD.dtype)
     total_LD = x_LD + positions_LD
     sums = write_added(names, x_LD, positions_LD, "x")
@@ -204,6 +210,8 @@ def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: lis
     products: dict[str, Product] = {}
     for name, role in zip(_WEIGHTS, _ROLES, strict=True):
         rows = getattr(file, name)
+        # No matrix is not an identity matrix: the role stays the same object as x, which is then
+        # shown once for all roles that share it.
         if rows is None:
             roles.append(x_LD)
             formulas[role] = "x"
@@ -214,6 +222,7 @@ def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: lis
         products[role] = Product(names, x_LD, weight)
         steps.append(make_weight_step(name, weight, file.origin))
     if steps:
+        # Positions or a norm may have changed x on the way here.
         is_as_given = torch.equal(x_LD, given.matrix("x", file.x))
         formula = "one row per token" if is_as_given else "one row per token, as computed above"
         first = make_given("x", named_matrix(names, x_LD, "x"), formula)
@@ -245,6 +254,7 @@ def _attend_apart(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> li
         letters = [f"W^{role[0]}{end}" for role in _ROLES]
         products = zip(_ROLES, (Product(names, x_LD, weight) for weight in weights), strict=True)
         formulas = {role: f"x · {letter}" for role, letter in zip(_ROLES, letters, strict=True)}
+        # One head of the full width: its block of columns is the whole of its own matrices.
         (attended,) = _attend(given, _Roles(values, formulas, dict(products)), 1, f"{key}.w_key")
         own = [
             make_weight_step(letter, weight, given.file.origin)
@@ -253,6 +263,7 @@ def _attend_apart(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> li
         title = head.title or f"Head {index + 1} of {len(heads)}"
         note = head.note or _OWN_HEAD_NOTE
         steps = (*own, *attended.steps)
+        # The words of [parts.attention] are for all heads together; here each has its own.
         parts.append(replace(attended, title=title, note=note, steps=steps, corrections=()))
     return parts
 
@@ -266,6 +277,7 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
     num_keys = len(key_MK)
     names = _names(given, "tokens", file.tokens, num_queries, "queries")
     key_names = names
+    # Self-attention has one list of words for both sides, until the file says otherwise.
     if file.key_tokens is not None or num_keys != num_queries:
         key_names = _names(given, "key_tokens", file.key_tokens, num_keys, "keys")
     mask_LM = _read_mask(given, num_queries, num_keys)
@@ -276,6 +288,7 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
     parts = []
     for head in range(num_heads):
         attention = attend_by_hand(
+            # By identity, since equal matrices need not be the same role.
             *(blocks[id(role)][head] for role in (query_LK, key_MK, value_ME)),
             query_names=names,
             key_names=key_names,
@@ -346,6 +359,7 @@ def _read_mask(given: MatrixFile, queries: int, keys: int) -> Tensor | None:
         f"mask must have {queries} rows of {keys} true or false, but has rows of {widths} (@). "
         "Give a row for each query.",
     )
+    # true = may attend, as everywhere.
     return torch.tensor(mask)
 
 
@@ -370,6 +384,7 @@ def _add_layers(
         parts.append(given.part("joined", "The heads joined", _JOINED_NOTE, steps))
     if norm is not None and x_LD is not None:
         _check_sum(given, "norm", "x", x_LD, "the output", state_LD)
+        # The sum takes x as it came in, whether or not a norm stood before the attention.
         added = (names, x_LD, state_LD, norm, "x + output")
         state_LD = _close(given, "after_attention", *added, parts)
     if file.feed_forward is None:
@@ -378,6 +393,7 @@ def _add_layers(
     entering_LD = state_LD
     network = _read_network(given, state_LD.shape[-1])
     if norm is not None and norm.is_before:
+        # Pre-norm again: only what enters the network is normed.
         before, entering_LD = norm_steps(names, state_LD, norm)
     inside, change_LD = feed_forward_steps(names, entering_LD, network)
     title = "Feed-forward network"
@@ -393,6 +409,7 @@ def _check_sum(
     given: MatrixFile, key: str, first: str, first_LD: Tensor, second: str, second_LD: Tensor
 ) -> None:
     widths = first_LD.shape[-1], second_LD.shape[-1]
+    # W⁰ is the matrix whose width can be changed freely.
     wanted = "w_output" if key == "norm" else key
     given.check(
         widths[0] == widths[1],
@@ -428,6 +445,7 @@ def _close(
 ) -> Tensor:
     """Append the residual connection, for post-norm with the layer norm; return the result."""
     added, total_LD = add_step(names, x_LD, change_LD, formula)
+    # The norm stood before the sub-layer, so only the sum is left to show.
     if norm.is_before:
         parts.append(given.part(key, "Residual connection", _ADDED_NOTE, (added,)))
         return total_LD

@@ -79,8 +79,11 @@ def read_answer(text: str) -> float | None:
     Returns:
         None if it is not a number.
     """
+    # All minus signs that keyboards, pages and our own output have.
     clean = re.sub(r"[\s_]", "", text).replace("−", "-").replace("–", "-").replace("÷", "/")
+    # What stands before a number when an answer is copied from a line.
     clean = clean.lstrip("=≈~").lower().replace("minus", "-")
+    # A decimal comma; a number that has a point too is none.
     clean = clean if "." in clean else clean.replace(",", ".")
     if infinite := _INFINITY.fullmatch(clean):
         return -math.inf if infinite[1] == "-" else math.inf
@@ -105,11 +108,14 @@ def is_near(text: str, value: float) -> bool:
         raise InputError(
             f"An answer must be a number such as {write_number(0.38)}, but is {text.strip()!r}."
         )
+    # A difference of infinities is not a number.
     if math.isinf(value) or math.isinf(answer):
         return answer == value
     difference = abs(answer - value)
+    # Rounding is right only to the digits that were typed.
     digits = text.replace(",", ".").rpartition(".")[2].strip() if re.search("[.,]", text) else ""
     decimals = len(digits) if digits.isdigit() else 0
+    # A single decimal says too little of a share.
     if decimals >= 2 and difference <= 0.5 * 0.1**decimals + 1e-12:
         return True
     return difference <= max(_RELATIVE * abs(value), _ABSOLUTE)

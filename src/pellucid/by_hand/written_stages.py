@@ -66,6 +66,7 @@ def write_products(
         products = write_sum_of_products(row, column)
         if bias is not None:
             products = f"{products} + {bracket(bias)}"
+            # The product of the matrices has no bias yet.
             total = total + bias
         if is_rectified:
             products = f"max(0, {products}) = max(0, {write_number(total)})"
@@ -95,6 +96,7 @@ def write_spread(names: Sequence[str], rows_LD: Tensor, epsilon: float) -> Arith
     """Write out the mean of each row, its variance, and the root that divides."""
 
     def write(name: str, row: list[float]) -> tuple[str, ...]:
+        # Exact sums, so that the last digit that is shown never depends on their order.
         mean = math.fsum(row) / len(row)
         variance = math.fsum((value - mean) ** 2 for value in row) / len(row)
         total = " + ".join(map(bracket, row))
@@ -198,6 +200,7 @@ def stage_steps(
     notes = notes or {}
     printed = printed or {}
     written = {
+        # q, k and v; one matrix for all roles has no letter of its own.
         name: product.write("x" if name.startswith("query =") else name[0])
         for name, product in (products or {}).items()
     }
@@ -210,6 +213,7 @@ def stage_steps(
             note=notes.get(step.name, step.note),
             printed=tuple(printed.get(step.name, ())),
         )
+        # The order in which attention is computed.
         for step in (*_projected(attention), *_compared(attention), *_mixed(attention))
     )
 
@@ -218,6 +222,7 @@ def _projected(a: AttentionByHand) -> list[Step]:
     """Show queries, keys and values; those that are the same only once."""
     if a.query_LK is None or a.key_MK is None or a.value_ME is None:
         return []
+    # The same object, not only equal numbers: then one table stands for all roles.
     if a.query_LK is a.key_MK is a.value_ME:
         return [make_step("query = key = value", "", named_matrix(a.query_names, a.query_LK, "x"))]
     query = make_step("query", "Q", named_matrix(a.query_names, a.query_LK, "q"))
@@ -277,6 +282,7 @@ def _mixed(a: AttentionByHand) -> list[Step]:
     for name, weights_M, total_E in zip(
         a.query_names, a.weights_LM, mix(a.weights_LM, a.value_ME), strict=True
     ):
+        # Each product above the line, their sum below it.
         values_LX = torch.cat([weights_M[:, None] * a.value_ME, total_E[None]])
         products.append(NamedMatrix((*a.key_names, "sum"), columns, values_LX, f"for {name}"))
     added = "" if a.added_LE is None else "its own embedding as it is + "
@@ -291,6 +297,7 @@ def write_mixture(weights: Sequence[float], names: Sequence[str]) -> str:
     terms = [
         f"{write_number(weight)}·v({name})"
         for weight, name in zip(weights, names, strict=True)
+        # Masked words leave the sum.
         if weight != 0
     ]
     return " + ".join(terms) or "0"

@@ -47,6 +47,7 @@ class SeenSentences:
         seen = cls(model_hash, np.zeros(size, dtype=np.uint8))
         for text in texts:
             for place in seen._places(text):
+                # Bit by bit; a place that is set twice stays set.
                 seen._bits[place // 8] |= 1 << place % 8
         return seen
 
@@ -69,8 +70,10 @@ class SeenSentences:
 
     def _places(self, text: str) -> Iterator[int]:
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        # Two hashes make all places (Kirsch and Mitzenmacher 2006).
         start, step = (int.from_bytes(half, "little") for half in (digest[:8], digest[8:]))
         for number in range(_NUM_HASHES):
+            # An odd step is never 0, so that the places differ.
             yield (start + number * (step | 1)) % (8 * len(self._bits))
 
 

@@ -42,7 +42,7 @@ RATE = 1.0
 def gradient() -> WorkedExample:
     """Work out the gradient, check it, and make one step of training."""
     x_LD = matrix(GRADIENT_INPUT)
-    (query_DK, key_DK, value_DE) = map(matrix, GRADIENT_WEIGHTS)
+    query_DK, key_DK, value_DE = map(matrix, GRADIENT_WEIGHTS)
     x_1D = x_LD[-1:]
     found = attend_row(query_DK)
     assert found.context_LE is not None
@@ -77,7 +77,7 @@ def gradient() -> WorkedExample:
 def attend_row(query_DK: Tensor) -> AttentionByHand:
     """Attend from “it” to all three words with a matrix for queries."""
     x_LD = matrix(GRADIENT_INPUT)
-    (_, key_DK, value_DE) = map(matrix, GRADIENT_WEIGHTS)
+    _, key_DK, value_DE = map(matrix, GRADIENT_WEIGHTS)
     return attend_by_hand(
         x_LD[-1:] @ query_DK, x_LD @ key_DK, x_LD @ value_DE, query_names=("it",), key_names=WORDS
     )
@@ -94,6 +94,7 @@ def backward(found: AttentionByHand) -> dict[str, Tensor]:
     v_M = _only(found.value_ME)[:, 0]
     context = _only(found.context_LE)[0] - WANTED
     weights_M = context * v_M
+    # The Jacobian of the softmax, diag(w) − wwᵀ, times the gradient, without making the matrix.
     scaled_M = w_M * (weights_M - w_M @ weights_M)
     scores_M = scaled_M / found.divisor
     query_K = scores_M @ _only(found.key_MK)
@@ -208,8 +209,11 @@ def _check(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
     lines = []
     names = []
     for row, column in ((row, column) for row in range(2) for column in range(2)):
+        # One entry at a time, as a slope needs.
         moved = torch.zeros_like(query_DK)
         moved[row, column] = EPSILON
+        # A difference to both sides is exact to the second order, one to a single side only to the
+        # first.
         more, less = (loss_of(attend_row(query_DK + sign * moved)) for sign in (1, -1))
         slope = (more - less) / (2 * EPSILON)
         by_hand = float(by_hand_DK[row, column])

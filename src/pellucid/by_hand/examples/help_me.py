@@ -95,6 +95,7 @@ def _products(x_LD: Tensor, index: int) -> dict[str, Product]:
     """List the products that are new for a word: all for the first, its query for the second."""
     word = _WORDS[index]
     products = {"query": Product((word,), x_LD[index : index + 1], read_matrix("help-me.query"))}
+    # Keys and values serve both words: they are computed once.
     if index == 0:
         for name in ("key", "value"):
             products[name] = Product(_WORDS, x_LD, read_matrix(f"help-me.{name}"))

@@ -67,6 +67,7 @@ def share_of_own_weight_first(x_LD: Tensor) -> float:
 
 def _draw(count: int, name: str) -> Tensor:
     """Draw matrices of tenths; the example works out the first."""
+    # Tenths, so that products can be followed by hand.
     tenths = generator(1, "attention by hand", name).integers(-9, 10, (count, _WIDTH, _WIDTH))
     return torch.from_numpy(tenths).double() / 10
 
@@ -104,6 +105,7 @@ def _table_part(key_DK: Tensor) -> Part:
     go_D = read_matrix("lets-go.embeddings")[1]
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
     places = (1, 3, 7)
+    # One word at three places: three different keys.
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
     keys = named_matrix([f"go ({place})" for place in places], keys_LK, "k")
     return write_part("lets-go.table", make_step("key", "of “go” by its position", keys))

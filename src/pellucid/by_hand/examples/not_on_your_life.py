@@ -83,6 +83,7 @@ def _mask_part() -> Part:
 
 def _vectors_part() -> Part:
     """Give vectors from which the printed scores come out."""
+    # With one-hot rows for x, and for keys, W^q is the matrix of the printed scores.
     x_LD = torch.eye(len(_TOKENS), dtype=torch.float64)
     scores_LM = read_matrix("not-on-your-life.scores")
     numbers = tuple(f"x{index}" for index in range(len(_TOKENS)))
@@ -102,6 +103,7 @@ def _attention_part(d_key: int) -> Part:
         _TOKENS, _TOKENS, scores_LM, d_key**0.5, write_root(d_key), mask_LM=mask_LM
     )
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
+    # The notes add the mask before they divide: −∞ divided is still −∞, so nothing changes.
     other_LM = weigh(mask_then_scale(scores_LM, additive_LM, d_key))
     apart = write_number(float((other_LM - attention.weights_LM).abs().max()))
     weights = find_numbers(", S′, `", masked_numbers(d_key))
@@ -121,6 +123,7 @@ def _attention_part(d_key: int) -> Part:
 def _five_rows_part(d_key: int) -> Part:
     steps = attend_not_on_your_life(d_key=d_key, num_tokens=5)
     (five,) = find_numbers("five rows", masked_numbers(d_key))
+    # Inputs and targets are the same words, shifted by one.
     lines = [f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)]
     return write_part(
         "not-on-your-life.five_rows",

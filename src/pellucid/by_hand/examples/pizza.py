@@ -69,6 +69,8 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
     projected_LK = _embeddings() @ (weight.T if is_transposed else weight)
     cause = f"one matrix for all three must give Q = K = V; computed as {formula}"
     printed = [replace(number, cause=cause) for number in find_numbers("of “awesome”")]
+    # One product for all three roles, so the numbers that the slides print for each are compared
+    # with the same row.
     roles = replace(
         make_product_step(
             "query = key = value",
@@ -80,6 +82,7 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
         ),
         printed=_recompute(printed, 3 * [projected_LK[2].tolist()], formula),
     )
+    # The slides drop <EOS> after the projections, not before them.
     three_LK = projected_LK[:3]
     three = attend_by_hand(three_LK, three_LK, three_LK, query_names=PIZZA_TOKENS[:3])
     (row,) = find_numbers("softmax row “Pizza”, three tokens")

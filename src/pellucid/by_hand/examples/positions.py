@@ -117,10 +117,12 @@ def _speed_part() -> Part:
     values_LX = matrix([[speed, 2 * math.pi / speed] for speed in speeds])
     names = tuple(f"j = {pair}" for pair in pairs)
     encoded_LD = _encode(100)
+    # The diagonal is moved out of the way: no position is its own neighbor.
     apart_LM = torch.cdist(encoded_LD, encoded_LD) + torch.eye(100, dtype=torch.float64) * 9
     least = float(apart_LM.min())
     place = int(apart_LM.argmin())
     offset = place % 100 - place // 100
+    # Every pair stands twice in the table.
     num_nearest = int((apart_LM < least + 1e-9).sum()) // 2
     lines = (
         f"largest and smallest number: {write_number(float(encoded_LD.max()))} and "

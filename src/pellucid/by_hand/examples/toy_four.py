@@ -91,6 +91,7 @@ def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
     attention = attend_by_hand(
         query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
     )
+    # Queries, keys and values stand in the form before.
     return write_part("toy-four.itself", *stage_steps(attention)[3:], attention=attention)
 
 
@@ -120,6 +121,7 @@ def _network_form(x_LD: Tensor) -> Part:
 
 
 def _stages(attention: AttentionByHand, formulas: dict[str, str], x_LD: Tensor) -> tuple[Step, ...]:
+    # The lecture prints the scores of the other two words.
     first, _, third = attention.scores_LM[0].tolist()
     products = {
         "query": Product(
@@ -144,6 +146,7 @@ def _attend(
     query_LK: Tensor, key_MK: Tensor, value_ME: Tensor, added_LE: Tensor | None = None
 ) -> AttentionByHand:
     """Let the second word attend to the others."""
+    # The lecture scores the other words only.
     is_other_LM = torch.arange(len(_WORDS))[None] != _READ
     return attend_by_hand(
         query_LK,

@@ -82,6 +82,7 @@ class Statement:
         arguments = self.arguments
         if arguments[:2] != ["look", "demo"]:
             return SENTENCE
+        # --contexts names a word before the sentences.
         rest = arguments[4:] if arguments[2] == "--contexts" else arguments[2:]
         return rest[0]
 
@@ -105,6 +106,7 @@ class Statement:
         for phrase in self.shows:
             if phrase not in output:
                 raise ValueError(f"{self.command} must show {phrase!r}, but does not")
+        # What was measured differs each time: a number of lines would cut a table anywhere.
         if self.is_measured:
             first, *others = output.strip().split("\n\n")
             kept = [first, *(one for one in others if any(each in one for each in self.shows))]
@@ -122,6 +124,7 @@ class Statement:
         """
         found = {}
         for name, pattern in self.read.items():
+            # Lines are broken at the width of the terminal.
             match = re.search(pattern.replace(" ", r"\s+"), output, re.MULTILINE)
             if match is None:
                 raise ValueError(f"{self.command} must show {pattern!r}, but does not")

@@ -26,6 +26,7 @@ def average(values: Sequence[float], *, in_logarithms: bool = False) -> float:
     """Average over seeds, as factors if asked; not a number if a value is missing."""
     if not values or not all(math.isfinite(value) for value in values):
         return math.nan
+    # A gradient that is 0 has no logarithm: then the mean is the plain one.
     if in_logarithms and min(values) > 0:
         return statistics.geometric_mean(values)
     return statistics.fmean(values)
@@ -33,8 +34,10 @@ def average(values: Sequence[float], *, in_logarithms: bool = False) -> float:
 
 def write(values: Sequence[float], form: str = ".3g") -> str:
     """Write a number for each seed, or the middle and the ends of many; a dash if none is there."""
+    # Not a number is the only value that differs from itself.
     known = [value for value in values if value == value]
     if len(known) > _LISTED:
+        # Ends rather than a deviation: of five seeds, each is worth seeing.
         known = [statistics.median(known), min(known), max(known)]
     found = [f"{value:{form}}".replace("-", "−") for value in known]
     if len(values) > _LISTED:
@@ -44,6 +47,7 @@ def write(values: Sequence[float], form: str = ".3g") -> str:
 
 def write_small(value: float) -> str:
     """Write a small number as a power of ten: ``4 · 10⁻⁹``; two decimals from a hundredth on."""
+    # From here on two decimals show one digit that counts.
     if value >= 0.0095:
         return f"{value:.2f}"
     digit, _, power = f"{value:.0e}".partition("e")
@@ -76,6 +80,7 @@ class Column:
         """Read the number of a row off its cells, of a single seed or of several."""
         here = cells.where(**self.where or {})
         found = [self.scale * value for value in here.all(self.name)]
+        # None stands for a training that never learned.
         if self.over_seeds == "count":
             return f"{len(found)} of {len(here.rows)}"
         if not is_single and not self.is_number:
@@ -94,6 +99,7 @@ class Cells:
 
     def where(self, **chosen: Any) -> Cells:
         """Keep the rows with these values."""
+        # A missing key is a mistake in a claim, so it raises.
         return Cells(tuple(r for r in self.rows if all(r[k] == v for k, v in chosen.items())))
 
     def all(self, name: str, **chosen: Any) -> list[Any]:
@@ -142,6 +148,7 @@ class Cells:
         heads = (head,) * len(axes) if isinstance(head, str) else tuple(head)
         is_single = len(self.values("seed")) < 2
         rows: list[tuple[Cell, ...]] = []
+        # In the order of the rows, which is the order of measuring.
         for place in dict.fromkeys(tuple(row[one] for one in axes) for row in self.rows):
             here = self.where(**dict(zip(axes, place, strict=True)))
             labels = [(names or {}).get(one, one) for one in place]
@@ -193,6 +200,7 @@ class Cells:
     ) -> Series:
         """Make a bar for each value of an axis, none where the chosen rows have no number."""
         here = self.where(**chosen)
+        # Of all rows, not only the chosen ones, so that bars of several series share their places.
         places = self.values(axis)
         numbers = [here.all(what, **{axis: place}) for place in places]
         return _series(name, range(len(places)), numbers, role, scale, is_log)
@@ -249,6 +257,7 @@ def _series(
 ) -> Series:
     seeds = tuple(tuple(scale * number for number in one) for one in numbers)
     means = tuple(average(one, in_logarithms=is_log) for one in seeds)
+    # A single seed is the line itself.
     dots = seeds if any(len(one) > 1 for one in seeds) else ()
     return Series(name, tuple(map(float, places)), means, role, dots)
 
@@ -280,10 +289,12 @@ def measure_cells(
         axes: what is varied.
     """
     rows: list[Row] = []
+    # Kept results are found by these words only: changing one measures it again.
     key += "" if "{seed}" in key else ", seed {seed}"
     for combination in itertools.product(*axes.values()):
         for seed in setting.seeds_of(5 if is_quick else 3):
             chosen = {**dict(zip(axes, combination, strict=True)), "seed": seed}
+            # Kept is what was measured; what is read off it may change without measuring again.
             found = read(
                 setting.cell(key.format(**chosen), partial(make, **chosen), is_timed=is_timed)
             )
@@ -295,6 +306,7 @@ def decide(
     rule: str, numbers: str, *, fails: bool, unless: Mapping[str, bool] = MappingProxyType({})
 ) -> Verdict:
     """Judge: fails, holds only under each condition that is true, or holds."""
+    # What fails holds under no condition.
     conditions = [] if fails else [condition for condition, is_so in unless.items() if is_so]
     outcome: Outcome = "fails" if fails else "holds only if" if conditions else "holds"
     return Verdict(outcome, " and ".join(conditions), rule, numbers)
@@ -312,6 +324,7 @@ def judge_seeds(judge: Callable[..., Verdict], *cells: Cells) -> Verdict:
     """
     whole = judge(*cells)
     seeds = cells[0].values("seed")
+    # One seed cannot disagree with itself.
     if len(seeds) < 2:
         return whole
 
@@ -320,10 +333,13 @@ def judge_seeds(judge: Callable[..., Verdict], *cells: Cells) -> Verdict:
             *(Cells(tuple(row for row in one.rows if keep(row["seed"]))) for one in cells)
         ).sentence
 
+    # The default binds this seed; the loop's variable would be the last one.
     alone = [judged(lambda seed, one=one: seed == one) for one in seeds]  # type: ignore[misc]
     without = [judged(lambda seed, one=one: seed != one) for one in seeds]  # type: ignore[misc]
+    # The whole sentence, since a condition may change while the outcome stays.
     if {whole.sentence, *alone, *without} == {whole.sentence}:
         return whole
+    # If single seeds agree, it is leaving one out that changes the verdict.
     found = Counter(alone if len({*alone}) > 1 else [whole.sentence, *without])
     said = " and ".join(f"{count} “{sentence}”" for sentence, count in found.most_common())
     return replace(whole, outcome="open", condition=f"by themselves, the seeds say {said}")

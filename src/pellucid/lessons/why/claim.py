@@ -89,9 +89,11 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
         )
     claim = CLAIMS[name]
     setting = setting or MeasurementSetting()
+    # Only the asked one, since most load PyTorch and some a model.
     module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
     found: Found = module.measure(setting)
     findings = []
+    # A claim has more statements than its short form judges.
     for key, verdict in found.verdicts.items():
         text, section, says = claim.says[key]
         findings.append(MeasuredClaim(ClaimText(_TEXTS[text], section, says), verdict))

@@ -49,6 +49,7 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
         caption.append(f"{said}: {finding.verdict.sentence}.")
     if measurement.machine:
         caption.append(f"Times of this machine: {measurement.machine}.")
+    # All that will be written decides the font, which must have every letter.
     texts = [measurement.question, *caption]
     for panel in panels:
         texts += [panel.title, panel.x_label, panel.y_label, *panel.names]
@@ -80,6 +81,7 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
 
 
 def _columns_of_legend(panel: Panel) -> int:
+    # About 58 letters fit under a panel, and each name has a line and a gap of 7.
     longest = max(len(series.name) for series in panel.series)
     return max(1, min(len(panel.series), int(58 / (longest + 7))))
 
@@ -87,6 +89,7 @@ def _columns_of_legend(panel: Panel) -> int:
 def _rows_of_legend(panel: Panel) -> int:
     if not panel.series[0].name:
         return 0
+    # Division that rounds up.
     return -(-len(panel.series) // _columns_of_legend(panel))
 
 
@@ -125,6 +128,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_ylim(*panel.y_range)
     elif not panel.y_log:
         numbers = [height for series in panel.series for height in series.y]
+        # Bars and shares start at 0, so that their sizes compare.
         if not any(height < 0 for height in numbers):
             axes.set_ylim(bottom=0.0)
 
@@ -143,6 +147,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
         order = 3 if series.role == "accent" else 2
         x = np.array(series.x)
         y = np.array(series.y)
+        # A logarithmic axis has no place for 0.
         is_shown = np.isfinite(y) & ((y > 0) if panel.y_log else True)
         marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= _MOST_DOTTED else {}
         if series.role == "faint":
@@ -162,6 +167,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     if panel.x_log:
         axes.set_xscale("log", base=2)
         places = sorted({place for series in panel.series for place in series.x if place > 0})
+        # Each measured place gets its tick, as long as they do not touch.
         if len(places) <= 12:
             axes.set_xticks(places)
             axes.xaxis.set_minor_formatter(NullFormatter())
@@ -209,6 +215,7 @@ def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:
         elif series.role == "faint":
             found.append((series, {"color": _FAINT, "marker": None, "line": "--"}))
         else:
+            # More series than colors repeat them.
             place = plain % len(_PLAINS)
             look = {"color": _PLAINS[place], "marker": _MARKS[place], "line": "-"}
             found.append((series, look))

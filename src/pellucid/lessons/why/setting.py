@@ -64,5 +64,6 @@ class MeasurementSetting:
                 them.
             is_timed: True if the value holds times: values of other machines are not returned.
         """
+        # Also for a kept value, so that progress never stands still.
         self.say(key)
         return make() if self.kept is None else self.kept.get(key, make, is_timed=is_timed)

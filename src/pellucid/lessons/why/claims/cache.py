@@ -140,6 +140,7 @@ def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:
     tokenizer = load_packaged().tokenizer
     examples = write_examples_of(count, seed=seed)
     source = tokenizer.encode_source(max((one.source for one in examples), key=len))
+    # One long text, longer than any sentence: its end tokens are left out.
     target = [id_ for one in examples for id_ in tokenizer.encode_target(one.target)[:-1]]
     return torch.tensor([source]), target
 
@@ -172,6 +173,7 @@ def write_with_and_without_cache(
         cache = model.new_cache() if way == "cached" else None
         found = []
         for end in range(1, length + 1):
+            # With a cache the step reads only the newest token.
             new_1T = read[:, end - 1 : end] if cache else read[:, :end]
             rows[way] += new_1T.shape[1]
             states_1TD = model.decode(new_1T, memory_1SD, cache=cache)
@@ -181,12 +183,15 @@ def write_with_and_without_cache(
     found: dict[str, Any] = {"length": length}
     logits = {}
     for way in rows:
+        # Counted apart from timing, which counting would slow down.
         with FlopCounterMode(display=False) as counter:
             logits[way] = torch.stack(run(way))
         found[f"{way}_keys"] = rows[way]
+        # A multiplication and an addition each.
         found[f"{way}_products"] = counter.get_total_flops() // 2
     for way in logits:
         found[f"{way}_seconds"] = seconds_of(partial(run, way), repeats=repeats)
+    # Relative, since logits have no unit.
     off = (logits["cached"] - logits["plain"]).abs().max() / logits["plain"].std()
     return found | {"difference": float(off)}
 
@@ -210,6 +215,7 @@ def compare_keys(count: int, seed: int) -> list[dict[str, float]]:
 
     changes = {
         part: [
+            # The last word has no counterpart.
             float((whole[:, :, :-1] - key).abs().max() / key.std())
             for whole, key in zip(keys_of(part, 0), keys_of(part, 1), strict=True)
         ]
@@ -260,6 +266,7 @@ def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> di
     def plain() -> None:
         model.logits(model.decode(read_1T, memory_1SD)[:, -1:])
 
+    # float32 keys and values of each head, layer by layer.
     width = shape.num_heads * (shape.d_key + shape.d_value)
     return {
         "position": position,

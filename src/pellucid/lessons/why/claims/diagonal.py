@@ -62,6 +62,7 @@ def measure(setting: MeasurementSetting) -> Found:
         lambda kind, part, seed: [look_at_inputs(load_packaged().model, _sentences(count, seed))],
         is_quick=True,
         part=("encoder",),
+        # A single kind, so that both measurements have the same axes and can be joined.
         kind=(PLAIN,),
     )
     cells = join_rows((heads, plain))
@@ -123,6 +124,7 @@ def judge(cells: Cells) -> Verdict:
         f"{USUALLY:.0%}, without projections {plain:.0%}, chance "
         f"{cells.mean('chance', kind=PLAIN):.0%}"
     )
+    # Only the long form looks at it.
     if decoder:
         chance = cells.mean("chance", kind=TRAINED, part="decoder")
         numbers += (
@@ -191,6 +193,7 @@ def _look_at_tiny(setting: MeasurementSetting) -> Cells:
 
     def look(seed: int) -> dict[str, Any]:
         task = make_task("pronouns", setting, seed=seed)
+        # Compared with its own first weights, which the same seed draws again.
         _, tiny = run_trial(task, seed=seed)
         config = tiny.model.config
         raw = make_tiny(
@@ -301,8 +304,10 @@ class _Sums:
         for row in range(length):
             seen = row + 1 if is_causal else length
             self._chances[0] += 1 / seen
+            # Two words always correlate perfectly.
             if seen - 1 < _LEAST:
                 continue
+            # The diagonal is judged by itself.
             others = [column for column in range(seen) if column != row]
             given_HO = weights_HLM[:, row, others].numpy()
             ranks_H, is_first_H = rank_with(given_HO, similar_LL[row, others])
@@ -354,7 +359,9 @@ def rank_with(
         Spearman's rank correlations, 0 if all ranks are the same, and whether the most similar word
         has the largest weight.
     """
+    # Equal weights have no rank: they follow nothing.
     ranks_H = np.nan_to_num([spearman(given_O, similar_O) for given_O in given_HO])
+    # Words that occur twice are equally similar, so either is the most similar.
     return ranks_H, similar_O[given_HO.argmax(axis=1)] >= similar_O.max() - 1e-6
 
 

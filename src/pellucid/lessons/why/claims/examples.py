@@ -112,6 +112,7 @@ def judge_correct(cells: Cells) -> Verdict:
         count: (cells.mean("accuracy", count=count), cells.mean("control", count=count))
         for count in cells.values("count")
     }
+    # Chosen before measuring; smaller forms have no so large number.
     judged = JUDGED if JUDGED in right else max(right)
     return decide(
         f"correct means that {LEARNED:.0%} of the pronouns are right, for pizza and for the other "
@@ -147,12 +148,14 @@ def _look(tiny: Tiny, tests: Sequence[Pair]) -> dict[str, float]:
         memory_1SD = tiny.model.encode(ids, probe=keeper)
         scaled_XHSS = torch.cat([keeper.found[f"{site}.scaled"] for site in sites])
         weights_XHSS = torch.cat([keeper.found[f"{site}.weights"] for site in sites])
+        # A softmax sees only differences within a row, so only these compare.
         above_XHSS = scaled_XHSS - scaled_XHSS.mean(dim=-1, keepdim=True)
         pizza = words.index("pizza")
         for place, row in enumerate((words.index("it"), words.index("tasted"))):
             sums[place] += above_XHSS[..., row, pizza].mean() / len(tied)
             sums[2 + place] += weights_XHSS[..., row, pizza].mean() / len(tied)
         hidden = ids.clone()
+        # Hidden rather than left out, so that all other words keep their places.
         hidden[0, pizza] = UNKNOWN
         before = _odds(tiny, memory_1SD, target)
         occlusion += (before - _odds(tiny, tiny.model.encode(hidden), target)) / len(tied)
@@ -162,6 +165,7 @@ def _look(tiny: Tiny, tests: Sequence[Pair]) -> dict[str, float]:
     ]
     is_tied = [source.endswith(TASTE) for source, _ in tests]
     right = sum(a and b for a, b in zip(is_right, is_tied, strict=True))
+    # At toy size there may be none.
     num_others = max(1, len(tests) - len(tied))
     names = ("it_score", "tasted_score", "it_weight", "tasted_weight")
     return dict(zip(names, sums.tolist(), strict=True)) | {
@@ -179,6 +183,7 @@ def _pronoun(text: str) -> str:
 def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
     """Compute log p(elle) − log p(il) where the translation has its pronoun."""
     ids = tiny.target.encode(target)
+    # The step that writes the pronoun reads everything before it.
     row = target.split().index("elle")
     read = torch.tensor([[START, *ids[:-1]]])
     logits_V = tiny.model.logits(tiny.model.decode(read, memory_1SD))[0, row]

@@ -95,6 +95,7 @@ def judge(cells: Cells) -> Verdict:
     def share(kind: str) -> float:
         here = cells.where(kind=kind)
         speeds = {way: here.mean("sentences_per_second", way=way) for way in here.values("way")}
+        # pop, so that the fixed size is not compared with itself.
         return speeds.pop("fixed size") / max(speeds.values())
 
     mixed = share("mixed")
@@ -118,6 +119,7 @@ def draw_sentences(size: int, kind: str, count: int, seed: int) -> list[list[int
         seed: of the draws.
     """
     numbers = generator(seed, "why fixed size", size, kind)
+    # Even in logarithms: short ones more often.
     if kind == "mixed":
         lengths = np.exp(numbers.uniform(np.log(4), np.log(size + 1), count)).astype(int)
     else:
@@ -138,6 +140,7 @@ def cut_batches(
     """
     if way == "buckets":
         return _lay_out_in_buckets(sentences, fixed, rows)
+    # Sorting needs all sentences beforehand, the other ways do not.
     chosen = sorted(sentences, key=len) if way == "sorted by length" else list(sentences)
     size = 1 if way == "one at a time" else rows
     batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -148,6 +151,7 @@ def _lay_out_in_buckets(sentences: Sequence[list[int]], fixed: int, rows: int) -
     widths = [width for width in (SHORTEST_BUCKET * 2**n for n in range(10)) if width < fixed]
     buckets: dict[int, list[list[int]]] = {width: [] for width in (*widths, fixed)}
     for sentence in sentences:
+        # The first that fits, since widths rise.
         buckets[next(width for width in buckets if len(sentence) <= width)].append(sentence)
     return [
         (inside[start : start + rows], width)

@@ -112,12 +112,14 @@ def gradient_from_last(tiny: Tiny, length: int, *, seed: int, rows: int = 32) ->
     Returns:
         The length of the gradient at distance 1, 2, … from the last letter.
     """
+    # float32 would lose what is smaller than about 1e-38, and training needs the first one back.
     model = copy.deepcopy(tiny.model).double()
     numbers = generator(seed, "why gradients", length)
     ids_BS = draw_letters("recall", length, rows=rows, numbers=numbers).source_BS[:, :-1]
     taker = _Taker()
     last_BD = model.encode(ids_BS, probe=taker)[:, -1]
     config = model.config
+    # The half that reads from right to left has seen only the last letter here.
     if config.is_recurrent and config.has_attention:
         last_BD = last_BD[:, : config.d_model // 2]
     return _lengths(last_BD, taker.taken, numbers)
@@ -155,15 +157,18 @@ class _Taker:
 
 
 def _lengths(last_BD: Tensor, x_BSD: Tensor, numbers: np.random.Generator) -> list[float]:
+    # A random direction stands for whatever a loss would ask for.
     direction_BD = torch.from_numpy(numbers.standard_normal(tuple(last_BD.shape)))
     (gradient_BSD,) = torch.autograd.grad((last_BD * direction_BD).sum(), x_BSD)
     lengths_S: list[float] = gradient_BSD.norm(dim=-1).mean(dim=0).tolist()
+    # From the nearest letter back; the last one itself is left out.
     return lengths_S[-2::-1]
 
 
 def _measure_form(form: Form, length: int, updates: int, seed: int) -> dict[str, list[float]]:
     tiny = make_form(form, LETTERS, seed=seed)
     before = _relative(gradient_from_last(tiny, length, seed=seed))
+    # More than all letters right is never reached, so every form gets all its updates.
     study_training(tiny, "copy", length, updates=updates, seconds=0, seed=seed, enough=2)
     return {
         "untrained": before,

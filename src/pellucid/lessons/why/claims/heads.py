@@ -102,6 +102,7 @@ def _look(
         for index, places in enumerate(find_features(pair, example)):
             for row, column in places:
                 sums[:, index] += weights_HLM[:, row, column]
+                # By chance each word of the sentence would get the same.
                 evens[index] += 1 / weights_HLM.shape[-1]
         gaps = (weights_HLM[:, None] - weights_HLM[None]).abs().sum(dim=-1).mean(dim=-1)
         distances_HH += gaps / 2 / len(pairs)
@@ -111,6 +112,7 @@ def _look(
     found = []
     for index, head in enumerate(heads):
         setting.say(f"without layer {head.layer} head {head.head}")
+        # A feature that occurs in no sentence has a lift of 0.
         lifts = (sums[index] / evens.clamp_min(1e-9)).tolist()
         found.append(
             {
@@ -132,6 +134,7 @@ def name_feature(lifts: dict[str, float]) -> dict[str, Any]:
 
 def judge(cells: Cells) -> Verdict:
     """Judge by the features of the heads: clear ones, different ones, linguistic ones."""
+    # Reversed, so that the first seed has the last word.
     favorites = {row["place"]: row["feature"] for row in reversed(cells.rows)}
     total = len(favorites)
     losses = cells.all("loss")

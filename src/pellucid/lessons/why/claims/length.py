@@ -83,6 +83,7 @@ def fit_laws(cells: Cells) -> Laws:
         cells: of one seed. Lengths that do not fit this machine in five stages are left out.
     """
     whole = [row for row in cells.rows if row["explicit_seconds"] and row["explicit_bytes"]]
+    # What does not grow with the length hides the exponent at small ones.
     longer = whole[-max(3, (len(whole) + 1) // 2) :]
     lengths = [row["length"] for row in longer]
     return {cost: fit_power_law(lengths, [row[cost] for row in longer]) for cost in COSTS}
@@ -159,6 +160,7 @@ def crossing(rows: Sequence[Mapping[str, Any]], way: str) -> float | None:
     before: tuple[float, float] | None = None
     for row in rows:
         seconds = row[f"{way}_seconds"]
+        # Too long for this machine's memory.
         if seconds is None:
             continue
         place = math.log(row["length"])
@@ -251,6 +253,7 @@ def _draw(length: int, heads: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def _rest_of_layer(length: int, seed: int) -> Callable[[], object]:
     d_model = NUM_HEADS * D_KEY
+    # Queries, keys, values and the output in one product.
     projections = torch.nn.Linear(d_model, 4 * d_model, bias=False)
     inner = torch.nn.Linear(d_model, D_FF)
     outer = torch.nn.Linear(D_FF, d_model)
@@ -263,6 +266,7 @@ def write_length(length: float) -> str:
     """Write a length with two digits that count."""
     if not length < 1e9:
         return "more than a billion"
+    # An extrapolated length has no more than two digits to trust.
     digits = max(0, len(str(int(length))) - 2)
     return f"{round(length, -digits):,.0f}"
 

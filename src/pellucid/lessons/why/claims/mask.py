@@ -93,7 +93,9 @@ def train_one(
     tiny = make_tiny([*train, *test], seed=seed, look_ahead_mask=has_mask, **layers)
     tiny = train_tiny(tiny, train, steps=steps, seed=seed)
     written = translate_tiny(tiny, [pair[0] for pair in test])
+    # Either word for the verb counts, as no model can know which was drawn.
     right = sum(is_translation(text, pair) for text, pair in zip(written, test, strict=True))
+    # A single update's loss depends on its batch.
     tail = tiny.losses[-max(1, steps // 20) :]
     return {
         "floor": least_when_fair(train),
@@ -167,6 +169,7 @@ def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     next_BHX = weights_BHTM.diagonal(offset=1, dim1=-2, dim2=-1)
     has_next_BX = batch.target_mask_BT[:, 1:]
     sums_H = (next_BHX * has_next_BX[:, None]).sum(dim=(0, 2))
+    # The head that looks ahead most: one is enough to cheat.
     return float((sums_H / has_next_BX.sum()).max())
 
 

@@ -184,6 +184,7 @@ def _study(
 
     def run(form: Form, length: int, seed: int) -> list[tuple[int, float, float]]:
         tiny = make_form(form, LETTERS, seed=seed)
+        # Every form trains on until it has used the Transformer's time too.
         seconds = 0.0 if form == "Transformer" else updates * _pace(first, length, seed)
         course = study_training(
             tiny, task, length, updates=updates, seconds=seconds, seed=seed, rows=ROWS
@@ -202,6 +203,7 @@ def _study(
             length=lengths,
         )
 
+    # Its time is needed before the others begin.
     first = cells_of(("Transformer",))
     return join_rows((cells_of([form for form in forms if form != "Transformer"]), first))
 
@@ -255,6 +257,7 @@ def translate_corpus(
         return {"scores": scores, "seconds": seconds, "updates": steps}
 
     def in_equal_time(form: Form, seed: int) -> dict[str, Any]:
+        # Processor time of a thread: other programs hardly change it.
         (ours,) = equal.all("seconds", form=form, seed=seed)
         (theirs,) = equal.all("seconds", form="Transformer", seed=seed)
         return run(form, seed, round(updates * theirs / ours))

@@ -155,6 +155,7 @@ def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
 def average_updates(cells: Cells) -> float:
     """Average the updates until a model had learned; infinite if one seed never did."""
     updates = [row["updates"] for row in cells.rows]
+    # One seed that never learned is not balanced by others that did.
     return math.inf if None in updates else round(average(updates))
 
 

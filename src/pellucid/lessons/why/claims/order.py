@@ -125,6 +125,7 @@ def judge_word_order(cells: Cells) -> Verdict:
         + ", ".join(f"{form} {shares[form]:.1%}" for form in forms)
         + "; wrong or missing words: "
         + ", ".join(f"{form} {lost[form]:.0%}" for form in forms),
+        # If the Transformer errs as often, it is not recurrence that does it.
         fails=shares["fixed vector"] < max(OFTEN, 2 * shares["Transformer"]),
         unless={"one vector is all that the decoder gets": min(attending, default=1.0) < OFTEN},
     )
@@ -151,6 +152,7 @@ def judge_size(cells: Cells) -> Verdict:
 
 def _uneven(cells: Cells) -> float:
     """Average the share of wrong lengths where source and translation differ in length."""
+    # Both kinds count alike, however many lists each has.
     return (cells.mean("length shorter") + cells.mean("length longer")) / 2
 
 
@@ -217,6 +219,7 @@ def _run_in_time(
         is_timed=True,
         form=forms,
     )
+    # The Transformer's equal updates are its equal time.
     return join_rows((others, equal.where(form="Transformer")))
 
 

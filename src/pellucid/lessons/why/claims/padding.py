@@ -100,8 +100,10 @@ def pad_more(
         row: dict[str, float] = {"num_padding": amount}
         for name in ("masked", "open"):
             mask_BS = torch.ones_like(padded_BS, dtype=torch.bool)
+            # True = may be attended to.
             mask_BS[:, source_BS.shape[1] :] = name == "open"
             memory_BSD = bundle.model.encode(padded_BS, mask_BS)[:, : source_BS.shape[1]]
+            # Only the real words are compared.
             off = (memory_BSD - plain_BSD).abs().max() / plain_BSD.square().mean().sqrt()
             written = _translate(bundle, padded_BS, mask_BS)
             changed = sum(a != b for a, b in zip(written, expected, strict=True))
@@ -204,6 +206,8 @@ def _translate(bundle: Bundle, source_BS: Tensor, mask_BS: Tensor) -> list[tuple
         mask_BS,
         start_id=special.target_start_id,
         eos_id=special.eos_id,
+        # Longer than any sentence of the corpus; without its mask, padding may keep a model from
+        # ending.
         max_lengths=[40] * len(source_BS),
     )
     return [one.ids for one in found]

@@ -160,6 +160,7 @@ def _say_beyond(lengths: Cells, trained_to: int) -> str:
     """Say how lists of one animal more than in training fare with each kind of positions."""
     inside = lengths.mean("right", kind="sinusoidal", size=trained_to)
     beyond = {kind: lengths.mean("right", kind=kind, size=trained_to + 1) for kind in KINDS}
+    # The answer follows from all kinds, the verdict from the paper's.
     fails = max(beyond.values()) < STAYS * inside
     others = max(beyond[kind] for kind in KINDS[1:])
     but = "no kind of positions holds" if fails else "not all positions hold"
@@ -198,6 +199,7 @@ def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:
 
 def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     """Turn the words of each sentence around: changes in the encoder and of the last row."""
+    # In float64, so that rounding cannot be taken for order.
     model = tiny.model.double().eval()
     in_encoder = [0.0]
     in_decoder = [0.0]
@@ -208,6 +210,7 @@ def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
         spread = float(memory_1SD.std())
         in_encoder.append(float((turned_1SD.flip(1) - memory_1SD).abs().max()) / spread)
         words = tiny.target.encode(target)[:-1]
+        # The last word stays in its place, since its own row is compared.
         rows = [[START, *words], [START, *words[-2::-1], words[-1]]]
         first_1TD, second_1TD = (model.decode(torch.tensor([row]), memory_1SD) for row in rows)
         spread = float(first_1TD.std())
@@ -217,6 +220,7 @@ def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
 
 def share_of_same(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     """Exchange the animals, and compute the share of equal translations."""
+    # Two animals described alike change nothing when exchanged.
     swapped = [(pair[0], other[0]) for pair in pairs if (other := swap_animals(pair))]
     first = translate_tiny(tiny, [pair[0] for pair in swapped])
     second = translate_tiny(tiny, [pair[1] for pair in swapped])

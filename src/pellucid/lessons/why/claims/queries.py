@@ -48,6 +48,7 @@ class Projections:
         found: dict[str, Any] = {**self.changes, "frozen": self.frozen}
         if self.is_filled:
             layers = task.num_encoder_layers + 1
+            # Each decoder layer has two attentions, so there is one more than layers.
             missing = (3 - self.matrices) * (layers + 1) * WIDTH**2
             found["d_ff"] = 2 * WIDTH + round(missing / (2 * WIDTH * layers))
         return found
@@ -121,6 +122,7 @@ def judge(cells: Cells, other: str, alone: str = "") -> Verdict:
     for text in cells.values("text"):
         mine = cells.mean("exact", text=text, way=ALL)
         theirs = cells.mean("exact", text=text, way=other)
+        # One text that suffers is enough.
         is_lost |= mine - theirs >= NEEDED
         before = cells.all("updates", text=text, way=ALL)
         after = cells.all("updates", text=text, way=other)

@@ -135,6 +135,7 @@ def _measure_reach(setting: MeasurementSetting) -> Cells:
     steps, count = setting.choose((400, 40), (3, 4))
 
     def train(model: str, seed: int) -> list[dict[str, Any]]:
+        # The same text but for the distances that training has met.
         most = setting.choose(100 if model == LONG else 10, 5)
         text = [one[0] for one in draw_hesitant(10 * steps, most=most, seed=seed, part="train")]
         tiny = make_tiny(text, seed=seed, num_encoder_layers=2, num_heads=2, d_model=32, d_ff=64)
@@ -208,12 +209,14 @@ def explain(
     is_known = []
     for place, (weights_HLM, ids) in enumerate(zip(weights, sentences, strict=True)):
         length = len(ids)
+        # Above even weights, so that sentences of all lengths compare.
         above.append(weights_HLM.reshape(len(weights_HLM), -1) - 1 / length)
         i_LM, j_LM = np.indices((length, length))
         distance.append((j_LM - i_LM).ravel())
         ids_L = np.asarray(ids, dtype=np.int64)
         # One number for each pair of words.
         words.append((ids_L[:, None] * 2**31 + ids_L[None]).ravel())
+        # Every second sentence teaches, so that both halves are of one kind.
         is_known.append(np.full(length * length, place % 2 == 0))
     above_HP = np.concatenate(above, axis=1)
     known_P = np.concatenate(is_known)
@@ -223,6 +226,7 @@ def explain(
     for above_P in above_HP:
         far_P = _foresee(above_P, by_distance_P, known_P)
         word_P = _foresee(above_P, by_words_P, known_P)
+        # The words explain what the distance has left.
         both_P = far_P + _foresee(above_P - far_P, by_words_P, known_P)
         total = float((above_P[~known_P] ** 2).sum())
         found.append(
@@ -241,6 +245,7 @@ def _foresee(
     size = int(group_P.max()) + 1
     sums = np.bincount(group_P[known_P], above_P[known_P], size)
     counts = np.bincount(group_P[known_P], minlength=size)
+    # The one more is even, that is 0 above even: a pair seen once is half believed.
     return np.asarray((sums / (counts + 1))[group_P])
 
 

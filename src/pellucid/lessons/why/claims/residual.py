@@ -160,6 +160,7 @@ def judge_gradient(untrained: Cells) -> Verdict:
 
 def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
     """Judge by whether words become alike, and by what is learned at the deepest that learned."""
+    # Toy runs have no encoder as deep as the paper's.
     near = min(untrained.values("depth"), key=lambda depth: abs(depth - PAPER))
     learned = deepest_learned(trained.where(kind=BOTH)) or trained.values("depth")[0]
     kinds = untrained.values("kind")
@@ -190,6 +191,7 @@ def deepest_learned(cells: Cells) -> int:
     """Find the most layers up to which every training learned; 0 if none did."""
     deepest = 0
     for depth in cells.values("depth"):
+        # One seed that failed ends it: what trains only sometimes is not trained.
         if any(row["updates"] is None for row in cells.where(depth=depth).rows):
             break
         deepest = depth
@@ -221,9 +223,11 @@ def look_untrained(
         cosines_BSS = unit_BSD @ unit_BSD.transpose(1, 2)
         is_real_BS = batch.source_mask_BS
         is_pair_BSS = is_real_BS[:, :, None] & is_real_BS[:, None, :]
+        # A word is always equal to itself.
         is_pair_BSS &= ~torch.eye(is_real_BS.shape[1], dtype=torch.bool)
     return {
         "gradient": gradient,
+        # Rounding may take the mean cosine just above 1.
         "difference": max(0.0, 1 - float(cosines_BSS[is_pair_BSS].mean())),
     }
 
@@ -304,6 +308,7 @@ def _norms_of_layers(tiny: Tiny, depth: int) -> list[float]:
     squares = [0.0] * depth
     for name, weight in tiny.model.named_parameters():
         if name.startswith("encoder.layers.") and weight.dim() == 2 and weight.grad is not None:
+            # Matrices only: norms exist in some kinds and not in others.
             squares[int(name.split(".")[2])] += float(weight.grad.square().sum())
     return [square**0.5 for square in squares]
 

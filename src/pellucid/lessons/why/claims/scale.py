@@ -133,12 +133,15 @@ def measure_sharpness(
     query_LK = numbers.standard_normal((queries, d_key))
     key_LMK = numbers.standard_normal((queries, NUM_KEYS, d_key))
     if kind == "alike":
+        # A word that meets itself without projections.
         key_LMK[:, 0] = query_LK
     scores_LM = np.einsum("lk,lmk->lm", query_LK, key_LMK)
     if is_scaled:
         scores_LM = scores_LM / math.sqrt(d_key)
+    # Otherwise exp of a large score would overflow.
     weights_LM = np.exp(scores_LM - scores_LM.max(axis=1, keepdims=True))
     weights_LM /= weights_LM.sum(axis=1, keepdims=True)
+    # 0 · log 0 counts as 0.
     logs_LM = np.log(np.maximum(weights_LM, 1e-300))
     return {
         "deviation": float(scores_LM.std()),
@@ -223,6 +226,7 @@ def _train(
     )
     if start == "unit":
         _start_at_unit_variance(tiny, seed)
+    # Before training.
     deviation, entropy = _look(tiny, train[:64])
     gradient = _gradient(tiny, train[:64])
     # Sharp weights are mostly numbers so small that they would slow the processor down.
@@ -265,6 +269,7 @@ def _look(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     scaled_BHLM = keeper.found["encoder.0.self.scaled"]
     is_pair_BHLM = (real_BS[:, None, :, None] & real_BS[:, None, None, :]).expand_as(scaled_BHLM)
     entropy_BHL = -(weights_BHLM * weights_BHLM.clamp_min(1e-30).log()).sum(dim=-1)
+    # Even weights on all words of its own sentence have the largest entropy.
     most_B11 = real_BS.sum(dim=1).log()[:, None, None]
     share_BHL = (entropy_BHL / most_B11)[real_BS[:, None].expand_as(entropy_BHL)]
     return float(scaled_BHLM[is_pair_BHLM].std()), float(share_BHL.mean())
@@ -285,6 +290,7 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     ]
     squares = sum(float(one.grad.square().sum()) for one in chosen if one.grad is not None)
     sizes = sum(float(one.detach().square().sum()) for one in chosen)
+    # The training that follows begins without this gradient.
     tiny.model.zero_grad()
     return float((squares / sizes) ** 0.5)
 

@@ -33,7 +33,7 @@ def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
     log 2 nats for each sentence.
     """
     numbers = generator(seed, "tiny synonyms", part)
-    synonyms = dict(read_words("synonyms"))
+    synonyms = {row[0]: row[1] for row in read_words("synonyms")}
     found = []
     for english, french in draw_statements(count, seed=seed, part=part):
         words = french.split()

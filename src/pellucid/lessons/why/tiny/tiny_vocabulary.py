@@ -44,6 +44,7 @@ class TinyVocabulary:
     def of(cls, sentences: Iterable[str]) -> TinyVocabulary:
         """Collect the words of some sentences, in alphabetical order behind the special tokens."""
         found = {word for sentence in sentences for word in sentence.split()}
+        # In one order, so that numbers do not depend on that of the sentences.
         return cls((*_SPECIAL, *sorted(found)))
 
     def __len__(self) -> int:
@@ -76,6 +77,7 @@ def make_pair_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence
     target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=PAD)
     start_B1: Tensor = torch.full_like(target_out_BT[:, :1], START)
     target_in_BT = torch.cat((start_B1, target_out_BT[:, :-1]), dim=1)
+    # The shift moved each end token into the padding of shorter targets.
     target_in_BT = target_in_BT.masked_fill(~target_mask_BT, PAD)
     return Batch(
         source_BS=source_BS,

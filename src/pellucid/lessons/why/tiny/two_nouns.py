@@ -117,6 +117,7 @@ def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0
     known = say_known()
     for _ in range(count):
         (english, french), antecedent, other = known[numbers.integers(len(known))]
+        # A square is small more often than large.
         size = least + int((most - least + 1) * numbers.random() ** 2)
         words = [HESITATIONS[i] for i in numbers.integers(len(HESITATIONS), size=size)]
         start, end = english.split(" and it ")

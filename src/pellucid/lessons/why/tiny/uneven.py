@@ -56,9 +56,11 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
         words = phrase.split()
         if words[-1] not in colors:
             continue
+        # A model may stop too early.
         have = theirs[place].split() if place < len(theirs) else []
         if have == words:
             found.append("right")
+        # A color that is not last stands before its noun, as in English.
         elif sorted(have) == sorted(words) or colors & set(have[:-1]):
             found.append("order")
         else:

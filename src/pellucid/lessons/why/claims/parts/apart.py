@@ -69,11 +69,13 @@ def look_apart(
     names = _names(model)
     # The attention is chosen on other sentences: the best of so many would be high by chance.
     chosen = torch.stack([_look(model, case)[0] for case in draw(words[0], "choose")])
+    # More on the antecedent than on the other noun: an attention that likes all nouns says nothing.
     best = int((chosen[:, :, 0] - chosen[:, :, 1]).mean(dim=0).argmax())
     found = []
     for number in words:
         cases = draw(number, "look")
         seen = [_look(model, case) for case in cases]
+        # The near antecedent has no words in between.
         far = [place for place, case in enumerate(cases) if case.is_far]
         weights_X2 = torch.stack([seen[place][0][best] for place in far])
         even = sum(len(cases[place].antecedent) / len(cases[place].source) for place in far)
@@ -100,6 +102,7 @@ def draw_apart_tiny(tiny: Tiny, count: int, number: int, *, seed: int, part: str
     ):
         words = source.split()
         written = target.split()
+        # The decoder row that writes a word has read all words before it.
         row = next(i for i, word in enumerate(written) if word in ("il", "elle"))
         ids = tiny.target.encode(target)
         wrong = "elle" if written[row] == "il" else "il"
@@ -164,6 +167,7 @@ def _make_case(bundle: Bundle, example: Example, between: Sequence[str]) -> Case
     is_far = pronoun.source_antecedent < second
     first = pronoun.source_antecedent if is_far else words.index("was") - 1
     source = " ".join([*words[:second], *between, *words[second:]])
+    # The words between move the second noun and all that follows.
     shift = len(between)
     source_ids = tokenizer.encode_source(source)
     owners = words_of_tokens(tokenizer, "source", source, source_ids)
@@ -213,6 +217,7 @@ def _look(model: EncoderDecoder, case: Case) -> tuple[Tensor, bool]:
     rows = []
     for layer in range(model.config.num_encoder_layers):
         weights_HLM = keeper.found[f"encoder.{layer}.self.weights"][0]
+        # The order of these rows is that of the names.
         rows += [weights_HLM[:, row] for row in case.rows]
     for layer in range(model.config.num_decoder_layers):
         rows.append(keeper.found[f"decoder.{layer}.cross.weights"][0][:, case.target_row])

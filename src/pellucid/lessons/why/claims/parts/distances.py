@@ -213,6 +213,7 @@ def fit_of_offset(table_LD: np.ndarray, offset: int) -> float:
     start_XD = table_LD[:-offset]
     end_XD = table_LD[offset:]
     fold_X = np.arange(len(start_XD)) % FOLDS
+    # The best strength counts, in favor of the claim.
     return max(_held_out(start_XD, end_XD, fold_X, strength) for strength in STRENGTHS)
 
 
@@ -227,8 +228,10 @@ def _held_out(
         target_D = end_XD[is_in_X].mean(axis=0)
         given_XD = start_XD[is_in_X] - center_D
         gram_DD = given_XD.T @ given_XD
+        # Relative to the mean variance, since tables differ in size.
         gram_DD += strength * np.trace(gram_DD) / len(gram_DD) * np.eye(len(gram_DD))
         map_DD = np.linalg.solve(gram_DD, given_XD.T @ (end_XD[is_in_X] - target_D))
+        # Centered by the mean of what was fitted: the other positions are unknown to the map.
         true_XD = end_XD[~is_in_X] - target_D
         missed += float(((true_XD - (start_XD[~is_in_X] - center_D) @ map_DD) ** 2).sum())
         spread += float((true_XD**2).sum())
@@ -307,6 +310,7 @@ def distance_of_maps(first_HLM: Tensor, second_HLM: Tensor) -> tuple[float, floa
         same places (whose tokens are one apart).
     """
     length = first_HLM.shape[-1]
+    # Cut off what the new word reads, and what reads it.
     by_word = _total_variation(first_HLM, second_HLM[:, 1:, 1:])
     by_place = _total_variation(first_HLM, second_HLM[:, :length, :length])
     return by_word, by_place
@@ -329,6 +333,7 @@ def movement_of_packaged(count: int, *, seed: int) -> dict[str, object]:
     encode = bundle.tokenizer.encode_source
     written = [one.source for one in write_examples_of(count, seed=seed)]
     bank = "the bank told the man he was bankrupt"
+    # If no sentence is of this kind, the example of the notes stands for them.
     told = [one for one in written if one.startswith("the ") and " told " in one] or [bank]
     pairs = [(encode(one), encode(f"then {one}")) for one in told]
     # A tokenizer may cut the first word differently behind another one.
@@ -352,5 +357,6 @@ def _movement(
 
 
 def _total_variation(first_HLM: Tensor, second_HLM: Tensor) -> float:
+    # The new word has taken a share of every row.
     second_HLM = second_HLM / second_HLM.sum(dim=-1, keepdim=True)
     return float((first_HLM - second_HLM).abs().sum(dim=-1).mean()) / 2

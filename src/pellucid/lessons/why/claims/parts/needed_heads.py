@@ -149,6 +149,7 @@ def count_free(cells: Cells) -> list[int]:
     found = []
     for seed in cells.values("seed"):
         losses = cells.all("loss", seed=seed)
+        # The most, not the first: a loss may rise above the limit and fall below it again.
         found.append(max(n for n, loss in enumerate(losses) if loss <= losses[0] + FREE))
     return found
 
@@ -159,7 +160,9 @@ def distance_between(weights_HLM: Tensor) -> float:
     It is 0 for heads with the same weights, 1 for heads that never look at the same word.
     """
     num_heads = len(weights_HLM)
+    # Rows sum to 1, so half of the absolute gaps is the share that moved.
     gaps_HHL = (weights_HLM[:, None] - weights_HLM[None]).abs().sum(dim=-1) / 2
+    # A head's distance from itself is 0, and does not count.
     return float(gaps_HHL.mean(dim=-1).sum() / (num_heads * (num_heads - 1)))
 
 
@@ -180,6 +183,7 @@ def _train(task: TextToLearn, num_heads: int, seed: int) -> dict[str, Any]:
     record: dict[str, Any] = asdict(trial) | {"trained": None, "untrained": None}
     if num_heads > 1:
         config = tiny.model.config
+        # The same seed draws the same first weights again.
         raw = make_tiny(
             [*task.train, *task.tests],
             seed=seed,
@@ -217,6 +221,7 @@ class _Sentences:
     """Sentences with their true translations, as one batch."""
 
     def __init__(self, bundle: Bundle, seed: int, part: int, count: int) -> None:
+        # One half decides, the other one judges.
         examples = write_examples_of(2 * count, seed=seed)[part * count : (part + 1) * count]
         pairs = pairs_of(bundle, examples)
         pad = bundle.tokenizer.config.pad_id
@@ -256,8 +261,10 @@ def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
     others = _Sentences(bundle, seed, 1, count)
     cut: list[Place] = []
     scores = [others.score([])]
+    # Nothing is cut yet in either order.
     drawn = [scores[0][0]]
     while left:
+        # Greedy: all orders of 24 heads are too many to try.
         cut.append(min(left, key=lambda head: chosen.score([*cut, head])[0]))
         left.remove(cut[-1])
         scores.append(others.score(cut))
