@@ -59,6 +59,7 @@ def read_example(path: Path) -> WorkedExample:
     Raises:
         InputError: one sentence about what is wrong, with file, line and key.
     """
+    # Compressed files are read like all others.
     if not path.name.lower().removesuffix(".gz").endswith((".csv", ".toml")):
         raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
     return _work_out(read_matrix_file(path), str(path))
@@ -424,6 +425,7 @@ def _read_network(given: MatrixFile, width: int) -> FeedForwardByHand:
     assert network is not None
     key = "feed_forward"
     inner = given.matrix(f"{key}.inner", network.inner, width, "columns that come in")
+    # The inner width is free; the outer matrix must meet it.
     num_inner = inner.shape[-1]
     outer = given.matrix(f"{key}.outer", network.outer, num_inner, f"columns of {key}.inner")
     biases = (

@@ -81,6 +81,7 @@ class Page:
 
 def pages_of(example: WorkedExample) -> tuple[Page, ...]:
     """Cut an example into pages that are read one at a time."""
+    # Counted over the whole example, since --page has one number.
     parts = [piece for part in example.parts for piece in _cut(part)]
     return tuple(Page(number, len(parts), part) for number, part in enumerate(parts, start=1))
 

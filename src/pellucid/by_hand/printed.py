@@ -52,6 +52,7 @@ class WorkedNumber:
     @property
     def is_right(self) -> bool:
         """True if every printed number is the computed one, rounded as printed."""
+        # A step that the text leaves out cannot be right.
         return bool(self.printed) and all(
             _rounds_to(value, text) for value, text in zip(self.computed, self.printed, strict=True)
         )
@@ -59,6 +60,7 @@ class WorkedNumber:
     @property
     def largest_difference(self) -> float:
         """The largest distance of a printed number from its computed one; 0 if none is printed."""
+        # −∞ has no distance from anything.
         pairs = zip(self.computed, self.printed, strict=True) if self.printed else ()
         return max((abs(value - float(text)) for value, text in pairs if text != "−∞"), default=0.0)
 
@@ -112,6 +114,7 @@ def best_d_key(largest: int = 128) -> tuple[int, float]:
         d_key: float((attend_not_on_your_life(d_key=d_key).weights - printed_LM).abs().max())
         for d_key in range(1, largest + 1)
     }
+    # The text names no d_k, so every one is tried.
     best = min(errors, key=lambda d_key: errors[d_key])
     return best, errors[best]
 
@@ -157,6 +160,7 @@ def _compare(
 
 def _lecture_numbers() -> Iterator[WorkedNumber]:
     toy = attend_toy_four()
+    # What scores are divided by, read off the library's own scale.
     root = scale(torch.ones(1, dtype=torch.float64), 4).reciprocal()
     not_written = "said, not written out"
     yield _compare(_LECTURE, "√d_k for keys of width 4", "2", root)
@@ -198,6 +202,7 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
 def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
     three = attend_pizza()
     four = attend_pizza(num_tokens=4)
+    # The slides print this row twice, differently, and once more in words.
     row = read_numbers("pizza.row")
     later = read_numbers("pizza.row_later")
     yield _compare(
@@ -240,6 +245,7 @@ def _position_numbers() -> Iterator[WorkedNumber]:
         (2, "PE₂ (the)", "0.04"),
         (3, "PE₃ (money)", "0.05"),
     ):
+        # The printed positions are sines of degrees.
         true_sine = math.sin(math.radians(position))
         cause = f"sines of degrees (sin {position}° = {true_sine:.6f})"
         if position == 2:
@@ -331,4 +337,5 @@ def _rounds_to(value: float, text: str) -> bool:
     if text == "−∞":
         return value == -math.inf
     decimals = len(text.partition(".")[2])
+    # Half of the last digit, and room for the rounding of binary numbers.
     return abs(value - float(text)) <= 0.5 * 0.1**decimals + 1e-12

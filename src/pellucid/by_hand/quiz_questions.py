@@ -34,6 +34,7 @@ class Question:
 def ask_about_line(line: str) -> Question | None:
     """Make a question of a line such as ``4 ÷ 2 = 2``; None if it does not end in a result."""
     match = _RESULT.fullmatch(line)
+    # A line of words has no result to ask for.
     if match is None:
         return None
     answer = read_answer(match[2])
@@ -66,6 +67,7 @@ def _ask_about_table(step: Step, table: NamedMatrix, index: int) -> Question:
     ]
     # A zero can be guessed, unless everything is zero.
     entries = [entry for entry in entries if entry[2] != 0] or entries
+    # The same question for everybody who asks twice.
     choice = int(generator(1, "quiz", step.name, index).integers(len(entries)))
     row, column, value = entries[choice]
     formula = f" = {step.formula}" if step.formula else ""

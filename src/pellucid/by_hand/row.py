@@ -38,6 +38,7 @@ def follow_row_of(example: WorkedExample, row: int) -> WorkedExample:
         for part in example.parts
         if row >= 0 and (steps := _steps_of_row(part, row))
     )
+    # Parts without the row are left out.
     if parts:
         return replace(example, parts=parts)
     rows = name_rows(example)

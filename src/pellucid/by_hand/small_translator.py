@@ -124,6 +124,7 @@ class Learned:
 
     def answer(self, source: str) -> str:
         """Decode, and join the tokens; an answer without an end has ``…``."""
+        # The end token is not part of the answer.
         tokens = [turn.chosen for turn in self.decode(source)]
         return " ".join(tokens[:-1] if tokens[-1] == END else [*tokens, "…"])
 

@@ -122,6 +122,7 @@ def write_normed(
 ) -> Arithmetic:
     """Write out (y − μ) ÷ √(σ² + ε), and gain and bias if there are any."""
     width = rows_LD.shape[-1]
+    # A missing gain changes nothing, and is not written.
     gains = [1.0] * width if gain_D is None else gain_D.tolist()
     biases = [0.0] * width if bias_D is None else bias_D.tolist()
 
@@ -155,6 +156,7 @@ def make_product_step(
 ) -> Step:
     """Make a step of x·W, or max(0, x·W + b), with its arithmetic. See `write_products`."""
     result_LK = x_LD @ weight_DK
+    # The table has what the arithmetic ends in.
     result_LK = result_LK if bias_K is None else result_LK + bias_K
     result_LK = result_LK.relu() if is_rectified else result_LK
     arithmetic = write_products(
@@ -261,6 +263,7 @@ def _compared(a: AttentionByHand) -> list[Step]:
 
 
 def _row_sums(a: AttentionByHand) -> str:
+    # All keys masked: the sum of no exponentials is 0.
     empty = [name for name, total in zip(a.query_names, a.sums_L1, strict=True) if total == 0]
     if not empty:
         return "Each row sums to 1."

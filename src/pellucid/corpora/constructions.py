@@ -92,6 +92,7 @@ def _draw_institution(pick: Pick) -> Sentence:
         _say_institution(pick, sentence)
         return sentence
     subject = _say_institution(pick, sentence)
+    # Only the name, as titles have it.
     if pick.chance(0.12):
         sentence.mood = "name"
         return sentence

@@ -73,6 +73,7 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
         french[0] = _capital(french[0])
     english[-1] += style.mark
     french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark
+    # A joined piece keeps the links of both its words.
     alignment = {(link, j) for j, piece in enumerate(pieces) for link in piece.links}
     # Roles find the pieces after words have been joined.
     places = {role: j for j, piece in enumerate(pieces) for role in piece.roles}

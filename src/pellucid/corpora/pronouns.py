@@ -108,6 +108,7 @@ def _described(
 def _two_nouns(pick: Pick, kinds: tuple[NounKind, NounKind]) -> tuple[Noun, Noun, bool]:
     first = pick.one(KINDS[kinds[0]])
     second = pick.one(KINDS[kinds[1]])
+    # Both in one number, or *it* and *they* would tell them apart.
     is_plural = pick.chance(0.5) and not first.is_mass and not second.is_mass
     return first, second, is_plural
 
@@ -144,6 +145,7 @@ def _draw_sound(pick: Pick) -> Frame:
     first = pick.one(names)
     # Two of one kind would make the same sound.
     second = pick.one([name for name in names if name != first])
+    # Both animals, for the same reason.
     is_plural = pick.chance(0.3)
     sentence = Sentence("subject pronoun, sound")
     one = _described(sentence, pick, NOUNS[first], is_plural=is_plural)

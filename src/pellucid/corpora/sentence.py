@@ -197,6 +197,7 @@ class Sentence:
         index = len(self.english)
         self.english.append(english)
         self.french.append(Word(french, (index,), (self.num_roles,)))
+        # The English places are final; French ones are known only after words were joined.
         self.pronouns.append(
             PronounLink(index, antecedent.english, self.num_roles, antecedent.role)
         )

@@ -210,6 +210,7 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
             continue
         pair = [frame.complete(which, pick.one(frame.predicates[which])) for which in (0, 1)]
         start = " ".join(frame.start.english)
+        # A minimal pair tests pronouns, not unknown combinations.
         is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
         if start in seen or is_held_out or not all(map(_shows_gender, pair)):
             continue
@@ -264,6 +265,7 @@ def _hash(text: str, salt: bytes) -> tuple[float, int]:
 
 def _style(sentence: Sentence, number: int) -> Style:
     styles = _STYLES[sentence.mood]
+    # The hash of a sentence decides, so that a sentence is written alike in every split.
     return styles[number % len(styles)]
 
 

@@ -71,6 +71,7 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
         tuple(f"{score:.0f}" for score in read_numbers("help-me.scores")[index]),
         tuple(attention.scores_LM[0].tolist()),
     )
+    # The notes write the context as a sum of both values, each with its weight.
     first, second = map(write_number, attention.weights_LM[0].tolist())
     return write_part(
         f"help-me.{word}",
@@ -110,6 +111,7 @@ def _both_words(x_LD: Tensor) -> Part:
     )
     context_LE = attend_with_values(x_LD, *weights).context
     attentions = [_one_word(x_LD, index).attention for index in range(len(_WORDS))]
+    # The vectors that were worked out one word at a time.
     one_by_one = [a.context_LE for a in attentions if a is not None and a.context_LE is not None]
     largest = float((context_LE - torch.cat(one_by_one)).abs().max())
     step = make_step(

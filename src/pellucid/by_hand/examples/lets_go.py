@@ -60,6 +60,7 @@ def lets_go() -> WorkedExample:
 
 def share_of_own_weight_first(x_LD: Tensor) -> float:
     """Find the share of random beginnings in which the first word attends most to itself."""
+    # A thousand random beginnings at once.
     query_NDK, key_NDK = (_draw(NUM_BEGINNINGS, name) for name in ("query", "key"))
     weights_NLM = weigh(scale(score(x_LD @ query_NDK, x_LD @ key_NDK), _WIDTH))
     return float((weights_NLM[:, 0].argmax(dim=-1) == 0).double().mean())
@@ -104,6 +105,7 @@ def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tens
 def _table_part(key_DK: Tensor) -> Part:
     go_D = read_matrix("lets-go.embeddings")[1]
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
+    # Any places do, as long as they differ.
     places = (1, 3, 7)
     # One word at three places: three different keys.
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])

@@ -122,6 +122,7 @@ def run_decoder(read: Sequence[str], memory_SD: Tensor, *, has_mask: bool = True
     """
     embeddings_RD = read_matrix("show-me-the-money.target_embeddings")
     input_TD = _add_positions(embeddings_RD[[_READ.index(token) for token in read]])
+    # Without the mask, rows of the one pass would see the answer.
     mask_LM = causal_mask(len(read))[0, 0] if has_mask else None
     itself = attend_by_hand(input_TD, input_TD, input_TD, query_names=read, mask_LM=mask_LM)
     after_TD = _add_and_norm(input_TD, itself.context_LE)

@@ -114,6 +114,7 @@ def _say_order_of_two(sentence: Sentence, pick: Pick) -> None:
     person, stressed, receiver = pick.one(_INDIRECT)
     sentence.english += [verb.english.base, english, "to", person]
     to = (index + 2, index + 3)
+    # An order puts its pronouns behind the verb, with hyphens; a negated one before it.
     if not negation:
         # *Donne-le-moi* is one piece for four English words.
         links = (index, index + 1, *to)

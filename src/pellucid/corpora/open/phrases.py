@@ -244,8 +244,10 @@ def say_free_phrase(
     is_plural = is_plural and not noun.is_mass
     if role == "no":
         return say_phrase(sentence, noun, "no", is_plural=is_plural)
+    # *Did not see Anna's dog* would need no *de*, unlike other negated objects.
     if role != "negated" and not noun.is_mass and pick.chance(0.08):
         owner = pick.one(_OWNING)
+        # *The dog's dog* is left out.
         if owner is not noun:
             return say_owned(sentence, pick, noun, owner, is_plural=is_plural)
     if role == "subject" and (noun.is_mass or noun.english in _DIVISIBLE) and pick.chance(0.3):

@@ -233,6 +233,7 @@ def say_quality(
     manner = manner or draw_manner(pick, subject, is_stative=True)
     options = qualities_of(subject)
     if adjective is None:
+        # What is usual of a kind comes more often than what is only possible.
         usual = [one for one in options if subject.kind in (*one.kinds, *one.predicative_kinds)]
         adjective = pick.one(usual if usual and pick.chance(0.6) else options)
     say_be(sentence, subject, manner)

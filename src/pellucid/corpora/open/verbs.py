@@ -265,6 +265,7 @@ def _say_french(
     before, after = around
     sentence.french += before
     participle: list[Word] = []
+    # The passé composé, but for verbs of a state.
     if tense in ("past", "perfect") and not french.lasts:
         helper = AT_BE if french.with_etre else HAVE
         sentence.french.append(Word(helper.present[subject.person], auxiliary or main))

@@ -39,9 +39,11 @@ def write(values: Sequence[float], form: str = ".3g") -> str:
     if len(known) > _LISTED:
         # Ends rather than a deviation: of five seeds, each is worth seeing.
         known = [statistics.median(known), min(known), max(known)]
+    # A minus sign, as texts print it.
     found = [f"{value:{form}}".replace("-", "−") for value in known]
     if len(values) > _LISTED:
         return f"{found[0]} ({found[1]} to {found[2]})"
+    # A dash, as for every number that does not exist.
     return " · ".join(found) or "–"
 
 
@@ -179,6 +181,7 @@ class Cells:
     ) -> Series:
         """Make a line along an axis, or of a course whose places are given, and its seeds."""
         here = self.where(**chosen)
+        # A course has its numbers as one list a row, and no axis to look them up by.
         if isinstance(axis, str):
             places = here.values(axis)
             numbers = [here.all(what, **{axis: place}) for place in places]

@@ -34,6 +34,7 @@ def seconds_of(run: Callable[[], Any], *, repeats: int = 5) -> float:
         for _ in range(calls):
             run()
         found.append((time.perf_counter() - started) / calls)
+    # Everything that disturbs a timing makes it longer.
     return min(found)
 
 

@@ -34,6 +34,7 @@ class PowerLaw:
     def meets(self, other: PowerLaw) -> float:
         """Compute the length at which two costs are equal; infinite if they are parallel."""
         slope = self.exponent - other.exponent
+        # Parallel lines never meet.
         if slope == 0:
             return math.inf
         return float((other.factor / self.factor) ** (1 / slope))

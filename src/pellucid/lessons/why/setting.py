@@ -41,6 +41,7 @@ class MeasurementSetting:
 
     def seeds_of(self, count: int) -> tuple[int, ...]:
         """List as many seeds in a row for ``full``, otherwise one."""
+        # In a row, so that --seed 4 shares none with the seeds 1 to 3.
         return tuple(range(self.seed, self.seed + (count if self.size == "full" else 1)))
 
     @property
@@ -50,6 +51,7 @@ class MeasurementSetting:
 
     def choose(self, quick: T, toy: T, full: T | None = None) -> T:
         """Choose by the size; without a value for ``full`` that takes the quick one."""
+        # Most numbers are the same in both forms.
         if self.size == "full" and full is not None:
             return full
         return toy if self.size == "toy" else quick

@@ -103,6 +103,7 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
         f"{off:.0e}".replace("e-", "e−"),
         fails=decoder >= ROUNDING or off >= ROUNDING,
+        # An encoder reads both ways, so a new word changes the others.
         unless={"words see only those before them, as in a decoder": encoder >= ROUNDING},
     )
 
@@ -170,6 +171,7 @@ def write_with_and_without_cache(
     rows = {"cached": 0, "plain": 0}
 
     def run(way: str) -> list[Tensor]:
+        # The same model and the same tokens: only the cache differs.
         cache = model.new_cache() if way == "cached" else None
         found = []
         for end in range(1, length + 1):

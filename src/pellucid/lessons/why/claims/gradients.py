@@ -35,6 +35,7 @@ STAGES = ("untrained", "trained")
 
 def measure(setting: MeasurementSetting) -> Found:
     """Measure the gradient by distance in untrained encoders and in those that learned to copy."""
+    # The Transformer last: the answer compares the first form with it.
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
@@ -69,6 +70,7 @@ def measure(setting: MeasurementSetting) -> Found:
 
 def left(cells: Cells, stage: str, form: str, distance: int) -> float:
     """Average the gradient at a distance over seeds, as factors."""
+    # A vanishing gradient differs by factors from seed to seed.
     return average(cells.all(stage, form=form, distance=distance), in_logarithms=True)
 
 
@@ -166,6 +168,7 @@ def _lengths(last_BD: Tensor, x_BSD: Tensor, numbers: np.random.Generator) -> li
 
 
 def _measure_form(form: Form, length: int, updates: int, seed: int) -> dict[str, list[float]]:
+    # The letters are the whole vocabulary, whatever their number.
     tiny = make_form(form, LETTERS, seed=seed)
     before = _relative(gradient_from_last(tiny, length, seed=seed))
     # More than all letters right is never reached, so every form gets all its updates.

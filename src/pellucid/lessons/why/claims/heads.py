@@ -127,6 +127,7 @@ def _look(
 
 def name_feature(lifts: dict[str, float]) -> dict[str, Any]:
     """Add the feature with the largest lift; a dash if none is clear."""
+    # A head may have several features; the clearest names it.
     best = max(lifts, key=lambda name: lifts[name])
     feature = best if lifts[best] >= CLEAR else "–"
     return lifts | {"lift": lifts[best], "feature": feature}
@@ -177,6 +178,7 @@ def find_features(pair: Pair, example: Example) -> list[Places]:
         [(row, row) for row in range(length)],
         [(row, row - 1) for row in range(1, length)],
         [(row, row + 1) for row in range(length - 1)],
+        # The end token itself is left out, as it would look at itself.
         [(row, length - 1) for row in range(length - 1)],
         pronouns,
         articles,

@@ -208,6 +208,7 @@ def _time_length(length: int, seed: int, repeats: int) -> dict[str, Any]:
             attend(query_BHLK[:, part], key_BHLK[:, part], value_BHLK[:, part])
 
     return {
+        # Kept, as the table says where the stages ran head by head.
         "heads_at_once": heads,
         "explicit_seconds": seconds_of(explicit, repeats=repeats) if heads else None,
         "fast_seconds": seconds_of(
@@ -221,6 +222,7 @@ def _heads_at_once(length: int) -> int:
     """Choose how many heads' stages fit into the free memory together; 0 if not even one's do."""
     left = available_memory(torch.device("cpu"))
     # The five stages hold about four matrices of scores, and two more are room to spare.
+    # All heads at once, as a model computes them, or one after another.
     for heads in (NUM_HEADS, 1):
         if left is None or 6 * heads * length**2 * 4 < left:
             return heads

@@ -142,6 +142,7 @@ def judge(recall: Cells) -> Verdict:
     lengths = recall.values("length")
     judged = _judged_length(recall)
     last = {form: recall.mean("share", form=form, length=judged) for form in forms}
+    # The forms between both ends may agree with either.
     attending = [last[form] for form in forms if form not in ("fixed vector", "Transformer")]
     numbers = "; ".join(
         f"at {length} letters "
@@ -170,6 +171,7 @@ def judge(recall: Cells) -> Verdict:
 
 def _judged_length(recall: Cells) -> int:
     lengths: list[int] = recall.values("length")
+    # Toy runs have shorter sequences only.
     return JUDGED if JUDGED in lengths else lengths[-1]
 
 

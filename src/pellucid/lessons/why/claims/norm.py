@@ -147,6 +147,7 @@ def _write(updates: float) -> str:
 
 def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
     """Count the trainings that learned, at all rates and with all seeds; also of how many."""
+    # On new sentences: a training loss may fall by learning by heart.
     losses = {norm: cells.all("test_loss", norm=norm) for norm in NORMS}
     counts = {norm: sum(loss < LEARNED for loss in found) for norm, found in losses.items()}
     return {norm: (count, f"{count} of {len(losses[norm])}") for norm, count in counts.items()}
@@ -161,6 +162,7 @@ def average_updates(cells: Cells) -> float:
 
 def _fewest(cells: Cells) -> dict[str, float]:
     return {
+        # At its best rate, as no rate is right for all.
         norm: min(
             average_updates(cells.where(norm=norm, rate=rate)) for rate in cells.values("rate")
         )

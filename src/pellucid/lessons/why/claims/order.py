@@ -116,6 +116,7 @@ def judge_word_order(cells: Cells) -> Verdict:
     lost = {
         form: cells.mean("words", form=form) + cells.mean("missing", form=form) for form in forms
     }
+    # Without any of them only the fixed vector decides.
     attending = [shares[form] for form in forms if form in ("additive", "dot product")]
     return decide(
         f"holds if recurrent models with and without attention put the words of at least "
@@ -171,6 +172,7 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
     animals: Counter[str] = Counter()
     lists: Counter[str] = Counter()
     for text, pair in zip(written, pairs, strict=True):
+        # Colors change places in French, so only animals that have one can be out of order.
         animals.update(order_of(text, pair[1]))
         kind = kind_of(pair)
         lists[kind] += 1
@@ -207,6 +209,7 @@ def _run_in_time(
     def run(form: Form, seed: int) -> dict[str, Any]:
         (ours,) = equal.all("seconds", form=form, seed=seed)
         (theirs,) = equal.all("seconds", form="Transformer", seed=seed)
+        # Processor time of a thread, which other programs hardly change.
         return _run(form, seed, count, max(1, round(updates * theirs / ours)), tests)
 
     forms = [form for form in equal.values("form") if form != "Transformer"]

@@ -74,6 +74,7 @@ def _say_heads(shares: Cells) -> str:
     unsteady = 0
     for head in heads:
         by_words = [row["words"] > row["distance"] for row in shares.where(place=head).rows]
+        # With every seed, or it does not count.
         clear += all(by_words)
         unsteady += any(by_words) and not all(by_words)
     more = f" ({unsteady} more in some runs)" if unsteady else ""

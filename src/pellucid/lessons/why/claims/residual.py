@@ -75,6 +75,7 @@ def measure(setting: MeasurementSetting) -> Found:
     ).add(last=lambda row: row["losses"][-1])
     trained = cells.values("depth")
     most = untrained.values("depth")[-1]
+    # The deepest encoder shows most.
     share = {kind: untrained.mean("share", kind=kind, depth=most) for kind in kinds}
     found = Found(
         f"in a network of {most} layers the first one gets {write_small(share[NEITHER])} of "

@@ -261,6 +261,7 @@ def _start_at_unit_variance(tiny: Tiny, seed: int) -> None:
 @torch.no_grad()
 def _look(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     """Compute the deviation of the encoder's scores and the entropy of its weights."""
+    # "scaled" is what the softmax reads, with or without a division.
     keeper = Keeper(("scaled", "weights"), ("encoder.0.self",))
     batch = tiny.batch(pairs)
     real_BS = batch.source_mask_BS

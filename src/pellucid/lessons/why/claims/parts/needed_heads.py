@@ -266,6 +266,7 @@ def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
     while left:
         # Greedy: all orders of 24 heads are too many to try.
         cut.append(min(left, key=lambda head: chosen.score([*cut, head])[0]))
+        # A head that is cut stays cut.
         left.remove(cut[-1])
         scores.append(others.score(cut))
         drawn.append(others.score(shuffled[: len(cut)])[0])
@@ -294,6 +295,7 @@ def _number_table(cells: Cells, text: str) -> ResultTable:
 
 
 def _distance_table(packaged: Cells, taught: Cells) -> ResultTable:
+    # One head has no distance from another.
     several = Cells(tuple(row for row in taught.rows if row["heads"] > 1))
     cells = join_rows(
         (
@@ -314,6 +316,7 @@ def _cut_table(cells: Cells) -> ResultTable:
         Column("tokens right, %", "right", scale=100),
         Column("loss, order drawn", "random"),
     )
+    # Every second row is enough to see the course.
     even = Cells(tuple(row for row in cells.rows if row["cut"] % 2 == 0))
     return even.table("Packaged model with heads cut", "cut", columns, head="heads cut")
 
