@@ -23,6 +23,19 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
 
 
+def percent(share: float) -> str:
+    """Write a share in percent, small ones with two digits after the point.
+
+    A share that is not whole never looks so: 99.96 % of some pairs are not all of them.
+    """
+    digits = 2 if share < 0.1 else 0
+    text = f"{100 * share:.{digits}f}"
+    while 0 < share < 1 and float(text) in (0, 100):
+        digits += 1
+        text = f"{100 * share:.{digits}f}"
+    return f"{text} %"
+
+
 def wrap(
     text: str,
     width: int = 80,

@@ -15,6 +15,7 @@ from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.segment_writing import write_segment
 from pellucid.errors import DataError, need_library
 from pellucid.files import hash_file, reading
+from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
 
@@ -74,13 +75,14 @@ class Memory:
         for source, similarity in [(text, 1.0)] if text in self._targets else self._near(text):
             target = self._targets[source]
             if _numbers(source) == _numbers(text) and keeps_copies(segment, target):
-                words, others = line_words(text), line_words(target)
+                words = line_words(text)
+                others = line_words(target)
                 links = [(k, k * len(others) // len(words)) for k in range(len(words))]
                 write_segment(segment, [_Answer(target, others, links)], words)
                 if segment.written is not None:
                     segment.match = similarity
                     if similarity < 1:
-                        segment.reason = f"the memory has a similar text ({similarity:.0%})"
+                        segment.reason = f"the memory has a similar text ({percent(similarity)})"
                     return True
                 segment.reason = ""
         return False

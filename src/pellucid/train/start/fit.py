@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from pellucid.check.findings import NAMES, Finding, percent
+from pellucid.check.findings import NAMES, Finding
 from pellucid.config import Recipe
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.terminal.text import percent
 from pellucid.text.outside import Outside, count_outside
 from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_lessons
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
