@@ -177,7 +177,13 @@ def _find_columns(
                 f"A table must have the column {name!r}, but the first line of {path} is "
                 f"{', '.join(map(repr, cells))}. Name one of these, or give its number."
             )
-        columns.append(found[0] if found else int(name or number + 1) - 1)
+        place = found[0] if found else int(name or number + 1) - 1
+        if place < 0:  # Python would take the last column.
+            raise ConfigurationError(
+                f"The number of a column must be at least 1, but is {name} (columns are counted "
+                "from 1). Change it."
+            )
+        columns.append(place)
     return columns, has_names
 
 
