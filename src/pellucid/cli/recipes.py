@@ -12,7 +12,7 @@ import tomli_w
 from pellucid.cli.ending import warn
 from pellucid.config import DataConfig, apply_overrides, modernize, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
-from pellucid.files import expand_home, read_bytes, write_text
+from pellucid.files import endings, expand_home, read_bytes, write_text
 
 
 def find_start(
@@ -105,7 +105,7 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     shipped = {
         Path(entry.name).stem: Path(str(entry))
         for entry in (files("pellucid") / "recipes").iterdir()
-        if entry.name.endswith(".toml")
+        if endings(entry.name).kind == ".toml"
     }
     if name in shipped:
         return shipped[name], Path.cwd()

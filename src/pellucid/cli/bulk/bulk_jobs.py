@@ -19,9 +19,8 @@ from pellucid.cli.ending import warn
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import is_json_lines, open_output
 from pellucid.errors import InputError, InputFileNotFoundError
-from pellucid.files import refuse_pipe
+from pellucid.files import endings, refuse_pipe
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import name_unpacked
 from pellucid.text.reading.row_sides import kind_of_document
 
 MACHINE = {"the version of PyTorch", "the processor", "the engine"}
@@ -171,7 +170,7 @@ def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> N
     """
     store = Store(place)
     board = Board(store, read_manifest(store))
-    is_table = name_unpacked(path).endswith(".tsv")
+    is_table = endings(path).kind == ".tsv"
     has_pairs = board.manifest.task["form"] == "plain" and (is_table or is_json_lines(path))
     if tag is not None and (board.manifest.task["score"] or not has_pairs):
         raise InputError(
@@ -219,10 +218,8 @@ def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _kind_of(path: str) -> str:
-    stem = name_unpacked(path)
-    for ending, kind in _KINDS.items():
-        if stem.endswith(ending):
-            return kind
+    if kind := _KINDS.get(endings(path).kind):
+        return kind
     if document := kind_of_document(path):
         raise InputError(
             "A shard must be lines of text, .tsv, .jsonl or .parquet, but "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pellucid.cli.lines.streams import check_target, is_special, to_json_line
 from pellucid.cli.options import Json, Model, described
 from pellucid.errors import InputError, make_printable
+from pellucid.files import endings
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -69,7 +70,7 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
         longest = bundle.config.model.max_source_length
         draw_positions_figure(bundle, path, num_positions=min(64, longest))
         return
-    if path.suffix != ".svg":
+    if endings(path).kind != ".svg":
         raise InputError(f"The file of a drawing must end in .svg, but is {path.name} (-o).")
     name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     has_bias = bundle.model.output_bias is not None

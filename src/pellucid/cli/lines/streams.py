@@ -17,8 +17,15 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError, PellucidError
-from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.text.reading.lines import count_lines, name_unpacked, open_binary, read_lines
+from pellucid.files import (
+    create_file,
+    endings,
+    is_device,
+    is_packed,
+    open_to_write,
+    writing,
+)
+from pellucid.text.reading.lines import count_lines, open_binary, read_lines
 
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
@@ -257,7 +264,7 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     part = target if is_direct else target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with writing(path):
-            with _open_text(part, is_direct=is_direct, is_gzip=target.suffix == ".gz") as stream:
+            with _open_text(part, is_direct=is_direct, is_gzip=is_packed(target)) as stream:
                 yield stream
             if not is_direct:
                 part.replace(target)
@@ -274,7 +281,7 @@ def is_special(path: str) -> bool:
 
 def is_json_lines(path: str) -> bool:
     """Tell whether a file's name says that it holds JSON Lines."""
-    return name_unpacked(path).endswith((".jsonl", ".ndjson"))
+    return endings(path).kind in (".jsonl", ".ndjson")
 
 
 def choose_format(path: str, file_format: str | None) -> str:
@@ -299,7 +306,7 @@ def choose_format(path: str, file_format: str | None) -> str:
         return file_format
     if is_json_lines(path):
         return "jsonl"
-    if (found := format_of(name_unpacked(path))) and not is_special(path):
+    if (found := format_of(path)) and not is_special(path):
         return found.name
     by_name = kind_of_document(path)
     kind = f"{by_name} by its name" if by_name else _kind_by_content(path)

@@ -12,6 +12,7 @@ from pathlib import PurePath
 from typing import Literal
 
 from pellucid.documents.formats import ENDINGS
+from pellucid.files import endings
 from pellucid.serve.answers.responses import Problem
 
 KEPT_SECONDS = 1800.0
@@ -111,9 +112,10 @@ async def translate_file(
         Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
     """
     path = PurePath(name.replace("\\", "/"))
-    if path.suffix.lower() not in READERS:
+    kind, packing = endings(path)
+    if packing or kind not in READERS:
         raise Problem(400, "Invalid request: file format not supported")
-    form, media_type = READERS[path.suffix.lower()]
+    form, media_type = READERS[kind]
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -132,4 +134,4 @@ async def translate_file(
         starts = range(0, len(lines), LINES_OF_A_PART)
         parts = ["\n".join(lines[start : start + LINES_OF_A_PART]) for start in starts]
         translated = "\n".join(await translate(parts, "text"))
-    return f"{stem}_{target}{path.suffix.lower()}", translated.encode(), media_type
+    return f"{stem}_{target}{kind}", translated.encode(), media_type
