@@ -75,8 +75,8 @@ _ALL = (
     Format("yaml", (".yaml", ".yml"), "yaml.read_yaml", "application/yaml"),
     Format("properties", (".properties",), "strings.read_properties", "text/plain"),
     Format("strings", (".strings",), "strings.read_strings", "text/plain"),
-    Format("csv", (".csv",), "tables.read_csv", "text/csv", is_streamed=True),
-    Format("tsv", (".tsv",), "tables.read_tsv", "text/tab-separated-values", is_streamed=True),
+    Format("csv", (".csv",), "csv_tables.read_csv", "text/csv", is_streamed=True),
+    Format("tsv", (".tsv",), "csv_tables.read_tsv", "text/tab-separated-values", is_streamed=True),
 )
 FORMATS: Mapping[str, Format] = {one.name: one for one in _ALL}
 PAIRED: Mapping[str, Format] = {end: one for one in _ALL if one.has_pairs for end in one.endings}

@@ -12,11 +12,11 @@ from pathlib import Path
 from time import thread_time
 
 import pytest
-from pellucid.documents.masks import mask
-from pellucid.documents.writing import write_segment
 
 from pellucid.documents import po
 from pellucid.documents.formats import FORMATS
+from pellucid.documents.placeholder_masks import mask
+from pellucid.documents.segment_writing import write_segment
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError
 from pellucid.text.line_words import line_words
