@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluate.statistics import check_resampling, draw_resamples
@@ -222,9 +223,13 @@ def score_counts(
 def _shares(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute precision, recall and error from summed counts (ways, 4)."""
     found, sure, found_sure, found_possible = sums.astype(np.float64).T
-    precision = _share(found_possible, found)
-    recall = _share(found_sure, sure)
-    return precision, recall, 1 - _share(found_sure + found_possible, found + sure)
+    return _share(found_possible, found), _share(found_sure, sure), error_of_counts(sums)
+
+
+def error_of_counts(counts: ArrayLike) -> np.ndarray:
+    """Compute the alignment error from the last axis, as `count_links` gives it."""
+    found, sure, found_sure, found_possible = np.moveaxis(np.asarray(counts, float), -1, 0)
+    return 1 - _share(found_sure + found_possible, found + sure)
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -13,7 +13,7 @@ from pellucid.inside.align.alignment_maps import View, all_views, guided_view, m
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
-from pellucid.inside.align.linked_units import UnitRule, Units
+from pellucid.inside.align.linked_units import UnitRule, Units, words_of_units
 from pellucid.machine.turns import give_way
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
@@ -205,14 +205,16 @@ class Aligner:
             has_norms=view.map == "norms",
         ):
             give_way()
-            part, (source_ids, target_ids) = parts[maps.index], ids[maps.index]
-            source, target = part.source_words, part.target_words
-            words = (
-                source.units.of_tokens(tokenizer, "source", part.text, source_ids),
-                target.units.of_tokens(tokenizer, "target", part.hypothesis.text, target_ids),
+            part = parts[maps.index]
+            source = part.source_words
+            target = part.target_words
+            words = words_of_units(
+                tokenizer,
+                (source.units, target.units),
+                (part.text, part.hypothesis.text),
+                ids[maps.index],
             )
-            sizes = (len(source.numbers), len(target.numbers))
-            (found,) = links_of_maps(maps.get(view)[None], words, sizes, "both")
+            (found,) = links_of_maps(maps.get(view)[None], words, "both")
             links[part.place].update((source.numbers[i], target.numbers[j]) for i, j in found)
         return links
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
+from pellucid.cli.align.align_options import unit_rule
 from pellucid.cli.align.unusual_pairs import MAY_BE_DAMAGED, Lines, Remarks, take_lines
 from pellucid.cli.align.written_links import (
     report_errors,
     write_all_links,
-    write_history,
     write_links_of_pairs,
 )
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
@@ -37,7 +37,7 @@ def align_files(
     """Write the links of parallel files, or with gold links the errors of the views.
 
     Args:
-        model: the name of a model; a run folder for ``history``.
+        model: the name of a model.
         files: path of ``--source`` and ``--target`` or of ``--pairs``, and perhaps of
             ``--source-words``, ``--target-words`` and ``--gold``.
         options: those of `pellucid.cli.align.align_options.VIEWS` and ``WORDS``.
@@ -49,7 +49,7 @@ def align_files(
         The exit code: 2 if a pair could not be aligned.
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
-    if "--gold" not in files and not options["history"]:
+    if "--gold" not in files:
         windows = _windows(files)
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:
@@ -57,14 +57,8 @@ def align_files(
 
     columns = dict(zip(files, read_parallel(files, damaged_in=MAY_BE_DAMAGED), strict=True))
     lines = take_lines(columns)
-    # A run that keeps its checkpoints need not have a bundle.
-    directions = [] if options["history"] else _make_directions(model, options)
-    gold = files.get("--gold")
-    golds = None if gold is None else _parse_gold(columns["--gold"], lines, gold, directions)
-    if golds is None or options["history"]:
-        pairs = list(zip(lines.sources, lines.targets, strict=True))
-        with open_output(output_file, may_overwrite=may_overwrite) as output:
-            return write_history(model, pairs, golds, options, output, is_json=is_json)
+    directions = _make_directions(model, options)
+    golds = _parse_gold(columns["--gold"], lines, files["--gold"], directions)
     best, has_errors = report_errors(directions, lines, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:
@@ -94,7 +88,7 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
             layer=options[f"{prefix}layer"],
             head=options[f"{prefix}head"],
             is_backward=bool(prefix),
-            units="subwords" if options["subwords"] else options["words_by"] or "auto",
+            units=unit_rule(options),
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
@@ -20,11 +20,8 @@ from pellucid.evaluate.word_links import (
     symmetrize,
     write_links,
 )
-from pellucid.inside.align.alignment_maps import Convention
-from pellucid.inside.align.attention_links import LinkRule
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
-from pellucid.inside.study.training_history import follow_heads
 
 
 def write_all_links(
@@ -251,62 +248,3 @@ def _score_text(score: LinkScore) -> str:
         f"error {error:.1f} % [{low:.1f}, {high:.1f}], precision {100 * score.precision:.1f} %, "
         f"recall {100 * score.recall:.1f} %"
     )
-
-
-def write_history(
-    run: str,
-    pairs: Sequence[tuple[str, str]],
-    golds: Sequence[GoldLinks] | None,
-    options: Mapping[str, Any],
-    output: TextIO,
-    *,
-    is_json: bool,
-) -> int:
-    """Write the entropy and the alignment error of each head of cross-attention, step by step.
-
-    Args:
-        run: a run folder.
-        pairs: sources and targets.
-        golds: their gold links; without them errors are left out.
-        options: ``convention`` and ``links``; None takes the default.
-        output: where to write.
-        is_json: True for one object for each checkpoint, False for a table.
-
-    Returns:
-        The exit code: 2 if a pair was left out.
-
-    Raises:
-        InputFileNotFoundError: the run keeps fewer than two models.
-        InputError: no pair can go through the model.
-    """
-    convention: Convention = options["convention"] or "predicts"
-    rule: LinkRule = options["links"] or "both"
-    texts = ([pair[side] for pair in pairs] for side in (0, 1))
-    found = follow_heads(run, *texts, golds=golds, heads=["decoder.*.cross.*"], rule=rule)
-    for sentence in found.left_out:
-        warn(sentence)
-    figures = {"error": f"error_{convention}"} if golds is not None else {}
-    figures["entropy"] = "entropy"
-    columns = [found.table(figure).values for figure in figures.values()]
-    if is_json:
-        for place, step in enumerate(found.steps):
-            heads = {
-                head: dict(zip(figures, (one[row, place] for one in columns), strict=True))
-                for row, head in enumerate(found.heads)
-            }
-            record = {"step": step, "convention": convention, "links": rule, "heads": heads}
-            output.write(to_json_line(record))
-        return 2 if found.left_out else 0
-    title = "Mean entropy in nats"
-    if golds is not None:
-        title = f"Alignment error and mean entropy in nats, {convention}, {rule}"
-    output.write(f"{title}; {found.num_lines} pairs\n")
-    steps = "".join(f"{f'step {step:,}':>16}" for step in found.steps)
-    output.write(f"{'head':<20}{steps}\n")
-    for row, head in enumerate(found.heads):
-        cells = []
-        for place in range(len(found.steps)):
-            *error, entropy = (float(one[row, place]) for one in columns)
-            cells.append(f"{f'{error[0]:.1%}' if error else '':>8} {entropy:>7.3f}")
-        output.write(f"{head:<20}{''.join(cells)}\n")
-    return 2 if found.left_out else 0

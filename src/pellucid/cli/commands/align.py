@@ -60,8 +60,7 @@ def align(
     """
     others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
     files = gather_files(source=source, target=target, pairs=pairs, others=others)
-    has_words = not files.keys().isdisjoint(("--source-words", "--target-words"))
-    check_align_options(options, has_gold=gold is not None, has_words=has_words)
+    check_align_options(options, files)
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     # Before PyTorch is loaded, so that a mistake shows at once.

@@ -47,7 +47,7 @@ def look(
     be repeated: it needs the word at least twice.
     """
     options["not"] = other
-    check_look_options(options, has_target=target is not None, has_prefix=bool(prefix))
+    check_look_options(options, target=target, prefix=prefix)
     check_texts(text, options)
     for name, given in (
         ("--target", target),

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.align.align_options import WORDS, check_link_options
+from pellucid.cli.align.align_options import LINK_RULES, WORDS, unit_rule
 from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
@@ -20,6 +20,7 @@ from pellucid.cli.lines.streams import (
 )
 from pellucid.cli.lines.translate_lines import change_translator, translate_files
 from pellucid.cli.lines.translation_job import TranslationJob
+from pellucid.cli.option_rules import check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
@@ -149,7 +150,7 @@ def translate(
     """
     given = given_of(DECODING, options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    units = _check_links(options)
+    check_rules(LINK_RULES, options)
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}
@@ -175,7 +176,7 @@ def translate(
         ensemble=tuple(ensemble or ()),
         workers=workers,
         to=to,
-        aligner=_make_aligner(translator, units, options) if options["align"] else None,
+        aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),
     )
     _warn_of_useless(job, {} if is_document else options)
@@ -206,19 +207,14 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
         )
 
 
-def _check_links(options: Mapping[str, Any]) -> Units:
-    layer, head = options["align_layer"], options["align_head"]
-    return check_link_options(options, layer, head, is_wanted=bool(options["align"]))
-
-
-def _make_aligner(translator: Translator, units: Units, options: Mapping[str, Any]) -> Aligner:
+def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner:
     from pellucid.translate.aligning import Aligner
 
     return Aligner(
         translator.model,
         translator.tokenizer,
         bundle=translator.bundle,
-        units=units,
+        units=unit_rule(options),
         layer=options["align_layer"],
         head=options["align_head"],
     )

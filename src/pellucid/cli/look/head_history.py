@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import open_output, to_json_line
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from pellucid.evaluate.word_links import GoldLinks
     from pellucid.inside.study.patched import PatchedCorpus
     from pellucid.inside.study.training_history import HeadHistory
+
+Form = Literal["text", "json", "csv"]
+"""A table to read, or all numbers for a program."""
 
 
 def follow_run(
@@ -71,7 +74,7 @@ def write_found(
     found: HeadHistory | PatchedCorpus,
     title: str,
     cells: Sequence[Sequence[str]],
-    forms: Sequence[str],
+    form: Form,
     output_file: str,
     *,
     overwrite: bool,
@@ -80,9 +83,9 @@ def write_found(
     for sentence in found.left_out:
         warn(sentence)
     with open_output(output_file, may_overwrite=overwrite) as output:
-        if "--json" in forms:
+        if form == "json":
             output.write(to_json_line(found.record()))
-        elif forms:
+        elif form == "csv":
             write_csv(found.records(), output)
         else:
             rows = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])

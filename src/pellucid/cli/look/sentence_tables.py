@@ -12,7 +12,7 @@ from pellucid.errors import InputError
 from pellucid.evaluate.word_links import parse_links
 from pellucid.inside.align.alignment_maps import Convention, View, guided_view
 from pellucid.inside.align.attention_links import Aligned, align_pairs
-from pellucid.inside.align.linked_units import find_units
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.written_changes import parse_changes
@@ -90,17 +90,8 @@ def read_gold_of_pair(
     Raises:
         DataError: a link is malformed, or names a word that does not exist.
     """
-    tokenizer = pair.tokenizer
-    units = (
-        find_units(tokenizer, "source", source, rule="auto"),
-        find_units(tokenizer, "target", target, rule="auto"),
-    )
-    return Gold(
-        parse_links(links, "--gold", (len(units[0].names), len(units[1].names))),
-        units[0].of_tokens(tokenizer, "source", source, pair.source_ids),
-        units[1].of_tokens(tokenizer, "target", target, pair.target_ids),
-        convention or "predicts",
-    )
+    words = words_of_pair(pair.tokenizer, (source, target), (pair.source_ids, pair.target_ids))
+    return Gold(parse_links(links, "--gold", words.sizes), words, convention or "predicts")
 
 
 def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:

@@ -1,7 +1,7 @@
 """Word links from cross-attention: the source words that each target word was written from.
 
 Reading order: `alignment_maps` (from tokens to tokens), this module (links between words), `choice`
-best map, without gold links), `direction` (all of them for one model).
+(the best map, without gold links), `direction` (all of them for one model).
 
 Special tokens are not words. A map's column of ``</s>`` counts for no word, and its share is
 reported. The row that reads the start token (in `reads`) and the row that predicts ``</s>`` (in
@@ -24,9 +24,11 @@ from pellucid.inside.align.linked_units import (
     NOTHING_GIVEN,
     SIDES,
     GivenUnits,
+    PairWords,
     UnitRule,
     Units,
     find_units,
+    words_of_units,
 )
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
@@ -270,40 +272,24 @@ class _Aligner:
 
     def _link(self, pair: Aligned, maps: PairMaps, prepared: _Prepared) -> Aligned:
         """Read the links of a pair from its maps."""
-        source_words, target_words = (
-            units.of_tokens(self.tokenizer, side, line, ids)
-            for units, side, line, ids in zip(
-                prepared.units, SIDES, prepared.lines, prepared.ids, strict=True
-            )
-        )
+        words = words_of_units(self.tokenizer, prepared.units, prepared.lines, prepared.ids)
         maps_XTS = np.stack([maps.get(view) for view in self.views])
         if not np.isfinite(maps_XTS).all():
             return replace(pair, error=OVERFLOW)
-        links = links_of_maps(
-            maps_XTS,
-            (source_words, target_words),
-            (pair.num_source_words, pair.num_target_words),
-            self.rule,
-        )
+        links = links_of_maps(maps_XTS, words, self.rule)
         end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
         return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
 
 
-def links_of_maps(
-    maps_XTS: np.ndarray,
-    words: tuple[Sequence[range], Sequence[range]],
-    sizes: tuple[int, int],
-    rule: LinkRule,
-) -> list[frozenset[Link]]:
+def links_of_maps(maps_XTS: np.ndarray, words: PairWords, rule: LinkRule) -> list[frozenset[Link]]:
     """Turn maps from target tokens to source tokens into links of words.
 
     Args:
         maps_XTS: for each map, a row for each target token but ``</s>``, and a column for each
             source token.
-        words: the words of each source token but ``</s>``, and of each target token.
-        sizes: the number of words of the source and the target.
+        words: those of the pair.
         rule: which links to take, see `link_words`.
     """
     # ``</s>`` comes last and belongs to no word.
-    is_of_SM = tokens_by_words([*words[0], range(0)], sizes[0])
-    return link_words(maps_XTS @ is_of_SM, words[1], sizes[1], rule)
+    is_of_SM = tokens_by_words([*words.source, range(0)], words.sizes[0])
+    return link_words(maps_XTS @ is_of_SM, words.target, words.sizes[1], rule)

@@ -124,3 +124,41 @@ def units_of_line(line: str, *, rule: WordRule, words: str | None = None) -> Uni
         return Units(cut, cut)
     given = tuple(words.split())
     return Units(given, tuple(find_parts_of_words(given, line)))
+
+
+@dataclass(frozen=True)
+class PairWords:
+    """The words of a pair: of each token but ``</s>``, and how many either side has."""
+
+    source: list[range]
+    target: list[range]
+    sizes: tuple[int, int]
+
+
+def words_of_pair(
+    tokenizer: Tokenizer,
+    lines: tuple[str, str],
+    ids: tuple[Sequence[int], Sequence[int]],
+    rule: UnitRule = "auto",
+) -> PairWords:
+    """Find the words of both lines, by a rule, and those of each token."""
+    source_line, target_line = lines
+    source_ids, target_ids = ids
+    source = find_units(tokenizer, "source", source_line, rule=rule, ids=source_ids)
+    target = find_units(tokenizer, "target", target_line, rule=rule, ids=target_ids)
+    return words_of_units(tokenizer, (source, target), lines, ids)
+
+
+def words_of_units(
+    tokenizer: Tokenizer,
+    units: tuple[Units, Units],
+    lines: tuple[str, str],
+    ids: tuple[Sequence[int], Sequence[int]],
+) -> PairWords:
+    """Find the words of each token of a pair whose lines are cut into words already."""
+    source, target = units
+    return PairWords(
+        source.of_tokens(tokenizer, "source", lines[0], ids[0]),
+        target.of_tokens(tokenizer, "target", lines[1], ids[1]),
+        (len(source.names), len(target.names)),
+    )

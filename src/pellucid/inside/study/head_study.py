@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.alignment_maps import CONVENTIONS
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
@@ -227,13 +226,6 @@ def choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
         for head in all_heads(config)
         if not places or any(one.whole_head.holds(head) for one in places)
     ]
-
-
-def error_of_counts(counts: ArrayLike) -> np.ndarray:
-    """Compute the alignment error from the last axis, as `count_links` gives it."""
-    found, sure, found_sure, found_possible = np.moveaxis(np.asarray(counts, float), -1, 0)
-    error: np.ndarray = 1 - (found_sure + found_possible) / np.maximum(found + sure, 1)
-    return error
 
 
 def _table_of_heads(

@@ -16,7 +16,7 @@ from pellucid.errors import InputError
 from pellucid.evaluate.word_links import count_links
 from pellucid.inside.align.alignment_maps import CONVENTIONS, PairBatch, View, batches_of
 from pellucid.inside.align.attention_links import LinkRule, align_pairs, links_of_maps
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.measures.agreement import agreement
@@ -40,7 +40,6 @@ def weights_and_lens(
     heads: Sequence[Place],
     lines: Sequence[StudyLine],
     *,
-    rule: LinkRule = "both",
     spots: Sequence[Sequence[Spots]] | None = None,
 ) -> dict[str, Any]:
     """Run lines through the model, and add up the figures of its heads.
@@ -49,7 +48,6 @@ def weights_and_lens(
         bundle: the model.
         heads: the heads.
         lines: the lines.
-        rule: which links to take from a map.
         spots: of the pronouns of each line, for `PRONOUN_FIGURES`.
 
     Returns:
@@ -84,7 +82,7 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
-        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines, rule),
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
     }
 
 
@@ -163,9 +161,7 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def _count_gold(
-    bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine], rule: LinkRule
-) -> list[Any]:
+def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine]) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
@@ -185,7 +181,7 @@ def _count_gold(
     pairs = [line.source for line in lines], [line.target for line in lines]
     sums = np.zeros((len(views), 4), int)
     for line, found in zip(
-        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views, rule=rule), strict=True
+        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views), strict=True
     ):
         assert line.gold is not None
         if found.error is not None:
@@ -226,22 +222,11 @@ def _count(bundle: Bundle, pair: Pair, line: StudyLine, map_: Map) -> dict[str, 
     assert line.gold is not None
     rows_TX = map_.source_matrix[:-1]
     if rows_TX.shape[1] != len(pair.source_ids):  # columns of words: their tokens share them
-        words = source_words(pair)
         rows_TS = np.zeros((len(rows_TX), len(pair.source_ids)))
-        for column, word in enumerate(words):
+        for column, word in enumerate(source_words(pair)):
             rows_TS[:, list(word)] = rows_TX[:, [column]] / len(word)
         rows_TX = rows_TS
-    texts, ids = (line.source, line.target), line.ids
-    units = [
-        find_units(bundle.tokenizer, side, text, rule="auto", ids=one)
-        for side, text, one in zip(SIDES, texts, ids, strict=True)
-    ]
-    source, target = (
-        unit.of_tokens(bundle.tokenizer, side, text, one)
-        for unit, side, text, one in zip(units, SIDES, texts, ids, strict=True)
-    )
-    sizes = len(units[0].names), len(units[1].names)
+    words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids)
     return {
-        rule: count_links(links_of_maps(rows_TX[None], (source, target), sizes, rule)[0], line.gold)
-        for rule in RULES
+        rule: count_links(links_of_maps(rows_TX[None], words, rule)[0], line.gold) for rule in RULES
     }

@@ -13,12 +13,11 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.alignment_maps import CONVENTIONS
-from pellucid.inside.align.attention_links import LinkRule
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, error_of_counts
+from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads
 from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
 from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.study.study_page import MEANINGS as STUDIED
@@ -136,7 +135,6 @@ def follow_heads(
     golds: Sequence[GoldLinks] | None = None,
     antecedents: Sequence[Sequence[Pronoun]] | None = None,
     heads: Sequence[str] | None = None,
-    rule: LinkRule = "both",
     on_step: Callable[[int, int], None] | None = None,
 ) -> HeadHistory:
     """Follow the heads through a run: the figures of their weights at every kept model.
@@ -148,7 +146,6 @@ def follow_heads(
         golds: the right links of each pair.
         antecedents: the pronouns of each pair, by words between spaces.
         heads: such as ``encoder.*.self.*``; all unless given.
-        rule: which links to take from a map.
         on_step: called with the number of models done, and of all.
 
     Raises:
@@ -178,7 +175,7 @@ def follow_heads(
             on_step(done, len(models))
         bundle = load_bundle(path)
         _check_same(bundle, last, lines, (path, models[-1][1]))
-        found = weights_and_lens(bundle, chosen, lines, rule=rule, spots=spots)
+        found = weights_and_lens(bundle, chosen, lines, spots=spots)
         sums, counts = np.array(found["sums"]), np.array(found["counts"])
         figures = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         if golds is not None:
@@ -211,12 +208,8 @@ def _check_same(
 
 def _find_spots(bundle: Bundle, line: StudyLine, pronouns: Sequence[Pronoun]) -> list[Spots]:
     """Find the rows of each pronoun of a line, and the positions of its antecedent."""
-    source, target = (
-        find_units(bundle.tokenizer, side, text, rule="spaces", ids=ids).of_tokens(
-            bundle.tokenizer, side, text, ids
-        )
-        for side, text, ids in zip(SIDES, (line.source, line.target), line.ids, strict=True)
-    )
+    words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids, "spaces")
+    source, target = words.source, words.target
 
     def at(words: Sequence[range], word: int) -> list[int]:
         found = [place for place, owners in enumerate(words) if word in owners]

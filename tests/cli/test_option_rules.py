@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pellucid.cli.rules import Apart, Needs, check_rules
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.errors import InputError
 
 RULES = (
