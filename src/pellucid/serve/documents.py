@@ -19,11 +19,11 @@ from pellucid.serve.queue.tasks import Text, Translate
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
+# Translations by the key of a segment; those with links and those without.
 Translations = Mapping[object, "Translation"]
-"""Translations by the key of a segment; those with links and those without."""
 
+# A document as parts, its segments that need links, and the others.
 Read = tuple[list[str | Unit], list[Segment], list[Segment]]
-"""A document as parts, its segments that need links, and the others."""
 
 
 async def translate_documents(
@@ -61,16 +61,13 @@ def _read(document: str, languages: tuple[str, str], form: str) -> Read:
 
 
 async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
-    from pellucid.decode.constraints.request import Constraints
     from pellucid.translate.masking import hide_copies
 
     # Menus and tables repeat their texts.
     by_key = {one.key: one for one in segments}
     hidden = hide_copies(task.model.translator.tokenizer, [*by_key.values()])
     texts = [one.text.strip() for one in by_key.values()]
-    translations = await parts.scheduler.compute(
-        task, [Text(text, Constraints()) for text in hidden.texts]
-    )
+    translations = await parts.scheduler.compute(task, [*map(Text, hidden.texts)])
     parts.metrics.texts.labels(task.model.name, "translate").inc(len(texts))
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:

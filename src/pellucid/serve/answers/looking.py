@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
-from pellucid.serve.answers.bodies import SEARCH
+from pellucid.serve.answers.bodies import SEARCH, given_fields
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
 from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pellucid.inside.changes.change import Changes
     from pellucid.text.tokenizers.tokenizer import Tokenizer
 
+# Tokens of a sentence under changes: each token of its new translation is a whole pass.
 MOST_CHANGE_TOKENS = 512
-"""Tokens of a sentence under changes: each token of its new translation is a whole pass."""
 
+# Tokens of each row of logits whose texts an answer holds.
 MOST_NAMED = 9
-"""Tokens of each row of logits whose texts an answer holds."""
 
 RECORDS = (
     "source_tokens",
@@ -104,9 +104,9 @@ def answer_look(
 
 def estimate_look(model: ServedModel, body: Any) -> int:
     """Estimate the positions that a look computes: those of the search, and of the replay."""
-    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
-    config, longest = model.translator.decoding, model.translator.config.max_target_length
-    searched = estimate_search(body.text, config.model_copy(update=search), longest)
+    translator = model.translator
+    config = translator.decoding.model_copy(update=given_fields(body, SEARCH))
+    searched = estimate_search(body.text, config, translator.config.max_target_length)
     tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
     slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
     return searched + 8 * tokens + slow
@@ -146,11 +146,7 @@ class _Target:
 def _ask(body: Any, model: ServedModel) -> Ask:
     from pellucid.inside.ask import Ask
 
-    given = {
-        name: getattr(body, name)
-        for name in ("parts", "layers", "kinds", "heads", "stages")
-        if getattr(body, name) is not None
-    }
+    given = given_fields(body, ("parts", "layers", "kinds", "heads", "stages"))
     ask = Ask(**given, everything=body.everything)
     ask.check(model.translator.model.config)
     return ask
@@ -159,8 +155,8 @@ def _ask(body: Any, model: ServedModel) -> Ask:
 def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     """Take the target that is given, or search for one, also under changes or after a prefix."""
     translator = model.translator
-    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
-    given = [name for name in ("target_text", "target_ids") if getattr(body, name) is not None]
+    search = given_fields(body, SEARCH)
+    given = given_fields(body, ("target_text", "target_ids"))
     is_greedy = bool(body.changes or body.prefix_ids)
     if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
         raise Problem(
@@ -341,7 +337,10 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         num_random=body.random,
     )
     outputs = {name: _output(getattr(found, name)) for name in ("original", "before", "after")}
-    baseline = found.baseline
+    baseline = None
+    if found.baseline is not None:
+        effects = list(map(_number, found.baseline.effects))
+        baseline = {"changes": found.baseline.changes, "effects": effects}
     return {
         "model": model.name,
         "changes": found.changes,
@@ -352,9 +351,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         "edits": [
             {"place": one.place, "before": one.before, "after": one.after} for one in found.edits
         ],
-        "baseline": None
-        if baseline is None
-        else {"changes": baseline.changes, "effects": list(map(_number, baseline.effects))},
+        "baseline": baseline,
     }
 
 

@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from pellucid.errors import PellucidError, make_printable, shorten
 
+# The meaning of each status code of a refusal.
 PROBLEMS: dict[int, str] = {
     400: "The body is not JSON, or the head names two hosts.",
     401: "A key is missing or wrong.",
@@ -28,10 +29,9 @@ PROBLEMS: dict[int, str] = {
     503: "The server is ending, or its queue stands still.",
     504: "The answer was not ready in time.",
 }
-"""The meaning of each status code of a refusal."""
 
+# The header of answers that no cache may keep.
 NOT_KEPT: Mapping[str, str] = {"Cache-Control": "no-store"}
-"""The header of answers that no cache may keep."""
 
 _PATH = re.compile(
     r"(?<!\w)('[^']*'|\"[^\"]*\")|"  # What a client sent is quoted.

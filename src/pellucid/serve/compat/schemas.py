@@ -214,20 +214,18 @@ async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}
-    content, file_name = None, ""
-    _add(own, [(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+    content = None
+    file_name = ""
+    for name, value in form.multi_items():
+        if isinstance(value, str):
+            # Forms break lines with CR and LF; texts are counted and translated without the CR.
+            text = value.replace("\r\n", "\n") if name == "q" else value
+            _add(own, [(name, text)])
     for value in form.values():
         if isinstance(value, UploadFile):
-            content, file_name = await value.read(), value.filename or ""
+            content = await value.read()
+            file_name = value.filename or ""
     await form.close()
-    # Forms break lines with CR and LF; texts are counted and translated without the CR.
-    for name, value in own.items():
-        if name == "q":
-            own[name] = (
-                [one.replace("\r\n", "\n") for one in value]
-                if isinstance(value, list)
-                else value.replace("\r\n", "\n")
-            )
     return Fields(values | own, content, file_name)
 
 

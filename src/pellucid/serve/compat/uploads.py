@@ -18,18 +18,18 @@ from pellucid.serve.answers.responses import Problem
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20
 
+# Lines of a file that are one text: one request of thousands would hold up the event loop.
 LINES_OF_A_PART = 50
-"""Lines of a file that are one text: one request of thousands would hold up the event loop."""
 
 Format = Literal["text", "html"]
 TranslateAll = Callable[[Sequence[str], str], Awaitable[list[str]]]
 
 
+# For the end of a file's name: how its texts are translated, and the media type of the result.
 READERS: Mapping[str, tuple[str, str]] = {
     ".txt": ("text", "text/plain; charset=utf-8"),
     **{ending: (one.name, f"{one.media_type}; charset=utf-8") for ending, one in ENDINGS.items()},
 }
-"""For the end of a file's name: how its texts are translated, and the media type of the result."""
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,12 @@ from pellucid.serve.answers.responses import Problem, reply
 from pellucid.serve.connection.protocol import CONNECTION, Connection
 from pellucid.serve.settings import Limits
 
+# Headers of every answer.
 COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-"""Headers of every answer."""
 
 CORS = [
     (b"access-control-allow-methods", b"GET, POST"),

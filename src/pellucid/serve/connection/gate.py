@@ -97,7 +97,8 @@ class Gate:
 
     def _check(self, exchange: Exchange) -> Operation | None:
         """Refuse what may not enter; None if the request only asks whether it may."""
-        settings, headers = self._settings, exchange.headers
+        settings = self._settings
+        headers = exchange.headers
         _check_head(exchange)
         host = _place(settings, exchange)
         operation, methods = self._find(exchange.scope)
@@ -160,11 +161,9 @@ class Gate:
 
 def _refuse_key(key: str | None) -> Problem:
     """Refuse a request without a key, or with a wrong one."""
-    sentence = (
-        "This server needs a key. Send it as Authorization: Bearer KEY."
-        if key is None
-        else "The key is not one of this server's. Check it, or ask the operator for one."
-    )
+    sentence = "The key is not one of this server's. Check it, or ask the operator for one."
+    if key is None:
+        sentence = "This server needs a key. Send it as Authorization: Bearer KEY."
     return Problem(401, sentence, {"WWW-Authenticate": "Bearer"})
 
 
@@ -197,8 +196,10 @@ def _place(settings: Settings, exchange: Exchange) -> str | None:
     Returns:
         The host, as the client named it.
     """
-    scope, headers = exchange.scope, exchange.headers
-    scheme, host = scope["scheme"], headers.get("host")
+    scope = exchange.scope
+    headers = exchange.headers
+    scheme = scope["scheme"]
+    host = headers.get("host")
     prefix = scope.get("root_path") or settings.path_prefix
     if settings.trusts(scope.get("client")):
         proto, forwarded, path = (

@@ -10,19 +10,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pellucid.serve.settings import Limits
 
+# The key of a request's scope that holds its `Connection`.
 CONNECTION = "pellucid.connection"
-"""The key of a request's scope that holds its `Connection`."""
 
 MOST_HEADER_BYTES = 64 * 1024
 
+# Time for a request that is already on its way when the server is to end.
 GRACE_SECONDS = 0.5
-"""Time for a request that is already on its way when the server is to end."""
 
+# Time to read what has arrived before a client counts as too slow.
 LAST_CHANCE_SECONDS = 0.1
-"""Time to read what has arrived before a client counts as too slow."""
 
+# Time for the rest of an unread body: to close at once could destroy the answer.
 REST_SECONDS = 1.0
-"""Time for the rest of an unread body: to close at once could destroy the answer."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"

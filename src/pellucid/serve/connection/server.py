@@ -21,26 +21,26 @@ from pellucid.serve.queue.pauses import freeze_objects, share_memory, watch_for_
 from pellucid.serve.service import Service
 from pellucid.serve.settings import Settings
 
+# The first socket that systemd passes on.
 FIRST_PASSED = 3
-"""The first socket that systemd passes on."""
 
+# Connections that are accepted in one pass of the event loop: some milliseconds.
 ACCEPTED_A_PASS = 64
-"""Connections that are accepted in one pass of the event loop: some milliseconds."""
 
+# Connections that wait in the system to be accepted; more are refused by it.
 MOST_WAITING = 1024
-"""Connections that wait in the system to be accepted; more are refused by it."""
 
+# Time at the end for connected clients to send their request.
 FIRST_REQUEST_SECONDS = 1.0
-"""Time at the end for connected clients to send their request."""
 
+# Linux: an option of sockets, and the instruction that ends a packet filter.
 _SO_ATTACH_FILTER = 26
 _BPF_RETURN = 0x06
-"""Linux: an option of sockets, and the instruction that ends a packet filter."""
 
+# Time after which the computing thread lets the event loop run. The loop has to wait for it after
+# each call of the system, so Python's own choice, five milliseconds, would add up to a tenth of a
+# second for a request among a few others.
 SWITCH_SECONDS = 0.0002
-"""Time after which the computing thread lets the event loop run. The loop has to wait for it after
-each call of the system, so Python's own choice, five milliseconds, would add up to a tenth of a
-second for a request among a few others."""
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -54,7 +54,8 @@ def bind(settings: Settings) -> socket.socket:
         passed = socket.socket(fileno=FIRST_PASSED)
         passed.setblocking(False)
         return passed
-    host, port = settings.host, settings.port
+    host = settings.host
+    port = settings.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

@@ -10,8 +10,8 @@ from typing import Any, Protocol
 
 from pellucid.serve.answers.responses import Problem
 
+# A batch may be this large, however slow the model: small batches are slower still by the text.
 LEAST_COST = 1024
-"""A batch may be this large, however slow the model: small batches are slower still by the text."""
 
 _account: ContextVar[Account | None] = ContextVar("account", default=None)
 
@@ -72,8 +72,11 @@ class Job:
         loop: asyncio.AbstractEventLoop,
         account: Account,
     ) -> None:
-        self.task, self.items, self.costs = task, items, costs
-        self.loop, self.account = loop, account
+        self.task = task
+        self.items = items
+        self.costs = costs
+        self.loop = loop
+        self.account = account
         self.cost = sum(costs)
         self.future: asyncio.Future[list[Any]] = loop.create_future()
         self.results: dict[int, Any] = {}
@@ -131,7 +134,8 @@ class Run:
     """
 
     def __init__(self, batch: Sequence[tuple[Job, int]], size: int) -> None:
-        self.batch, self.size = batch, size
+        self.batch = batch
+        self.size = size
         self.cost = sum(job.costs[place] for job, place in batch)
         self.seconds = self.began = 0.0
         self.since = time.monotonic()

@@ -30,8 +30,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+# Requests that begin, and that end, in one pass: one to three milliseconds.
 A_PASS = 4
-"""Requests that begin, and that end, in one pass: one to three milliseconds."""
 
 
 class Turns:
@@ -72,19 +72,19 @@ def call_in_passes(functions: Sequence[Callable[[], None]]) -> None:
         asyncio.get_running_loop().call_soon(call_in_passes, functions[A_PASS:])
 
 
+# New objects after which the youngest are searched, and such searches after which the others of
+# the last seconds are: a few milliseconds.
 YOUNG = (1_000, 20)
-"""New objects after which the youngest are searched, and such searches after which the others of
-the last seconds are: a few milliseconds."""
 
 NEVER = 2**31 - 1
 
+# Time between two searches of everything, if there is nothing to do and if there is.
 IDLE_SECONDS = 5.0
 BUSY_SECONDS = 60.0
-"""Time between two searches of everything, if there is nothing to do and if there is."""
 
 
+# glibc: the option for the number of pools that threads take memory from.
 _M_ARENA_MAX = -8
-"""glibc: the option for the number of pools that threads take memory from."""
 
 
 def share_memory() -> None:
@@ -128,8 +128,8 @@ class GarbageCollector:
         self._last = time.monotonic()
 
 
+# The library that needs all others.
 LIBRARY = "lib/libtorch_python.so"
-"""The library that needs all others."""
 
 
 def watch_for_pytorch() -> None:
@@ -159,5 +159,6 @@ def _load_libraries() -> None:
             return
         # ctypes lets other threads run while it calls a function, but not in `ctypes.CDLL(path)`.
         load = ctypes.CDLL(None).dlopen
-        load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        load.argtypes = (ctypes.c_char_p, ctypes.c_int)
+        load.restype = ctypes.c_void_p
         load(os.fsencode(Path(found.origin).parent / LIBRARY), os.RTLD_NOW | os.RTLD_LOCAL)

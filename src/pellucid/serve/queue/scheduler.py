@@ -29,20 +29,20 @@ from pellucid.serve.queue.pauses import GarbageCollector, call_in_passes
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.settings import Limits
 
+# Time after which a computation gives way to others that wait.
 SECONDS_A_TURN = 0.05
-"""Time after which a computation gives way to others that wait."""
 
+# Time that a batch should take.
 SECONDS_A_BATCH = 0.3
-"""Time that a batch should take."""
 
+# Long computations of about the same size that may have begun: they hold memory.
 MOST_OF_A_SIZE = 2
-"""Long computations of about the same size that may have begun: they hold memory."""
 
+# Computations that may have begun, of all sizes.
 MOST_BEGUN = 12
-"""Computations that may have begun, of all sizes."""
 
+# Time without a new turn, while work waits, after which the queue counts as standing still.
 STANDSTILL_SECONDS = 10.0
-"""Time without a new turn, while work waits, after which the queue counts as standing still."""
 
 _GONE = object()
 
@@ -120,7 +120,8 @@ class Scheduler:
         Raises:
             Problem: 429 if too much waits, 504 if the result is late, 503 if the server ends.
         """
-        costs, total = [], 0
+        costs = []
+        total = 0
         for item in items:
             costs.append(task.cost(item))
             total += costs[-1]
@@ -179,7 +180,8 @@ class Scheduler:
         self._check_alive()
         if not items:
             return []
-        limits, loop = self._limits, asyncio.get_running_loop()
+        limits = self._limits
+        loop = asyncio.get_running_loop()
         account = Account.of_request(loop, limits.request_seconds)
         job = Job(task, items, costs, loop, account)
         self._check_size(job.cost)
@@ -255,8 +257,9 @@ class Scheduler:
         thread.start()
 
     def _work(self) -> None:
-        if self._first is not None:
-            first, self._first = self._first, None
+        first = self._first
+        if first is not None:
+            self._first = None  # Only the first thread prepares.
             with suppress(Exception):
                 first()
         while (run := self._wait_for_run()) is not None:

@@ -5,22 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.serve.models import Options, ServedModel
 from pellucid.translate.judging import DOUBTFUL, MOST_LINKED, MOST_REPLAYED
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.decode.constraints.request import LineConstraints
     from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 CHARACTERS_A_TOKEN = 4
 
+# Characters of scripts that write no spaces between words, and signs: about a token each.
 _DENSE = re.compile("[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u1aff\u2e80-\U0010ffff]")
-"""Characters of scripts that write no spaces between words, and signs: about a token each."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -67,7 +67,7 @@ class Text:
     """
 
     text: str
-    constraints: LineConstraints
+    constraints: LineConstraints = field(default_factory=Constraints)
 
 
 @dataclass(frozen=True)

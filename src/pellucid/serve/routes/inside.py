@@ -51,13 +51,11 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     limits = parts.settings.limits
     scheduler = parts.scheduler
 
-    from pellucid.decode.constraints.request import Constraints
-
     async def stream(body: Any) -> Response:
         """Translate one text, and send its translation piece by piece."""
         model = parts.models.choose(body.model, body.source, body.target)
         options = decoding_of(body, model)
-        task, text = Translate(model, options), Text(body.text, Constraints())
+        cost = Translate(model, options).cost(Text(body.text))
 
         def make() -> Iterator[str]:
             (constraints,) = all_constraints(body, model, [body.text])
@@ -71,7 +69,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
                 **dict(options),
             )
 
-        pieces = scheduler.stream(make, cost=task.cost(text))
+        pieces = scheduler.stream(make, cost=cost)
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
         parts.metrics.texts.labels(model.name, "stream").inc()
@@ -100,9 +98,9 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         return reply(found, most_bytes=limits.response_bytes)
 
     return [
-        computing("/v1/stream", stream, schemas.stream, _EVENTS),
-        computing("/v1/look", look, schemas.look, _TRACE, tag="inside"),
-        computing("/v1/change", change, schemas.change, ChangeAnswer, tag="inside"),
+        computing("/v1/stream", stream, body=schemas.stream, gives=_EVENTS),
+        computing("/v1/look", look, body=schemas.look, gives=_TRACE, tag="inside"),
+        computing("/v1/change", change, body=schemas.change, gives=ChangeAnswer, tag="inside"),
     ]
 
 
