@@ -22,15 +22,19 @@ from pellucid.errors import InputFileNotFoundError
 from pellucid.terminal.progress import describe_progress
 from pellucid.terminal.text import count_of
 
-PIECES, CLAIMS, WORKERS, FAILED = "pieces", "claims", "workers", "failed"
+PIECES = "pieces"
+CLAIMS = "claims"
+WORKERS = "workers"
+FAILED = "failed"
 FAILED_LIST = "failed.tsv"
 
 SECONDS_BETWEEN_BEATS = 5.0
+# Time without a beat after which a worker's pieces are free again: twelve beats, since a store may
+# be slow for a while, and a piece that is taken too early is computed twice.
 SECONDS_TO_DIE = 60.0
-"""Time without a beat after which a worker's pieces are free again."""
 
+# Lines of a piece, from 0, with the reason.
 Failures = Sequence[tuple[int, str]]
-"""Lines of a piece, from 0, with the reason."""
 
 
 @dataclass
@@ -78,7 +82,8 @@ class Board:
     """
 
     def __init__(self, store: Store, manifest: Manifest) -> None:
-        self.store, self.manifest = store, manifest
+        self.store = store
+        self.manifest = manifest
         self.beat = Beat(socket.gethostname(), os.getpid())
         self._name = f"{self.beat.host}-{self.beat.pid}-{secrets.token_hex(4)}"
         self._begun = self._last_beat = time.monotonic()
@@ -93,7 +98,8 @@ class Board:
         Pieces of commands that have died come last, so that each has time to show that it lives.
         """
         self.send_beat(at_once=not self._mine)  # A claim without a beat would be free.
-        done, claims = self.store.names(PIECES), self.store.names(CLAIMS)
+        done = self.store.names(PIECES)
+        claims = self.store.names(CLAIMS)
         left = [piece for piece in self.manifest.pieces if piece.name not in done]
         self.is_finished = not left
         others = [piece for piece in left if piece.name not in self._mine]
@@ -119,8 +125,8 @@ class Board:
         before, since = self._seen.get(owner, (b"", 0.0))
         if before != found:
             # By this machine's clock only: those of others may be wrong.
-            self._seen[owner] = found, time.monotonic()
-            return _read_beat(found).is_gone()
+            since = time.monotonic()
+            self._seen[owner] = found, since
         return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).is_gone()
 
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
@@ -137,7 +143,8 @@ class Board:
         if at_once or now - self._last_beat >= SECONDS_BETWEEN_BEATS:
             self._last_beat = now
             self.beat.pieces = sorted(map(int, self._mine))
-            self.beat.seconds, self.beat.time = now - self._begun, time.time()
+            self.beat.seconds = now - self._begun
+            self.beat.time = time.time()
             self.store.write(f"{WORKERS}/{self._name}", json.dumps(asdict(self.beat)).encode())
 
     def leave(self) -> None:
@@ -151,13 +158,13 @@ class Board:
 
     def describe(self, most: int = 4) -> str:
         """Describe the state of the job: what is done, how fast, and by which commands."""
-        done, beats = self.store.names(PIECES), []
+        done = self.store.names(PIECES)
+        beats = []
         for name in sorted(self.store.names(WORKERS)):
-            with suppress(InputFileNotFoundError):
-                beats.append(_read_beat(self.store.read(f"{WORKERS}/{name}")))
-        beats = [
-            one for one in beats if not one.is_gone() and time.time() - one.time < SECONDS_TO_DIE
-        ]
+            with suppress(InputFileNotFoundError):  # It may leave between the list and this.
+                beat = _read_beat(self.store.read(f"{WORKERS}/{name}"))
+                if not beat.is_gone() and time.time() - beat.time < SECONDS_TO_DIE:
+                    beats.append(beat)
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
         rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
@@ -171,7 +178,9 @@ class Board:
             pieces = "".join(f" {piece}" for piece in beat.pieces[:most])
             workers = count_of(beat.workers, "worker")
             words += f"{',' if number else ';'} {beat.host} ({workers}, pieces{pieces})"
-        return words + (f" and {len(beats) - most:,} more" if len(beats) > most else "")
+        if len(beats) > most:
+            words += f" and {len(beats) - most:,} more"
+        return words
 
     def failures(self) -> Iterator[tuple[ShardPiece, int, str]]:
         """Yield the lines that failed, in order, from 0 in their piece, with the reason."""

@@ -19,16 +19,17 @@ from pellucid.errors import InputError
 WINDOW_LINES = 2000
 WINDOW_BYTES = 200_000
 
+# Windows that a worker has: one to work on, and the next one.
 _IN_FLIGHT = 2
-"""Windows that a worker has: one to work on, and the next one."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
+_SECONDS_TO_WORDS = 6.0
+_SECONDS_BETWEEN_WORDS = 30.0
+# Workers that may end in a row, for each worker, before the command gives up.
 _MOST_DEATHS = 50
-"""Workers that may end in a row, for each worker, before the command gives up."""
 
+# Workers that may end in a row before they are ready.
 MOST_BAD_STARTS = 10
-"""Workers that may end in a row before they are ready."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +124,17 @@ class Driver:
         say: Callable[[str], None],
         first: Worker | None = None,
     ) -> None:
-        self._board, self._crew = board, crew
-        self._read, self._check, self._say = read, check, say
+        self._board = board
+        self._crew = crew
+        self._read = read
+        self._check = check
+        self._say = say
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
-        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_TO_WORDS
+        self._next_look = 0.0
+        self._next_words = time.monotonic() + _SECONDS_TO_WORDS
 
     def run(self) -> None:
         """Work until no piece of the job is left.
@@ -154,9 +159,10 @@ class Driver:
         """Give windows to workers; start workers once there is something to do."""
         while True:
             worker = min(self._at_work, key=lambda one: len(self._at_work[one]), default=None)
-            is_full = (
-                self._num_hired() if worker is None else len(self._at_work[worker]) == _IN_FLIGHT
-            )
+            # While nobody is ready, a window waits, unless the first workers are yet to be started.
+            is_full = self._num_hired() > 0
+            if worker is not None:
+                is_full = len(self._at_work[worker]) == _IN_FLIGHT
             if is_full or not (self._todo or self._begin_piece()):
                 return
             while self._num_hired() < self._crew.size:
@@ -193,7 +199,8 @@ class Driver:
                 self._num_starting -= 1
                 self._num_bad_starts = 0
             else:
-                self._answer(self._at_work[worker].popleft(), *reply)
+                body, failures = reply
+                self._answer(self._at_work[worker].popleft(), body, failures)
 
     def _answer(self, window: WorkerWindow, body: str, failures: list[tuple[int, str]]) -> None:
         begun = self._begun[window.piece.number]
@@ -201,7 +208,8 @@ class Driver:
         begun.failures += [(window.row + row, sentence) for row, sentence in failures]
         begun.missing -= window.lines
         beat = self._board.beat
-        beat.lines, beat.partial = beat.lines + window.lines, beat.partial + window.lines
+        beat.lines += window.lines
+        beat.partial += window.lines
         self._num_deaths = 0
         if not begun.missing:
             text = "".join(begun.bodies[row] for row in sorted(begun.bodies))
@@ -229,14 +237,18 @@ class Driver:
 
 def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:
     """Cut the lines of a piece into windows."""
-    found, row, start = [], 0, 0
+    found = []
+    row = 0
+    start = 0
     while start < len(raw):
-        end, lines = start, 0
+        end = start
+        lines = 0
         while end < len(raw) and lines < WINDOW_LINES and end - start < WINDOW_BYTES:
             end = raw.find(b"\n", end) + 1 or len(raw)
             lines += 1
         found.append(WorkerWindow(piece, row, lines, raw[start:end]))
-        row, start = row + lines, end
+        row += lines
+        start = end
     return found
 
 
@@ -249,7 +261,8 @@ def _retry(window: WorkerWindow, error: Exception) -> list[WorkerWindow]:
         if window.error:
             raise error
         return [replace(window, deaths=0, error=f"It ended {deaths} workers: {error}")]
-    middle, place = window.lines // 2, 0
+    middle = window.lines // 2
+    place = 0
     for _ in range(middle):
         place = window.raw.index(b"\n", place) + 1
     first = replace(window, lines=middle, raw=window.raw[:place], deaths=0, is_half=True)

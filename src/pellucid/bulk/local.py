@@ -35,7 +35,8 @@ class LocalCrew:
 
     def __init__(self, run: str, task: Mapping[str, Any], *, size: int, threads: int) -> None:
         self.size = size
-        self._run, self._arguments = run, {"task": dict(task), "threads": threads}
+        self._run = run
+        self._arguments = {"task": dict(task), "threads": threads}
         self._workers: list[LocalWorker] = []
 
     def start(self) -> None:

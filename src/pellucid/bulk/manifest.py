@@ -89,11 +89,15 @@ class Manifest:
         found: list[ShardPiece] = []
         first = 0
         for shard in self.shards:
-            start, row = shard.start, 2 if shard.start else 1
+            start = shard.start
+            row = 2 if shard.start else 1  # The first line has the names of the columns.
             for num_bytes, lines, sha256 in shard.pieces:
-                place = len(found), shard, start, row, first
-                found.append(ShardPiece(*place, num_bytes, lines, sha256))
-                start, row, first = start + num_bytes, row + lines, first + lines
+                number = len(found)
+                piece = ShardPiece(number, shard, start, row, first, num_bytes, lines, sha256)
+                found.append(piece)
+                start += num_bytes
+                row += lines
+                first += lines
         return found
 
     @cached_property

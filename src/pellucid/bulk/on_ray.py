@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from pellucid.errors import PellucidError, need_library
 from pellucid.files import read_bytes
 
 SECONDS_TO_JOIN = 90.0
+# Time in which a cluster must start its first worker.
 SECONDS_TO_START = 180.0
-"""Time in which a cluster must start its first worker."""
 
 
 class Actor:
@@ -34,7 +35,9 @@ class Actor:
     """
 
     def __init__(self, make: str, task: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-        self._make, self._task, self._files = make, task, files
+        self._make = make
+        self._task = task
+        self._files = files
         self._work: Any = None
 
     def introduce(self) -> Any:
@@ -84,7 +87,8 @@ class RayCrew:
         self, address: str, make: str, task: Mapping[str, Any], *, size: int | None
     ) -> None:
         self._ray = need_library("ray", "--ray", extra="ray")
-        self._address, self._begun = address, time.monotonic()
+        self._address = address
+        self._begun = time.monotonic()
         self._workers: list[RayWorker] = []
         self._is_up = False
         logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -99,13 +103,15 @@ class RayCrew:
             self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
             files: dict[str, bytes] = {}
             packed = _rename(task, lambda name: _pack(name, files))
-            self._arguments = make, packed, self._ray.put(files)
+            # The files travel once to each machine, not with each actor.
+            arguments = {"make": make, "task": packed, "files": self._ray.put(files)}
+            actor = self._ray.remote(num_cpus=1)(Actor)
+            self._hire = partial(actor.remote, **arguments)
 
     def start(self) -> None:
         """Start one more worker."""
         with self._speaking():
-            actor = self._ray.remote(num_cpus=1)(Actor).remote(*self._arguments)
-            self._workers.append(RayWorker(actor))
+            self._workers.append(RayWorker(self._hire()))
 
     def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
@@ -161,7 +167,8 @@ def _rename(task: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, An
 
 def _pack(name: str, files: dict[str, bytes]) -> str:
     """Read a file, or those of a model, and return the number that names it."""
-    path, number = Path(name), f"{len(files)}"
+    path = Path(name)
+    number = f"{len(files)}"
     if path.is_file():
         files[number] = read_bytes(path)
         return number

@@ -47,14 +47,13 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
         DataError: it is damaged or an archive, or the first of its objects cannot be read.
         InputFileNotFoundError: it does not exist.
     """
-    kind, start = task["kind"], 0
+    kind = task["kind"]
+    start = 0
     usual = ("source", "target") if task["score"] else ("text",)
     wanted = [task["column"], task["into"]][: len(usual)]
-    columns: list[Any] = (
-        []
-        if kind in ("lines", "tsv")
-        else [name or other for name, other in zip(wanted, usual, strict=True)]
-    )
+    columns: list[Any] = []
+    if kind in ("jsonl", "parquet"):
+        columns = [name or other for name, other in zip(wanted, usual, strict=True)]
     pieces: list[tuple[int, int, str]] = []
     stream, size = _open(path, kind, columns)
     with _reading(path), stream:
@@ -64,7 +63,8 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
         if kind == "tsv" and line:
             columns, has_names = _find_columns(wanted, line.split("\t"), path)
             if has_names:
-                rest, start = b"", len(rest)
+                start = len(rest)
+                rest = b""
         row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
         if isinstance(row, Fault) and row.kind.startswith("no "):
             raise DataError(f"{row.sentence} Or name another key with --column.")
@@ -96,11 +96,13 @@ class ShardReader:
             DataError: the shard has changed since the manifest was written.
             InputFileNotFoundError: it does not exist.
         """
-        shard, data = piece.shard, b""
+        shard = piece.shard
+        data = b""
         if shard is not self._shard or piece.start < self._place:
             self._stream.close()
             self._stream, size = _open(shard.path, self._kind, shard.columns)
-            self._shard, self._place = shard, 0
+            self._shard = shard
+            self._place = 0
             if size != shard.size:
                 self._refuse(shard, f"had {shard.size:,} bytes then and has {size:,} now")
         with _reading(shard.path):
@@ -168,7 +170,8 @@ def _find_columns(
     wanted: Sequence[str | None], cells: Sequence[str], path: str
 ) -> tuple[list[int], bool]:
     """Find columns by the first line of a table; tell whether that holds names."""
-    columns, has_names = [], False
+    columns = []
+    has_names = False
     for number, (name, usual) in enumerate(zip(wanted, _USUAL_NAMES, strict=False)):
         found = [cells.index(one) for one in ([name] if name else usual) if one in cells]
         has_names = has_names or bool(found)

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
+# Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need.
 _HARMLESS = frozenset("\n\t\u200c\u200d")
-"""Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
 
 
 def count_of(number: int, one: str, many: str | None = None) -> str:
