@@ -308,7 +308,7 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
         ((), 2, "Name a job"),
         (("demo", "-o", "job"), 2, "Name a job"),
         (("--join", "nowhere"), 2, "has no manifest.json"),
-        (("--join", "a", "--status", "b"), 2, "Leave one out"),
+        (("--join", "a", "--status", "b"), 2, "--join cannot be combined with --status"),
         (("demo", "-i", "no.txt", "-o", "job"), 2, "no.txt must exist"),
         (("demo", "-i", "in.txt", "two.tsv", "-o", "job"), 2, "lines, tsv"),
         (("demo", "-i", "page.html", "-o", "job"), 2, "page.html is a page with markup"),

@@ -25,8 +25,8 @@ from echoing import Echo, use_echo
 from forked import Forked
 from of_subwords import SUBWORDS
 
-from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.lines import translation_job
+from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.options import CONSTRAINTS, flag
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split

@@ -13,6 +13,7 @@ from typer.core import TyperCommand
 from pellucid.errors import InputError, suggestion
 from pellucid.files import expand_home
 
+# One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`.
 COMMANDS = {
     "demo": "Train a small translator on the built-in corpus and look inside it.",
     "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
@@ -34,9 +35,6 @@ COMMANDS = {
     "convert": "Import a Marian or OPUS-MT model into a bundle.",
     "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
 }
-"""One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""
-TOGETHER = {"extract": "corpus"}
-"""Commands in the module of another one."""
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -71,8 +69,7 @@ def build_app(name: str | None) -> typer.Typer:
     for known, line in COMMANDS.items():
         function = _not_loaded
         if known == name:
-            module = f"pellucid.cli.commands.{TOGETHER.get(known, known)}"
-            function = getattr(import_module(module), known)
+            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
         app.command(known, cls=_Command, short_help=line)(function)
     return app
 

@@ -23,11 +23,11 @@ from pellucid.files import endings, refuse_pipe
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.row_sides import kind_of_document
 
+# The parts of an identity that may differ from machine to machine.
 MACHINE = {"the version of PyTorch", "the processor", "the engine"}
-"""The parts of an identity that may differ from machine to machine."""
 
+# The fewest lines that are worth another worker.
 LINES_A_WORKER = 500
-"""The fewest lines that are worth another worker."""
 
 _KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -117,7 +117,8 @@ def _work(
     store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
 ) -> int:
     """Work on a job until it is finished; return the exit code."""
-    board, reader = Board(store, manifest), ShardReader(manifest)
+    board = Board(store, manifest)
+    reader = ShardReader(manifest)
     check = partial(_check, manifest, place=store.place, any_machine=any_machine)
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
@@ -128,7 +129,8 @@ def _work(
         raise
     num_failed, shown = board.list_failures()
     if num_failed:
-        lines, listed = count_of(num_failed, "line"), "; ".join(shown).rstrip(".")
+        lines = count_of(num_failed, "line")
+        listed = "; ".join(shown).rstrip(".")
         where = f"{store.place}/{FAILED_LIST}"
         warn(f"{lines} could not be used and left empty: {listed}. {where} lists all.")
     return 2 if num_failed else 0

@@ -12,6 +12,7 @@ from pellucid.cli.options import Json, described
 from pellucid.errors import InputError, suggestion
 from pellucid.files import endings
 
+# They are spelled out because importing the examples would make `--help` import PyTorch.
 NAMES = (
     "toy-four",
     "pizza",
@@ -27,7 +28,6 @@ NAMES = (
     "padding",
     "recurrent-step",
 )
-"""They are spelled out because importing the examples would make ``--help`` import PyTorch."""
 
 
 @described(

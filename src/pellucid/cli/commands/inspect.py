@@ -126,7 +126,8 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Write nested values as an indented list."""
     for key, value in record.items():
-        indent, name = "  " * depth, make_printable(str(key))
+        indent = "  " * depth
+        name = make_printable(str(key))
         if isinstance(value, Mapping):
             yield f"{indent}{name}\n"
             yield from _to_lines(value, depth + 1)

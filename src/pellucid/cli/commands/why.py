@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pellucid.lessons.why.result import Cell, MeasuredClaim, Measurement, Verdict
     from pellucid.terminal.printing import Printer
 
+# The folder for finished parts of full measurements, in the current folder.
 KEPT_IN = Path("why-results")
-"""The folder for finished parts of full measurements, in the current folder."""
 
 _STYLES = {
     "holds": "bold green",
@@ -206,7 +206,8 @@ def _draw(measurement: Measurement) -> None:
 def _draw_finding(printer: Printer, finding: MeasuredClaim, *, is_new: bool) -> None:
     from rich.text import Text
 
-    statement, verdict = finding.statement, finding.verdict
+    statement = finding.statement
+    verdict = finding.verdict
     place = f", {statement.place}" if statement.place else ""
     printer.paragraph(f"“{statement.says}”")
     printer.paragraph(f"{statement.text}{place}", first="  ")

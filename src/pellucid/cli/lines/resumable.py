@@ -360,7 +360,8 @@ def describe_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Name the settings that differ, with their values if those are short."""
     parts = []
     for name in {**then, **now}:
-        old, new = then.get(name), now.get(name)
+        old = then.get(name)
+        new = now.get(name)
         if old != new:
             shown = f"{json.dumps(old)} then, {json.dumps(new)} now"
             is_short = len(shown) <= 2 * _MAX_SHOWN

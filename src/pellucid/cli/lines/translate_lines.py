@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 Output = DirectOutput | ResumableOutput
 Result = TypeVar("Result")
 
+# One that the engine works on, and one that Python prepares or judges.
 WINDOWS_AT_ONCE = 2
-"""One that the engine works on, and one that Python prepares or judges."""
 
 
 class AllTranslated(NamedTuple):
@@ -84,13 +84,13 @@ def translate_files(
     _warn_at_start(
         job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
     )
-    own = {"--stream": by_line, **({} if objects is None else objects.settings())}
-    run = {} if is_special(output_file) else {**job.identify(), **own}
+    run: dict[str, Any] = {}
+    if not is_special(output_file):
+        run = {**job.identify(), "--stream": by_line}
+        if objects is not None:
+            run |= objects.settings()
     with open_resumable(
-        output_file,
-        run=run,
-        may_overwrite=may_overwrite,
-        may_resume=not is_typed,
+        output_file, run=run, may_overwrite=may_overwrite, may_resume=not is_typed
     ) as output:
         reader = _start_reading(job, files, output, window_lines, objects)
         document = objects if isinstance(objects, DocumentForm) else None
@@ -103,7 +103,8 @@ def translate_files(
         can_stream = by_line and is_read and job.can_stream and objects is None
         if has_progress:
             warn(job.describe(is_streamed=can_stream))
-        notices, first_line = Notices(job.constraints.glossary), reader.num_lines
+        notices = Notices(job.constraints.glossary)
+        first_line = reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
         ) as update:
@@ -177,7 +178,8 @@ def _translate_all(translator: Translator, sources: Sequence[str], to: str | Non
     from pellucid.text.language_tokens import CodeFaults
 
     translations = translator.translate(sources, to=to)
-    errors, codes = [], CodeFaults()
+    errors = []
+    codes = CodeFaults()
     for number, translation in enumerate(translations):
         codes.add(number, translation.notes.language_code)
         if translation.error is not None:

@@ -19,8 +19,8 @@ from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
 
+# The least similarity of a text that is taken, one less the share of letters that differ.
 LEAST = 0.85
-"""The least similarity of a text that is taken, one less the share of letters that differ."""
 
 _MOST_TRIED = 5
 _NUMBERS = re.compile(r"\d+")
