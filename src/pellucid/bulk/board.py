@@ -67,8 +67,10 @@ class Beat:
         """Tell whether this machine knows that the process has ended."""
         if self.host == socket.gethostname():
             try:
+                # Signal 0 only asks whether the process exists.
                 os.kill(self.pid, 0)
             except OSError as error:
+                # A process of another user cannot be signalled, but exists.
                 return error.errno == errno.ESRCH
         return False
 
@@ -85,6 +87,7 @@ class Board:
         self.store = store
         self.manifest = manifest
         self.beat = Beat(socket.gethostname(), os.getpid())
+        # Containers on many machines may share both host name and process number.
         self._name = f"{self.beat.host}-{self.beat.pid}-{secrets.token_hex(4)}"
         self._begun = self._last_beat = time.monotonic()
         self._mine: set[str] = set()
@@ -103,11 +106,14 @@ class Board:
         left = [piece for piece in self.manifest.pieces if piece.name not in done]
         self.is_finished = not left
         others = [piece for piece in left if piece.name not in self._mine]
+        # Free ones first. `sorted` keeps the order of the others, so that shards are read
+        # forward.
         for piece in sorted(others, key=lambda piece: piece.name in claims):
             name = f"{CLAIMS}/{piece.name}"
             if piece.name in claims:
                 if not self._is_free(piece):
                     continue
+                # Two commands may do this at once; then both compute the same bytes.
                 self.store.delete(name)
                 self.beat.retries += 1
             if self.store.create(name, self._name.encode()):
@@ -132,6 +138,7 @@ class Board:
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
         if failures:
+            # Before the piece: once that is there, nobody writes the list of its failures again.
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
         self.store.write(f"{PIECES}/{piece.name}", body.encode())
         self._mine.discard(piece.name)
@@ -169,7 +176,12 @@ class Board:
         lines = sum(finished) + sum(beat.partial for beat in beats)
         rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
         progress = describe_progress(
-            lines, total=self.manifest.num_lines, before=round(lines - 1000 * rate), seconds=1000
+            # The sum of the speeds of all commands, put as if they had worked for a thousand
+            # seconds.
+            lines,
+            total=self.manifest.num_lines,
+            before=round(lines - 1000 * rate),
+            seconds=1000,
         )
         words = f"{len(finished):,} of {count_of(len(self.manifest.pieces), 'piece')}, {progress}"
         if retries := sum(beat.retries for beat in beats):

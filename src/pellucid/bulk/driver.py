@@ -16,6 +16,8 @@ from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
 from pellucid.bulk.manifest import ShardPiece
 from pellucid.errors import InputError
 
+# A piece is what is stored, a window what a worker gets: a worker that ends loses only that
+# (docs/decisions/0025-bulk-jobs.md). As large as those of `pellucid translate`.
 WINDOW_LINES = 2000
 WINDOW_BYTES = 200_000
 
@@ -165,6 +167,7 @@ class Driver:
                 is_full = len(self._at_work[worker]) == _IN_FLIGHT
             if is_full or not (self._todo or self._begin_piece()):
                 return
+            # Only now: a job without work left must not load models.
             while self._num_hired() < self._crew.size:
                 self._crew.start()
                 self._num_starting += 1
@@ -185,6 +188,7 @@ class Driver:
             return False
         raw = self._read(piece)
         self._begun[piece.number] = _Begun(piece, piece.lines)
+        # Behind those of the piece before, so that pieces are finished one after the other.
         self._todo.extend(cut_windows(piece, raw))
         return True
 
@@ -194,6 +198,7 @@ class Driver:
             if isinstance(reply, Exception):
                 self._lose(worker, reply)
             elif worker not in self._at_work:
+                # A worker on another machine may have another processor or version.
                 self._check(dict(reply[0]))
                 self._at_work[worker] = deque()
                 self._num_starting -= 1
@@ -210,8 +215,10 @@ class Driver:
         beat = self._board.beat
         beat.lines += window.lines
         beat.partial += window.lines
+        # In a row: one answer shows that workers can live.
         self._num_deaths = 0
         if not begun.missing:
+            # Workers answer in any order.
             text = "".join(begun.bodies[row] for row in sorted(begun.bodies))
             self._board.finish(begun.piece, text, sorted(begun.failures))
             beat.partial -= begun.piece.lines
@@ -225,12 +232,14 @@ class Driver:
         if windows is None:
             self._num_starting -= 1
             self._num_bad_starts += 1
+        # Some windows may kill workers, but not all of them: then it is the machine.
         is_hopeless = self._num_deaths > _MOST_DEATHS * self._crew.size
         if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == MOST_BAD_STARTS:
             raise error
         self._board.beat.retries += 1
         if windows:  # It was working on the first.
             blamed = windows.popleft()
+            # To the front: these hold up their piece.
             self._todo.extendleft(reversed(windows))
             self._todo.extendleft(reversed(_retry(blamed, error)))
 
@@ -255,9 +264,12 @@ def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:
 def _retry(window: WorkerWindow, error: Exception) -> list[WorkerWindow]:
     """Decide what to do with a window that ended a worker: again, in halves, or not at all."""
     deaths = window.deaths + 1
+    # A first death may be chance, for example if memory ran out. Of halves of a deadly window one
+    # is known to be deadly.
     if deaths < (1 if window.is_half and window.lines > 1 else 2):
         return [replace(window, deaths=deaths)]
     if window.lines == 1:
+        # It kills workers without being translated, so that the fault is not in the text.
         if window.error:
             raise error
         return [replace(window, deaths=0, error=f"It ended {deaths} workers: {error}")]

@@ -47,12 +47,14 @@ class LocalCrew:
         """Wait so long for replies; an exception is the end of a worker."""
         replies: list[tuple[Worker, Any]] = []
         ready = wait([worker.connection for worker in self._workers], seconds)
+        # A copy, as workers that have ended are removed.
         for worker in [one for one in self._workers if one.connection in ready]:
             try:
                 reply = worker.receive()
                 if reply != "ready":
                     replies.append((worker, reply))
                 else:
+                    # It has started; without a place this asks it to introduce itself.
                     worker.send(b"null")
             except Exception as error:
                 self._workers.remove(worker)

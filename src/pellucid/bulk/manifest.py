@@ -109,6 +109,7 @@ class Manifest:
 def write_manifest(store: Store, manifest: Manifest) -> bool:
     """Write the manifest of a new job; return False if another command was faster."""
     values = {"format": FORMAT, **asdict(manifest)}
+    # Never replaced: whoever joins compares itself with it.
     return store.create(MANIFEST, (json.dumps(values, indent=1) + "\n").encode())
 
 
@@ -121,6 +122,7 @@ def read_manifest(store: Store) -> Manifest:
     """
     try:
         values = read_json_text(store.read(MANIFEST))
+        # A later version may cut pieces in another way, and must not be mixed with this one.
         if values.pop("format") != FORMAT:
             raise ValueError("it is of another version")
         return Manifest(shards=[Shard(**shard) for shard in values.pop("shards")], **values)

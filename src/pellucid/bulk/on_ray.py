@@ -42,6 +42,7 @@ class Actor:
 
     def introduce(self) -> Any:
         """Load the model, and return what the worker does."""
+        # Kept as long as the actor, since the model reads its files from there.
         self._folder = tempfile.TemporaryDirectory()
         for name, data in self._files.items():
             path = Path(self._folder.name, name)
@@ -120,8 +121,10 @@ class RayCrew:
                 f"The Ray cluster at {self._address} started no worker within "
                 f"{SECONDS_TO_START:.0f} s. Check with ray status that it has a free processor."
             )
+        # An actor answers in order, so that only its oldest answer can come.
         first = {worker.owed[0]: worker for worker in self._workers if worker.owed}
         replies: list[tuple[Worker, Any]] = []
+        # Nothing is owed: to ask again at once would keep a processor busy.
         if not first:
             time.sleep(seconds)
             return replies
@@ -137,6 +140,7 @@ class RayCrew:
                 self._workers.remove(worker)
                 with suppress(Exception):
                     self._ray.kill(worker.actor)
+                # Ray wraps what its actor raised; our own errors have a sentence for users.
                 cause = getattr(error, "cause", None)
                 lost = PellucidError("its actor ended, as happens when memory runs out")
                 replies.append((worker, cause if isinstance(cause, Exception) else lost))

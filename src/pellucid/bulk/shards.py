@@ -57,6 +57,8 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
     pieces: list[tuple[int, int, str]] = []
     stream, size = _open(path, kind, columns)
     with _reading(path), stream:
+        # One byte more than a line may have, to tell a line that is too long from the longest
+        # one.
         rest = stream.readline(LONGEST_LINE + 1)
         # Archives and UTF-16 are refused here, before a worker meets them.
         line = next(split_lines(io.BytesIO(rest), path, keeps_damaged=True), "")
@@ -69,8 +71,10 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
         if isinstance(row, Fault) and row.kind.startswith("no "):
             raise DataError(f"{row.sentence} Or name another key with --column.")
         while data := rest + stream.read(max(0, piece_bytes - len(rest))):
+            # Pieces end with lines, so that each can be read by itself.
             data += b"" if data.endswith(b"\n") else stream.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            # With the hash: a shard that is changed later would give lines to the wrong results.
             pieces.append((len(data), lines, hashlib.sha256(data).hexdigest()))
             rest = b""
     return Shard(path, size, columns, start, pieces)
@@ -98,6 +102,7 @@ class ShardReader:
         """
         shard = piece.shard
         data = b""
+        # A packed stream only goes forward.
         if shard is not self._shard or piece.start < self._place:
             self._stream.close()
             self._stream, size = _open(shard.path, self._kind, shard.columns)
@@ -110,6 +115,8 @@ class ShardReader:
                 self._place = self._stream.seek(piece.start)
             while self._place < piece.start + piece.num_bytes:
                 most = piece.start - self._place
+                # What lies before the piece is skipped in small parts, and the piece is read
+                # whole.
                 data = self._stream.read(min(_CHUNK, most) if most > 0 else piece.num_bytes)
                 self._place += len(data)
                 if not data:
@@ -220,6 +227,7 @@ def _open_parquet(file: BinaryIO, path: str) -> Any:
 
 def _parquet_rows(table: Any, columns: Sequence[str]) -> Iterator[bytes]:
     """Yield the rows of a Parquet file as lines, their columns between tabs."""
+    # Flattened, columns of columns have names such as translation.en.
     from_batches = import_module("pyarrow").Table.from_batches
     for batch in table.iter_batches(columns=columns):
         texts = from_batches([batch]).flatten()

@@ -43,6 +43,7 @@ async def translate_documents(
     languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
     # One by one, so that a long list does not hold up other requests.
     read = [await parts.aside(partial(_read, one, languages, form)) for one in documents]
+    # Links cost a pass of the decoder more, and only tags within sentences need them.
     linked = await _translate(parts, task, (one for _, own, _ in read for one in own))
     plain = await _translate(
         parts, replace(task, align=None), (one for _, _, own in read for one in own)

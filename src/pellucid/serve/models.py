@@ -85,6 +85,8 @@ class ServedModel:
             return known
         options = dict(given)
         translator = self.translator
+        # The engine in C gives the same bits in any batch. What computes in Python does so only
+        # with `strict` (docs/decisions/0020-service.md).
         if "strict" not in options:
             config = translator.configure(**options)
             if not is_plain or translator.decoder.find_reason(config) is not None:
@@ -188,6 +190,7 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
     named: dict[str, str] = {}
     for one in given:
         name, equals, model = one.partition("=")
+        # A folder may have = in its name.
         if not equals or Path(one).exists():
             model = one
             path = Path(one).resolve()

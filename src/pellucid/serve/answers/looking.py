@@ -172,6 +172,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
         return _decode_under(model, body, text)
+    # Its log-probabilities are checked against those of the replay.
     options = {"precision": "float32", **search}
     (found,) = translator.translate([text], clean=False, split=False, **options)
     if found.error is not None:
@@ -254,6 +255,7 @@ def _vocabulary(
     logits_TV = arrays.get("decoder.logits")
     if logits_TV is not None:
         count = min(MOST_NAMED, logits_TV.shape[1])
+        # The names of a whole vocabulary would be too large for an answer.
         ids.update(map(int, (-logits_TV).argpartition(count - 1, axis=1)[:, :count].ravel()))
     ordered = sorted(ids)
     return dict(zip(ordered, tokenizer.target_tokens(ordered), strict=True))
@@ -287,6 +289,7 @@ def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -
     """
     import numpy as np
 
+    # Written by hand, since the library would first put all arrays into one string of bytes.
     header: dict[str, Any] = {
         "__metadata__": {"format": "pellucid-trace-1", "trace": json.dumps(_plain(records))}
     }
@@ -296,6 +299,7 @@ def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -
         header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [place, end]}
         place = end
     text = json.dumps(header).encode()
+    # The format wants arrays to begin at a multiple of eight bytes.
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
     for _, array in arrays:
@@ -323,6 +327,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         target_ids = tuple(_target_ids(translator.tokenizer, body))
         _check_ids(model, "target_text", target_ids)
     else:
+        # As it is: what is shown of a text must be what the model read.
         (best,) = translator.translate([text], clean=False, split=False, precision="float32")
         if best.error is not None:
             raise InputError(best.error)

@@ -66,6 +66,7 @@ class Languages:
                 if model.source and target:
                     pair = (to_code(model.source), to_code(target))
                     direction = LanguagePair(model, target if model.is_for_several else None)
+                    # The first model that was named on the command line is the one for a pair.
                     self._directions.setdefault(pair, direction)
         self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
         self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))

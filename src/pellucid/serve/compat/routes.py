@@ -242,6 +242,7 @@ async def _detect(
 
     def detect() -> list[dict[str, Any]]:
         shown = [visible_text(text) if form == "html" else text for text in texts]
+        # A word or two says little about its language.
         of_all = detector.detect(" ".join(shown))
         return [
             (detector.detect(one) if len(one) > SHORT and len(shown) > 1 else of_all)[0]
@@ -272,6 +273,7 @@ def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None
 
 def _files(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
+    # In memory: texts of clients are written to no disk.
     store = FileStore()
 
     async def translate_a_file(request: Request) -> Response:

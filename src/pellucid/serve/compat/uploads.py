@@ -69,6 +69,7 @@ class FileStore:
             media_type: what it is.
         """
         self._clean(len(content))
+        # The name is the only key to the file, since clients fetch it without one.
         key = f"{secrets.token_urlsafe(24)}.{name}"
         self._files[key] = StoredFile(name, content, media_type, time.monotonic() + KEPT_SECONDS)
         return key
@@ -87,6 +88,7 @@ class FileStore:
     def _clean(self, wanted: int) -> None:
         now = time.monotonic()
         size = wanted + sum(len(one.content) for one in self._files.values())
+        # The oldest stand first, and end first.
         for key in list(self._files):
             if self._files[key].until > now and size <= self._most_bytes:
                 break
@@ -111,6 +113,7 @@ async def translate_file(
     Raises:
         Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
     """
+    # Browsers on Windows may send a whole path.
     path = PurePath(name.replace("\\", "/"))
     kind, packing = endings(path)
     if packing or kind not in READERS:

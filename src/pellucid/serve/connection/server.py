@@ -65,6 +65,7 @@ def bind(settings: Settings) -> socket.socket:
             f"The address to listen on must exist, but {host} does not. Check --host."
         ) from None
     opened = socket.socket(family, kind, protocol)
+    # Else a restart would be refused while the system remembers old connections.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind(address)
@@ -98,10 +99,14 @@ class ServiceServer(Server):
                 service.app,
                 http=make_protocol(limits),
                 ws="none",
+                # `run_server` starts and stops the service itself, around the announcement.
                 lifespan="off",
                 log_config=None,
+                # uvicorn's log would hold addresses and queries; the door writes one without
+                # them.
                 access_log=False,
                 server_header=False,
+                # The door reads them (`_place` in gate.py), only from proxies that are trusted.
                 proxy_headers=False,
                 backlog=ACCEPTED_A_PASS,
                 timeout_keep_alive=max(1, round(limits.idle_seconds)),
@@ -142,6 +147,7 @@ class ServiceServer(Server):
         When a listening socket closes, the system resets connections that it has accepted and
         uvicorn has not, and uvicorn closes those that have not sent their request yet.
         """
+        # From now on /readyz refuses, so that a balancer sends nothing new.
         self._service.drain()
         for listening in sockets or ():
             _refuse_new(listening)

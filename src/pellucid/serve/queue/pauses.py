@@ -45,10 +45,12 @@ class Turns:
         """Wait for the turn; at once if few ask."""
         loop = asyncio.get_running_loop()
         if self._num_left == A_PASS:
+            # The first to ask in a pass orders the next pass: an idle server runs none.
             loop.call_soon(self._begin_pass, loop)
         if self._num_left > 0:
             self._num_left -= 1
             return
+        # Those who wait are let in by the order in which they came.
         turn = loop.create_future()
         self._waiting.append(turn)
         await turn
@@ -57,6 +59,7 @@ class Turns:
         self._num_left = A_PASS
         while self._waiting and self._num_left > 0:
             turn = self._waiting.popleft()
+            # A client that has left in the meantime takes nobody's place.
             if not turn.done():
                 turn.set_result(None)
                 self._num_left -= 1
@@ -99,6 +102,8 @@ def share_memory() -> None:
 def freeze_objects() -> None:
     """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
     gc.freeze()
+    # Only the two young generations: a search of everything took a fifth of a second
+    # (docs/decisions/0020-service.md).
     gc.set_threshold(*YOUNG, NEVER)
 
 
@@ -116,14 +121,18 @@ class GarbageCollector:
             is_idle: True if nothing waits to be computed.
         """
         wait = IDLE_SECONDS if is_idle else BUSY_SECONDS
+        # Where the service is mounted in another program, collecting stays that program's affair.
         if gc.get_threshold()[2] != NEVER or time.monotonic() - self._last < wait:
             return
+        # Objects of a module that was just imported, PyTorch most of all, last as long as the
+        # process.
         if len(sys.modules) > self._num_modules:
             self._num_modules = len(sys.modules)
             gc.freeze()
         else:
             gc.collect()
             with suppress(OSError, AttributeError):
+                # Else glibc keeps what a large request needed until the process ends.
                 ctypes.CDLL(None).malloc_trim(0)
         self._last = time.monotonic()
 
@@ -146,6 +155,7 @@ class _Watch:
     ) -> ModuleSpec | None:
         """Leave finding the module to others."""
         if name == "torch" and self in sys.meta_path:
+            # Once is enough, and finding the module below must not come back here.
             sys.meta_path.remove(self)
             _load_libraries()
         return None

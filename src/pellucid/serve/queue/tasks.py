@@ -48,10 +48,13 @@ def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: b
     source = estimate_tokens(text) / lines
     most = config.max_length or config.max_length_ratio * source + config.max_length_offset
     target = max(source, config.min_length, config.min_length_ratio * source)
+    # Otherwise translations are about as long as their sources; the estimate need not be right,
+    # since long work gives way whatever it was estimated at.
     if config.sample or config.stopping == "never":  # nothing else ends it
         target = most
     width = config.n_best if config.sample else config.beam
     if config.alternatives:
+        # Each alternative has a beam of its own.
         width *= config.n_best
     width += max(4, config.beam) * retry
     return math.ceil(lines * width * max(source, min(target, most, longest)))
@@ -117,6 +120,8 @@ class Translate:
         return found
 
     def _translate(self, items: Sequence[Text]) -> list[Translation]:
+        # The aligner is kept with the model, so that every request reads links from the same
+        # head.
         align = False if self.align is None else self.model.aligner(*self.align)
         return self.model.translator.translate(
             [item.text for item in items],

@@ -32,6 +32,7 @@ def page_operations(parts: Parts, lessons: Lessons) -> list[Operation]:
 
     async def page(_: Request) -> Response:
         """Show the page."""
+        # Its lessons need PyTorch, which many servers never load.
         if not made:
             make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
             made.append(await parts.scheduler.call(make))

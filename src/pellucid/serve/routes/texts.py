@@ -66,6 +66,7 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         model = parts.models.choose(body.model, body.source, body.target)
         make = partial(translate_task, body, model)
         has_phrases = any(getattr(body, name) for name in PHRASES)
+        # Finding terms of a glossary takes long enough to hold up the event loop.
         task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
             return await _translate_html(body, task)
