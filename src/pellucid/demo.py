@@ -22,6 +22,7 @@ from pellucid.corpora import (
     seed_examples,
     write_examples,
 )
+from pellucid.errors import make_printable
 from pellucid.files import new_folder, write_text
 from pellucid.inside.show.model_page import model_page
 from pellucid.inside.show.terminal import draw_row
@@ -248,15 +249,10 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
             ("English", "the model", "the corpus"),
             [(example.source, found.text, example.target) for example, found in sentences],
         ),
-        f"<p>Made by <code>pellucid demo --out {escape(_printable(out))}</code>, seed "
+        f"<p>Made by <code>pellucid demo --out {escape(make_printable(str(out)))}</code>, seed "
         f"{recipe.training.seed}.</p>",
     )
     write_text(out / "demo.html", page)
-
-
-def _printable(path: Path) -> str:
-    """Replace bytes of a file name that are not text."""
-    return str(path).encode("utf-8", errors="replace").decode("utf-8")
 
 
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:

@@ -314,6 +314,13 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
         (("demo", "-i", "page.html", "-o", "job"), 2, "page.html is a page with markup"),
         (("demo", "-i", "in.txt", "-o", "."), 2, "has no manifest.json"),
         (("demo", "-i", "in.txt", "-o", "job", "--score"), 2, "--score needs pairs"),
+        (
+            ("demo", "-i", "two.tsv", "-o", "job", "--score", "--beam", "2"),
+            2,
+            "--score cannot be combined with --beam",
+        ),
+        (("--join", "a", "-o", "job"), 2, "--join cannot be combined with --output"),
+        (("--join", "a", "--back-translation", "BT"), 2, "--back-translation needs --collect"),
         (("demo", "-i", "in.txt", "-o", "job", "--beam", "0"), 2, "beam"),
         (("nothing", "-i", "in.txt", "-o", "job"), 2, "nothing does not exist"),
         (("demo", "-i", "bad.gz", "-o", "job"), 2, "bad.gz is damaged"),

@@ -68,8 +68,7 @@ async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment])
     by_key = {one.key: one for one in segments}
     hidden = hide_copies(task.model.translator.tokenizer, [*by_key.values()])
     texts = [one.text.strip() for one in by_key.values()]
-    translations = await parts.scheduler.compute(task, [*map(Text, hidden.texts)])
-    parts.metrics.texts.labels(task.model.name, "translate").inc(len(texts))
+    translations = await parts.translate(task, [*map(Text, hidden.texts)])
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")

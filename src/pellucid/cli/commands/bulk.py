@@ -12,7 +12,7 @@ import typer
 from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.decoding_options import DECODING, TREATMENT
-from pellucid.cli.lines.streams import check_target, is_special
+from pellucid.cli.lines.streams import check_target
 from pellucid.cli.lines.translation_job import choose_form
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import (
@@ -105,7 +105,7 @@ def bulk(
     own = {"input": inputs, "output": output, "join": join, "status": status, "score": score}
     own |= {"json": json, "collect": collect, "back_translation": back_translation}
     check_rules(RULES, {**own, **options})
-    if collect is not None and not is_special(collect):
+    if collect is not None:
         check_target(collect, may_overwrite=overwrite)
     make_crew = partial(_make_crew, workers, ray)
     code = 0

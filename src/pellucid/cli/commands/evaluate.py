@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate_lines import translate_all, translate_both
+from pellucid.cli.lines.translate_lines import change_translator, translate_all
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
@@ -80,12 +80,8 @@ def evaluate(
     text of its recipe. Each score comes with a 95 % bootstrap interval and the signature that says
     how it was computed. With --change, the changed model is compared with the unchanged one.
     """
-    given: dict[str, Any] = {
-        "lowercased_tokenized": lowercased_tokenized,
-        "tokenized": tokenized,
-        "tokenize": tokenize,
-    }
-    check_rules(RULES, {**given, "change": change, "baseline": baseline})
+    given = {"tokenized": tokenized, "lowercased_tokenized": lowercased_tokenized}
+    check_rules(RULES, {**given, "tokenize": tokenize, "change": change, "baseline": baseline})
     if model is None:
         if to is not None or change:
             name = "--to" if to is not None else "--change"
@@ -110,21 +106,29 @@ def evaluate(
         check_tokenizer(tokenize)
     if lowercased_tokenized is not None:
         lowercase_and_tokenize([], lowercased_tokenized)
-    how = {"is_tokenized": given.pop("tokenized"), **given, "form": NFC}
     errors: list[str] = []
+    language = ""
+    form = NFC
     if model is not None:
         errors = _translate(model, columns, change, to)
         config = _read_config(model)
-        how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
+        language = config.languages.target
+        form = Form.of_model(config.tokenizer)
     if no_normalize:
-        how["form"] = AS_IT_IS
+        form = AS_IT_IS
     hypotheses = columns["--hypothesis"]
     references = [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
     kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
-    scoring = Scoring(**how)
+    scoring = Scoring(
+        lowercased_tokenized=lowercased_tokenized,
+        is_tokenized=tokenized,
+        tokenize=tokenize,
+        language=language,
+        form=form,
+    )
     evaluation = evaluate_corpus(hypotheses, references, scoring)
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
@@ -184,11 +188,18 @@ def _translate(
     Returns:
         A sentence about each line that could not be translated.
     """
+    from pellucid.translate.translator import load
+
+    sources = columns["--source"]
     if change:
-        found, unchanged = translate_both(model, columns["--source"], change, to=to)
-        columns["--baseline"] = unchanged.texts
+        # Both by the same search, in float32, so that nothing but the change differs.
+        unchanged = load(model, precision="float32")
+        translator = change_translator(unchanged, change)
+        unchanged.decoding = translator.decoding
+        columns["--baseline"] = translate_all(unchanged, sources, to=to).texts
     else:
-        found = translate_all(model, columns["--source"], to=to)
+        translator = load(model)
+    found = translate_all(translator, sources, to=to)
     columns["--hypothesis"] = found.texts
     for sentence in filter(None, [found.about_codes, *found.errors]):
         warn(sentence)

@@ -106,6 +106,7 @@ def _export_bundle(
     from pellucid.evaluate.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
     from pellucid.machine.precision import LOSS_ALLOWED
+    from pellucid.translate.translator import load
 
     precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"
     if asked != "auto":
@@ -122,9 +123,9 @@ def _export_bundle(
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "bundle"
         export_bundle(bundle, trial, precision)
-        texts, errors, _ = translate_all(bundle.folder, sources)
+        texts, errors, _ = translate_all(load(bundle.folder), sources)
         before = evaluate_corpus(texts, references).bleu
-        texts, errors_after, _ = translate_all(trial, sources)
+        texts, errors_after, _ = translate_all(load(trial), sources)
         after = evaluate_corpus(texts, references).bleu
     lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
     for error in (*errors, *lost):

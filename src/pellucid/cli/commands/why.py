@@ -190,7 +190,8 @@ def _draw(measurement: Measurement) -> None:
         suffix = ", on this machine" if table.is_of_this_machine else ""
         printer.paragraph(table.title + suffix, "bold")
         rows = [
-            [write_cell(*cell) for cell in zip(row, table.forms, strict=True)] for row in table.rows
+            [write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
+            for row in table.rows
         ]
         for line in lay_out([table.columns, *rows], list(map(bool, table.forms))):
             printer.line(f"  {line}")

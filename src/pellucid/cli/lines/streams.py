@@ -255,11 +255,11 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
         sys.stdout.write("")  # fails at once if it is closed
         yield sys.stdout
         return
+    check_target(path, may_overwrite=may_overwrite)
     if is_special(path):
         with writing(path), _open_text(open_to_write(Path(path)), path) as stream:
             yield stream
         return
-    check_target(path, may_overwrite=may_overwrite)
     target = Path(os.path.realpath(path))
     # With the process's number, since NAME.part may be an interrupted translation to resume.
     part = target.with_name(f"{target.name}.{os.getpid()}.part")
@@ -332,11 +332,13 @@ def _kind_by_content(path: str) -> str | None:
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:
-    """Refuse an output file that cannot be written.
+    """Refuse an output file that cannot be written; streams, devices and pipes always can.
 
     Raises:
         InputError: the file exists already, is a folder, or its folder does not exist.
     """
+    if is_special(path):
+        return
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError(f"The output must be a file, but {path} is a folder. Name a file in it.")

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pellucid.cli.ending import warn
@@ -128,33 +127,6 @@ def translate_files(
     return 2 if output.state.num_failed else 0
 
 
-def translate_all(
-    model: str | Path, sources: Sequence[str], *, to: str | None = None
-) -> AllTranslated:
-    """Translate lines with a model's own options.
-
-    Args:
-        model: a bundle folder, a run folder, or ``demo``.
-        sources: the lines.
-        to: the language whose code every line gets.
-    """
-    from pellucid.translate.translator import load
-
-    return _translate_all(load(model), sources, to)
-
-
-def translate_both(
-    model: str | Path, sources: Sequence[str], change: Sequence[str], *, to: str | None = None
-) -> tuple[AllTranslated, AllTranslated]:
-    """Translate lines with a changed model and the unchanged one: one search, in float32."""
-    from pellucid.translate.translator import load
-
-    translator = load(model, precision="float32")
-    changed = change_translator(translator, change)
-    translator.decoding = changed.decoding
-    return _translate_all(changed, sources, to), _translate_all(translator, sources, to)
-
-
 def change_translator(
     translator: Translator, change: Sequence[str], treatment: Mapping[str, Any] | None = None
 ) -> Translator:
@@ -174,7 +146,16 @@ def change_translator(
     return found
 
 
-def _translate_all(translator: Translator, sources: Sequence[str], to: str | None) -> AllTranslated:
+def translate_all(
+    translator: Translator, sources: Sequence[str], *, to: str | None = None
+) -> AllTranslated:
+    """Translate lines with a model's own options.
+
+    Args:
+        translator: the model.
+        sources: the lines.
+        to: the language whose code every line gets.
+    """
     from pellucid.text.language_tokens import CodeFaults
 
     translations = translator.translate(sources, to=to)

@@ -181,7 +181,9 @@ async def _translate_all(
     if form != "text":
         task = _task(direction, {}, align=("auto", None, None))
         return await translate_documents(parts, task, texts, form)
-    return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
+    return [
+        _text_of(one) for one in await parts.translate(_task(direction, {}), [*map(Text, texts)])
+    ]
 
 
 async def _translate_with_others(
@@ -203,7 +205,7 @@ async def _translate_with_others(
         return [(best, []) for best in first]
     # One more than asked for, since the first translation may be among them.
     wide = {"beam": count + 1, "n_best": count + 1}
-    others = await _compute(parts, _task(direction, wide), texts)
+    others = await parts.translate(_task(direction, wide), [*map(Text, texts)])
     found = []
     for best, other in zip(first, others, strict=True):
         distinct = dict.fromkeys(one.text for one in other.hypotheses)
@@ -221,12 +223,6 @@ def _task(
     if direction.to is not None:
         treatment += (("to", direction.to),)
     return Translate(direction.model, chosen, treatment, align)
-
-
-async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
-    found = await parts.scheduler.compute(task, [*map(Text, texts)])
-    parts.metrics.texts.labels(task.model.name, "translate").inc(len(found))
-    return found
 
 
 def _text_of(translation: Translation) -> str:

@@ -382,7 +382,7 @@ class Scheduler:
         done: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         for (job, place), result in zip(run.batch, results, strict=True):
             job.results[place] = result
-            if len(job.results) == len(job.items):
+            if not job.is_unfinished:
                 done.setdefault(job.loop, []).append(job)
         for loop, jobs in done.items():
             _call_in(loop, partial(call_in_passes, [job.finish for job in jobs]))

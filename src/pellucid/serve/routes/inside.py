@@ -53,7 +53,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def stream(body: Any) -> Response:
         """Translate one text, and send its translation piece by piece."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         options = decoding_of(body, model)
         cost = Translate(model, options).cost(Text(body.text))
 
@@ -72,7 +72,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         pieces = scheduler.stream(make, cost=cost)
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
-        parts.metrics.texts.labels(model.name, "stream").inc()
+        parts.count(model, "stream")
         headers = {
             **NOT_KEPT,
             "Content-Type": "text/event-stream",
@@ -82,19 +82,19 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def look(body: Any) -> Response:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
         records, arrays = await scheduler.call(work, cost=estimate_look(model, body))
-        parts.metrics.texts.labels(model.name, "look").inc()
+        parts.count(model, "look")
         written = _one_by_one(write_trace(records, arrays))
         return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
 
     async def change(body: Any) -> Response:
         """Translate one line again under changes of the model: cut heads, edges or words."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         work = partial(compute_change, model, body)
         found = await scheduler.call(work, cost=estimate_change(body))
-        parts.metrics.texts.labels(model.name, "change").inc()
+        parts.count(model, "change")
         return reply(found, most_bytes=limits.response_bytes)
 
     return [

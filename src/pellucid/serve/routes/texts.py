@@ -63,15 +63,14 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         Texts of all clients are computed together. A text that cannot be translated has an error;
         the others are translated.
         """
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         make = partial(translate_task, body, model)
         has_phrases = any(getattr(body, name) for name in PHRASES)
         # Finding terms of a glossary takes long enough to hold up the event loop.
         task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
             return await _translate_html(body, task)
-        found = await parts.scheduler.compute(task, texts)
-        parts.metrics.texts.labels(model.name, "translate").inc(len(found))
+        found = await parts.translate(task, texts)
         answers = [
             {
                 "text": one.text,
@@ -92,10 +91,10 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def score(body: Any) -> Response:
         """Compute the log-probability of given translations."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         pairs = [(pair.source, pair.target) for pair in body.pairs]
         found = await parts.scheduler.compute(ScoreTask(model, body.to), pairs)
-        parts.metrics.texts.labels(model.name, "score").inc(len(found))
+        parts.count(model, "score", len(found))
         answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
         return reply({"model": model.name, "scores": answers}, most_bytes=limit)
 
