@@ -568,7 +568,7 @@ def corpus() -> list[str]:
 
 
 WITH_SMALL_WINDOWS = (
-    "from pellucid.cli import main; from pellucid.cli.lines import job\n"
+    "from pellucid.cli import main; from pellucid.cli.lines import translation_job as job\n"
     "job.MAX_LINES = 150\n"
     "main.main()\n"
 )

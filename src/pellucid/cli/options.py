@@ -206,6 +206,7 @@ def options_of(
             metavar = ""
         kind, sentence = more.get(name, (kind, ""))
         help_text = re.sub(r"``(\w+)( = false)?``", to_flag, f"{meaning} {sentence}").strip()
+        # None if not given, so that the default of the model in use holds.
         options[named(name)] = (kind, metavar, help_text, default if keep else None)
     return options
 

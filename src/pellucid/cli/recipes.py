@@ -67,6 +67,8 @@ def find_start(
         return FoundRecipe(path, folder, values, out or Path("runs") / path.stem)
     run = out or Path("runs") / run_name(names)
     path = run.with_name(f"{run.name}.toml")
+    # These say which text is read, so the recipe is made with them. All others are applied to the
+    # recipe each time that it is read.
     of_text = [change for change in changes if change.strip().startswith("data.")]
     values = recipe_for(names, path.parent, languages, of_text)
     if not is_checked:

@@ -59,6 +59,7 @@ def begin(
     """
     store = Store(place)
     with closing(make_crew(task)) as crew:
+        # Before the manifest is written, since it says what workers compute with.
         worker, (identity, warnings) = _hire(crew)
         try:
             manifest = read_manifest(store)
@@ -90,6 +91,7 @@ def _hire(crew: Crew) -> tuple[Worker, Any]:
         worker, reply = replies[0]
         if not isinstance(reply, Exception):
             return worker, reply
+        # The user must change something: another start would fail in the same way.
         if isinstance(reply, InputError):
             break
     raise reply
@@ -120,6 +122,7 @@ def _work(
     board = Board(store, manifest)
     reader = ShardReader(manifest)
     check = partial(_check, manifest, place=store.place, any_machine=any_machine)
+    # Each worker loads the model, which takes longer than a few lines do.
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
         with closing(reader):

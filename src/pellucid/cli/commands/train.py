@@ -92,6 +92,7 @@ def train(
     as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
     RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
+    # --minutes counts from here, the import of PyTorch included.
     began = time.monotonic()
     check_rules(RULES, {"check": check, "model": model, "json": json, "worst": worst})
     if worst is not None and worst < 1:
@@ -117,6 +118,7 @@ def train(
             from pellucid.train.update.hands import be_hand
             from pellucid.train.update.ranks import Ranks
 
+            # The first rank reads, logs and saves; all others only compute.
             if place.rank:
                 return be_hand(place)
             ranks = stack.enter_context(Ranks(place))

@@ -117,6 +117,7 @@ class ConstraintOptions:
             columns: lines of each file, by option.
         """
         sources = columns[INPUT]
+        # Nearly always all lines have the same constraints, which are then built once.
         if self.glossary is None and not self.files and not any("\n" in one for one in sources):
             return [self._for_text("", self.prefix, "")] * len(sources)
         prefixes = columns.get(PREFIX_FILE, [self.prefix] * len(sources))

@@ -174,15 +174,16 @@ class DocumentForm:
             yield UnitRow(copied)
 
     def answer(
-        self, job: TranslationJob, first: int, rows: Sequence[UnitRow]
+        self, job: TranslationJob, first: int, columns: Mapping[str, Sequence[UnitRow]]
     ) -> Iterator[WrittenUnit]:
         """Translate the units of a window.
 
         Args:
             job: how to translate.
             first: number of the first row, from 0.
-            rows: copied strings and units.
+            columns: copied strings and units, as the input's.
         """
+        rows = columns[INPUT]
         segments = [one for row in rows if row.unit for one in row.unit.segments]
         if self.memory is not None:
             segments = [one for one in segments if not self.memory.write(one)]

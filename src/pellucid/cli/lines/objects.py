@@ -8,6 +8,7 @@ from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.document_windows import WrittenUnit
 from pellucid.cli.lines.streams import is_json_lines, to_json_line
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.text.reading.lines import not_a_line
@@ -91,6 +92,7 @@ class ObjectForm:
         if isinstance(text, Fault):
             return ObjectRow("", value, text.sentence)
         key, holder = self._place(value, holder)
+        # An empty translation, as some data sets have it, may be filled.
         taken = [key] if holder.get(key) not in (None, "") else []
         taken += [name for name in self._further if value.get(name) is not None]
         if taken:
@@ -128,8 +130,8 @@ class ObjectForm:
 
     def answer(
         self, job: TranslationJob, first: int, columns: Mapping[str, Sequence[str]]
-    ) -> Iterator[tuple[str, Translation]]:
-        """Translate the texts of some lines; yield each line to write, with its translation.
+    ) -> Iterator[WrittenUnit]:
+        """Translate the texts of some lines.
 
         Args:
             job: how to translate.
@@ -138,9 +140,9 @@ class ObjectForm:
         """
         rows = [self.read(number, line) for number, line in enumerate(columns[INPUT], start=first)]
         found = job.translate({**columns, INPUT: [row.text for row in rows]})
-        for row, one in zip(rows, found, strict=True):
+        for number, (row, one) in enumerate(zip(rows, found, strict=True), start=first):
             translation = replace(one, hypotheses=(), error=row.fault) if row.fault else one
-            yield self.write(row, translation), translation
+            yield WrittenUnit(self.write(row, translation), [(number, translation)])
 
     def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
         """Find the key of the text and the object that has it, or say that it has no text."""

@@ -134,6 +134,7 @@ class ParallelReader:
         if len(found) < len(row):
             self._refuse({name: line is not None for name, line in row.items()})
         for digest, line in zip(self._digests.values(), found, strict=True):
+            # The bytes as they were, so that damaged lines have a hash too.
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
         self.num_lines += 1
         return found

@@ -75,14 +75,16 @@ def translate_files(
 
     search_garbage_rarely()
     is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
+    # A bar would mix with the lines that a person reads.
     is_read = output_file == STANDARD and is_terminal("stdout")
     by_line = by_line or is_typed
     window_lines = 1 if by_line else job.max_lines
     if has_progress is None:
         has_progress = is_terminal("stderr") and not by_line and not is_read
-    _warn_at_start(
-        job, window_lines, has_useless_overwrite=may_overwrite and is_special(output_file)
-    )
+    if may_overwrite and is_special(output_file):
+        warn("--overwrite has no effect without -o FILE.")
+    if not job.can_share(window_lines):
+        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
     run: dict[str, Any] = {}
     if not is_special(output_file):
         run = {**job.identify(), "--stream": by_line}
@@ -193,6 +195,7 @@ def answer_windows(
         for window in windows:
             yield window, answer(window)
         return
+    # One thread, since windows come from an iterator, which cannot be shared.
     reader = ThreadPoolExecutor(1, "read")
     workers = ThreadPoolExecutor(num_at_once, "answer")
 
@@ -213,13 +216,6 @@ def answer_windows(
         # Not waited for: an interruption must not wait for lines that may never come.
         for pool in (reader, workers):
             pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _warn_at_start(job: TranslationJob, window_lines: int, *, has_useless_overwrite: bool) -> None:
-    if has_useless_overwrite:
-        warn("--overwrite has no effect without -o FILE.")
-    if not job.can_share(window_lines):
-        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
 
 
 def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
@@ -278,18 +274,11 @@ def _answers(
     job: TranslationJob, objects: ObjectForm | DocumentForm | None, window: LineWindow
 ) -> list[WrittenUnit]:
     """Translate a window; give what to write for each line, with its translations."""
-    if isinstance(objects, DocumentForm):
-        return list(objects.answer(job, window.first, window.columns[INPUT]))
     if objects is not None:
-        pairs = list(objects.answer(job, window.first, window.columns))
-    else:
-        translations = enumerate(job.translate(window.columns), start=window.first)
-        pairs = [
-            (job.write(number, translation), translation) for number, translation in translations
-        ]
+        return list(objects.answer(job, window.first, window.columns))
     return [
-        WrittenUnit(text, [(number, translation)])
-        for number, (text, translation) in enumerate(pairs, start=window.first)
+        WrittenUnit(job.write(number, one), [(number, one)])
+        for number, one in enumerate(job.translate(window.columns), start=window.first)
     ]
 
 

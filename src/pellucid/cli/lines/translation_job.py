@@ -101,6 +101,7 @@ class TranslationJob:
         """True if windows can be translated at once: Python works while the engine does."""
         from pellucid.machine.hardware import threads_in_use
 
+        # Only the engine in C lets Python run in the meantime.
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
         is_free = self.constraints.rule is None and self.aligner is None
         return is_one_call and is_free and self.workers == 1 and threads_in_use() > 1

@@ -65,6 +65,7 @@ class Memory:
             none = f"A memory must have translated texts, but {path} has none."
             advice = "Give one with text of the model's languages."
             raise DataError(" ".join(filter(None, (none, bad.about_entries(), advice))))
+        # By length: `_near` takes only those whose length allows them to be similar enough.
         self._texts = sorted(self._targets, key=len)
         with reading(path):
             self.hash = hash_file(Path(path))
@@ -75,6 +76,8 @@ class Memory:
         for source, similarity in [(text, 1.0)] if text in self._targets else self._near(text):
             target = self._targets[source]
             if _numbers(source) == _numbers(text) and keeps_copies(segment, target):
+                # No links are known. That the words follow each other evenly is enough to place
+                # tags.
                 words = line_words(text)
                 others = line_words(target)
                 links = [(k, k * len(others) // len(words)) for k in range(len(words))]

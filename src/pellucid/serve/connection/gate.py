@@ -24,7 +24,7 @@ from pellucid.serve.queue.jobs import Account
 from pellucid.serve.queue.pauses import Turns
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import STANDSTILL_SECONDS, Scheduler
-from pellucid.serve.settings import Settings, is_loopback, is_prefix, key_of
+from pellucid.serve.settings import Settings, is_prefix, key_of
 
 log = logging.getLogger("pellucid.serve")
 
@@ -291,5 +291,5 @@ def _is_address(name: str) -> bool:
     try:
         ip_address(name)
     except ValueError:
-        return is_loopback(name)
+        return False
     return True
