@@ -2,7 +2,13 @@
 
 PYTHON ?= python3
 BIN := .venv/bin
+# Two stamps: the package with what `pellucid demo` needs, and the developers' tools on top of it.
+PACKAGE := .venv/.package
 STAMP := .venv/.installed
+
+# pip would compile all modules, one after the other; the demo imports one in fourteen of them.
+INSTALL := $(BIN)/python -m pip install --disable-pip-version-check --quiet --no-compile \
+  -c constraints.txt
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo check format test sanitize size web bench docs site clean
@@ -12,16 +18,24 @@ help: ## show this list
 
 setup: $(STAMP) ## make the environment in .venv (nothing to do when it is up to date)
 
-$(STAMP): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/native/*/*.[ch]) src/pellucid/native/libraries.py
+$(PACKAGE): pyproject.toml constraints.txt hatch_build.py $(wildcard src/pellucid/native/*/*.[ch]) src/pellucid/native/libraries.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null || { \
 	  echo "Python must be 3.11 or newer, but '$(PYTHON)' is $$($(PYTHON) --version 2>&1 | tail -n 1)." \
 	    "Name a newer one: make setup PYTHON=python3.12" >&2; exit 1; }
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --disable-pip-version-check --quiet -c constraints.txt -e '.[dev]'
+	$(INSTALL) -e '.[pictures]'
 	@touch $@
 
-demo: setup ## train on the built-in corpus, test, and look inside (minutes on 2 cores)
-	$(BIN)/pellucid demo
+# The package is there already, so that pip adds what is missing, and compiles no C again.
+$(STAMP): pyproject.toml constraints.txt | $(PACKAGE)
+	$(INSTALL) 'pellucid[dev]'
+	@# Commands start by the hundred in the tests: nothing must be compiled at each start.
+	@$(BIN)/python -m compileall -q -j 0 .venv/lib >/dev/null 2>&1 || true
+	@touch $@
+
+# What the demo imports stays compiled, also where the user's Python is told to leave nothing behind.
+demo: $(PACKAGE) ## train on the built-in corpus, test, and look inside (minutes on two cores)
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pellucid demo
 
 check: setup ## look at format, lint, docstrings and types, and build the page again to compare
 	$(BIN)/ruff format --check .
@@ -29,9 +43,11 @@ check: setup ## look at format, lint, docstrings and types, and build the page a
 	$(BIN)/mypy src
 	$(BIN)/python web/check.py
 
-format: setup ## put the code into its format
+format: setup ## put the code into its format, with Node also the page's
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only --quiet .
+	@if command -v npm >/dev/null; then $(MAKE) --silent $(WEB_STAMP) && npm --prefix web run --silent format; \
+	  else echo "The page's source in web/ was not formatted: Node is missing."; fi
 
 test: setup ## run every test, one process a core, and name the ten slowest
 	@# More threads in a process would only wait for the cores of the other processes.

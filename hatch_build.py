@@ -36,6 +36,9 @@ class BuildKernels(BuildHookInterface):
             return
         compiler = shlex.split(os.environ.get("CC", "cc"))
         wanted = LIBRARIES["libraries"]()
+        if version == "editable":
+            # It stays on this machine, and a compiler needs seconds for each library.
+            wanted = [one for one in wanted if LIBRARIES["runs_here"](one)]
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             is_built = list(pool.map(lambda one: self._build(compiler, one), wanted))
         built = [one.path for one, is_there in zip(wanted, is_built, strict=True) if is_there]

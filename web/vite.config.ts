@@ -11,7 +11,12 @@ function readTerms(): Record<string, { means: string; link: string }> {
   const rows = glossary.matchAll(/^\| ([^|]+) \| ([^|]+) \| `(view=[^`]+)` \|$/gm);
   const plain = (text: string) => text.replace(/[`*]/g, "");
   return Object.fromEntries(
-    [...rows].flatMap(([, names, means, link]) => plain(names).toLowerCase().split(", ").map((name) => [name, { means: plain(means), link }])),
+    [...rows].flatMap(([, names, means, link]) =>
+      plain(names)
+        .toLowerCase()
+        .split(", ")
+        .map((name) => [name, { means: plain(means), link }]),
+    ),
   );
 }
 

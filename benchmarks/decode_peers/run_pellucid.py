@@ -13,7 +13,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.decoder import make_decoder
 from pellucid.machine.hardware import use_threads
-from pellucid.translate.search_processes import find_stored
+from pellucid.translate.model_weights import find_stored
 
 
 def load(work: dict[str, Any]) -> tuple[Translate, dict[str, str]]:

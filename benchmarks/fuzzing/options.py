@@ -16,7 +16,7 @@ INPUTS = ("validation.en", "validation.fr", "train.align", "glossary.tsv", "trai
 OUTPUTS = ("out.txt", "missing/out", ".", "/dev/full", "train.en", "out.npz", "x" * 300)
 """None leads out of the folder: a user may name any place, and it would be written."""
 
-LEFT_OUT = frozenset({"--workers", "--help", "--version"})
+LEFT_OUT = frozenset({"--help", "--version"})
 """Workers are new processes, which have no limits and take seconds to start."""
 
 

@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 
 import pellucid
 from pellucid.cli import main
-from pellucid.cli.app import COMMANDS
+from pellucid.cli.overview import COMMANDS
 from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 

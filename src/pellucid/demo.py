@@ -104,11 +104,11 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     steps = recipe.training.max_steps
     is_recurrent = recipe.model.is_recurrent
     kind = "recurrent model" if is_recurrent else "Transformer"
-    duration = "about six minutes" if is_recurrent else "about four minutes"
     console.print(
         f"Pellucid will write an English-French corpus into {out / 'corpus'}, train a small "
-        f"{kind} on it ({steps:,} steps, {duration} on two cores), test it, and "
-        "look at what it attends to. Ctrl-C keeps what was learned; the same command resumes.",
+        f"{kind} on it ({steps:,} steps, a matter of minutes; the first ones show of how many), "
+        "test it, and look at what it attends to. Ctrl-C keeps what was learned; the same command "
+        "resumes.",
         highlight=False,
     )
     with run.locked(), run.created():
@@ -121,10 +121,13 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
     _write_page(out, findings, translator)
     minutes = (time.monotonic() - started) / 60
     training_minutes = summary.seconds / 60
+    pages = [f"{out / 'demo.html'} (results)", f"{out / 'look.html'} (attention)"]
+    report = out / "report.html"
+    if report.is_file():  # Its curves need Matplotlib, an extra; training says so if it is missing.
+        pages.append(f"{report} (training)")
     console.print(
         f"\nDone in {minutes:.1f} minutes ({training_minutes:.1f} of training). The model is in "
-        f"{out / 'bundle'}; open {out / 'demo.html'} (results), "
-        f"{out / 'look.html'} (attention) and {out / 'report.html'} (training).\n"
+        f"{out / 'bundle'}; open {', '.join(pages[:-1])} and {pages[-1]}.\n"
         f'Try: echo "The soup was next to the car and it was too salty." | '
         f"pellucid translate {out}",
         highlight=False,

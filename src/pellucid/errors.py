@@ -20,7 +20,6 @@ Each class is also the natural built-in, so that ``except ValueError`` keeps wor
 
 from __future__ import annotations
 
-import difflib
 import errno
 import re
 from collections.abc import Iterable
@@ -98,6 +97,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     Returns:
         ``"Did you mean 'x'?"`` if a known name is similar, otherwise ``"Known are: a, b, c."``
     """
+    import difflib  # Few commands need a suggestion, and every command imports this module.
+
     options = sorted(known)
     near = difflib.get_close_matches(name, options, n=1, cutoff=0.6)
     if near:

@@ -267,7 +267,8 @@ def new_folder(path: Path) -> Iterator[Path]:
     """
     if path.exists() and not path.is_dir():
         raise OutputError(f"The output must be a folder, but {path} is a file. Name another.")
-    part, older = _hidden(path, "part"), _hidden(path, "older")
+    part = _hidden(path, "part")
+    older = _hidden(path, "older")
     try:
         with writing(path):
             tidy_folder(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 import pellucid
-from pellucid.cli.app import COMMANDS
+from pellucid.cli.overview import COMMANDS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -144,8 +144,8 @@ def test_translate_under_another_change_says_that_it_is_slow(
     assert "decoded greedily in float32, one by one" in done.stderr
     done = run_here("translate", "demo", "-i", files[1], *change, "--align")
     assert (done.returncode, "--align cannot be combined" in done.stderr) == (2, True)
-    done = run_here("translate", "demo", "-i", files[1], *change, "--workers", "2")
-    assert (done.returncode, "one model in one process" in done.stderr) == (2, True)
+    done = run_here("translate", "demo", "-i", files[1], *change, "--ensemble", "demo")
+    assert (done.returncode, "Changes need one model" in done.stderr) == (2, True)
 
 
 def test_evaluate_under_a_change_compares_with_the_unchanged_model(

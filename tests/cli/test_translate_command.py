@@ -95,7 +95,7 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
     (call,) = echo.calls
     given = {"beam": 5, "n_best": 3, "length_penalty": "average", "strict": False}
     assert {name: value for name, value in call.items() if name in DECODING} == given
-    assert echo.loaded == {"model": "m", "threads": 1, "ensemble": ("n",), "workers": 1}
+    assert echo.loaded == {"model": "m", "threads": 1, "ensemble": ("n",)}
 
 
 @pytest.mark.parametrize(

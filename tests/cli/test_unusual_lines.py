@@ -156,7 +156,7 @@ def test_state_of_an_output_records_how_lines_are_treated() -> None:
     translator = pellucid.load(SUBWORDS)
     one, other = (
         TranslationJob(
-            translator, {}, nothing, "plain", {"clean": True, "split": is_split}, (), 1
+            translator, {}, nothing, "plain", {"clean": True, "split": is_split}, ()
         ).identify()
         for is_split in (True, False)
     )

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.cli.app import COMMANDS, build_app
+from pellucid.cli.app import build_app
+from pellucid.cli.overview import COMMANDS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -39,7 +40,7 @@ def test_help_leaves_heavy_libraries_unimported(run_python: Run, command: str) -
     arguments = [command, "--help"] if command else ["--help"]
     statement = f"from pellucid.cli.main import run; assert run({arguments!r}) == 0"
     loaded = loaded_after(run_python, statement)
-    assert "typer" in loaded
+    assert ("typer" in loaded) == bool(command)
     assert not loaded & HEAVY
 
 
@@ -50,10 +51,24 @@ def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> Non
     assert not loaded & {"matplotlib", "ctranslate2"}
 
 
-def test_translate_without_constraints_leaves_pytorch_unimported(run_python: Run) -> None:
+@pytest.mark.parametrize(
+    ("line", "note"),
+    [
+        ("I eat the bread .", ""),
+        ("My kitten did not eat the soup.", "words that the model does not know"),
+        ("The boys are tired and hungry.", ""),  # Its attention is looked at, without a result.
+        ("the \u2603 cat was sleeping. The dog was black. " * 2, "perhaps without some words"),
+        ("The the the the the the the the.", "improbable to the model itself"),
+        ("Zebra zebra zebra zebra zebra zebra the.", "repeating themselves"),
+    ],
+)
+def test_translate_leaves_pytorch_unimported(run_python: Run, line: str, note: str) -> None:
+    given = f"{line}\n".encode()
     statement = (
-        "sys.stdin = io.TextIOWrapper(io.BytesIO(b'I eat the bread .\\n'))\n"
-        "from pellucid.cli.main import run; assert run(['translate', 'demo']) == 0"
+        f"sys.stdin = io.TextIOWrapper(io.BytesIO({given!r}))\n"
+        "sys.stderr = said = io.StringIO()\n"
+        "from pellucid.cli.main import run; assert run(['translate', 'demo']) == 0\n"
+        f"assert {note!r} in said.getvalue(), said.getvalue()"
     )
     loaded = loaded_after(run_python, statement)
     assert "numpy" in loaded

@@ -45,8 +45,13 @@ class PageReader:
         self.run("new Promise((done) => requestAnimationFrame(() => setTimeout(done)))")
 
     def texts(self, selector: str) -> list[str]:
-        """Read the texts of all elements that fit."""
-        get = "Array.from(document.querySelectorAll({}), (one) => one.textContent)"
+        """Read the texts of all elements that fit, with the source's line breaks as spaces."""
+        # A browser shows a line break as a space, except where white space is kept.
+        get = (
+            "Array.from(document.querySelectorAll({}), (one) =>"
+            " getComputedStyle(one).whiteSpace.startsWith('pre')"
+            " ? one.textContent : one.textContent.replace(/\\s*\\n\\s*/g, ' '))"
+        )
         return list(self.run(get.format(json.dumps(selector))))
 
     def click(self, selector: str, number: int = 0) -> None:

@@ -5,12 +5,21 @@ const words = (text: string) => text.split(" ");
 /** The new words, each with the old one that it stands for; `=` for the same. */
 const told = (before: string, after: string) => {
   const { partner, isSame } = align(words(before), words(after));
-  return words(after).map((word, j) => `${word}${isSame[j] ? "=" : "<"}${words(before)[partner[j]] ?? ""}`);
+  return words(after).map((word, j) => `${word}${isSame[j] ? "=" : "<"}${words(before)[partner[j] ?? -1] ?? ""}`);
 };
 
 test("a word that was exchanged stands for the one before", () =>
-  expect(told("La pizza est sortie du four et elle avait", "Le four est sorti du four et il avait")).toEqual(
-    ["Le<La", "four<pizza", "est=est", "sorti<sortie", "du=du", "four=four", "et=et", "il<elle", "avait=avait"]));
+  expect(told("La pizza est sortie du four et elle avait", "Le four est sorti du four et il avait")).toEqual([
+    "Le<La",
+    "four<pizza",
+    "est=est",
+    "sorti<sortie",
+    "du=du",
+    "four=four",
+    "et=et",
+    "il<elle",
+    "avait=avait",
+  ]));
 test("a word that is gone has none, and a new one stands for none", () => {
   expect(told("et elle avait", "et avait")).toEqual(["et=et", "avait=avait"]);
   expect(told("et avait", "et il avait")).toEqual(["et=et", "il<", "avait=avait"]);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { quoted, times } from "../src/state/format";
+import { csv, quoted, times } from "../src/state/format";
 
 describe("times", () => {
   it("has two digits, and is in words or a power of ten if it is large", () => {
@@ -16,5 +16,16 @@ describe("quoted", () => {
     expect(quoted("models/en-fr_2.1")).toBe("models/en-fr_2.1");
     expect(quoted("")).toBe("''");
     expect(quoted("it's $HOME")).toBe("'it'\\''s $HOME'");
+  });
+});
+
+describe("csv", () => {
+  it("quotes texts, whatever is in them, and no numbers", () => {
+    const rows = [
+      ["row", "token"],
+      [0, 'a "word", two'],
+      [1, -0.5],
+    ];
+    expect(csv(rows)).toBe('"row","token"\n0,"a ""word"", two"\n1,-0.5');
   });
 });

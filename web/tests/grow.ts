@@ -29,7 +29,10 @@ function compareOne(path: string) {
   const note = (name: string, ours: ArrayLike<number>, wanted: number[]) => {
     if (ours.length !== wanted.length) wrong.push(`${name} has ${ours.length} numbers, not ${wanted.length}`);
     // NaN must not pass as small.
-    wanted.forEach((one, i) => (differences[name] = Math.max(differences[name] ?? 0, Math.abs(one - ours[i]) >= 0 ? Math.abs(one - ours[i]) : Infinity)));
+    wanted.forEach((one, i) => {
+      const difference = Math.abs(one - (ours[i] ?? NaN));
+      differences[name] = Math.max(differences[name] ?? 0, difference >= 0 ? difference : Infinity);
+    });
   };
   for (const name of Object.keys(theirs.weights)) if (!numbers.byName.has(name)) wrong.push(`${name} is unknown`);
   for (const [name, { data }] of numbers.byName) if (theirs.weights[name]) data.set(theirs.weights[name]);

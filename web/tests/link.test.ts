@@ -40,16 +40,30 @@ test.each([
   ["what-if", "change", "", false],
   ["beyond", "why", "measures", false],
   ["lessons", "learn", "", false],
-])("the former view %s is now in %s", (name, view, show, isOpen) => expect(readLink(`#view=${name}`)).toEqual({ ...START, view, show, isOpen }));
+])("the former view %s is now in %s", (name, view, show, isOpen) =>
+  expect(readLink(`#view=${name}`)).toEqual({ ...START, view, show, isOpen }),
+);
 test("what makes no sense is left at its start", () =>
   expect(readLink("#view=x&head=y&cell=-1,q&beam=999&temperature=zero&prefix=1,a&change=boom&screen=1.5&top-p=7")).toEqual(START));
 
 test("a statement opens the view, head and stage that it names", () => {
   const sentence = "The pizza is good";
-  expect(liveOf({ live: "head decoder.self masked", sentence })).toMatchObject(
-    { view: "look", part: "decoder", kind: "self", head: null, row: "", column: "", scene: { show: "map", isOpen: false, stage: "masked", text: sentence, changes: [] } });
+  expect(liveOf({ live: "head decoder.self masked", sentence })).toMatchObject({
+    view: "look",
+    part: "decoder",
+    kind: "self",
+    head: null,
+    row: "",
+    column: "",
+    scene: { show: "map", isOpen: false, stage: "masked", text: sentence, changes: [] },
+  });
   expect(liveOf({ live: "head encoder.0.self.2 scores", sentence })?.head).toEqual({ part: "encoder", layer: 0, kind: "self", head: 2 });
-  expect(liveOf({ live: "beyond", sentence })).toMatchObject({ view: "why", part: "decoder", kind: "cross", scene: { show: "measures", stage: "weights" } });
+  expect(liveOf({ live: "beyond", sentence })).toMatchObject({
+    view: "why",
+    part: "decoder",
+    kind: "cross",
+    scene: { show: "measures", stage: "weights" },
+  });
 });
 test("a statement names row, column, step and part of a view", () => {
   const read = (live: string) => liveOf({ live, sentence: "a" });
@@ -62,4 +76,6 @@ test("a statement names row, column, step and part of a view", () => {
   expect(settle(read("head encoder.0.self.3:it>pizza")!, head, trace)).toEqual({ head, row: 2, column: 1 });
   expect(settle(read("head encoder.0.self.3:gone>pizza")!, head, trace)).toEqual({ head, row: null, column: 1 });
 });
-test.each(["", "lessons", "learn", "nowhere encoder.self"])("%j shows nothing", (live) => expect(liveOf({ live, sentence: "a" })).toBeNull());
+test.each(["", "lessons", "learn", "nowhere encoder.self"])("%j shows nothing", (live) =>
+  expect(liveOf({ live, sentence: "a" })).toBeNull(),
+);

@@ -3,6 +3,7 @@
 import { readFileSync } from "node:fs";
 import { agreement } from "../src/measures/agreement";
 import type { CarriedModel } from "../src/model/config";
+import { itemAt } from "../src/model/items";
 import { plainQuestion, PageModel } from "../src/trace/page_model";
 
 interface Fixture {
@@ -25,11 +26,14 @@ async function compareMeasures(path: string) {
       given.push({ ...map, data: Float64Array.from(theirs) });
       if (theirs.length !== map.data.length) note(name, Infinity);
       const size = Math.max(1, ...theirs.map(Math.abs));
-      theirs.forEach((value, i) => note(name, Math.abs(value - map.data[i]) / size));
+      theirs.forEach((value, i) => note(name, Math.abs(value - (map.data[i] ?? NaN)) / size));
     }
     // Of the same numbers, so that two nearly equal ones cannot change places.
     const correlations = agreement(given);
-    kendall.flat().forEach((value, i) => note("kendall", value === null && Number.isNaN(correlations.data[i]) ? 0 : Math.abs((value ?? NaN) - correlations.data[i])));
+    kendall.flat().forEach((value, i) => {
+      const ours = itemAt(correlations.data, i);
+      note("kendall", value === null && Number.isNaN(ours) ? 0 : Math.abs((value ?? NaN) - ours));
+    });
   }
   return { differences, wrong: [] };
 }

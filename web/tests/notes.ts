@@ -20,7 +20,8 @@ async function compareNotes(path: string) {
   const page = new PageModel(model);
   const wrong: string[] = [];
   const say = (what: string, line: unknown, ours: unknown, theirs: unknown) => {
-    if (JSON.stringify(ours) !== JSON.stringify(theirs)) wrong.push(`${what} of ${JSON.stringify(line)}: ${JSON.stringify(ours)}, not ${JSON.stringify(theirs)}`);
+    if (JSON.stringify(ours) !== JSON.stringify(theirs))
+      wrong.push(`${what} of ${JSON.stringify(line)}: ${JSON.stringify(ours)}, not ${JSON.stringify(theirs)}`);
   };
   const points = (names: string[]) => names.map((name) => /U\+[0-9A-F]+/.exec(name)![0]).sort();
   for (const { line, text, flags, words, changed, unknown } of lines) {

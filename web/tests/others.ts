@@ -23,7 +23,10 @@ for (const path of process.argv.slice(2)) {
     const theirs = new Float32Array(bytesOf(logits).buffer);
     const size = theirs.reduce((most, one) => Math.max(most, Math.abs(one)), 1);
     // NaN must not pass as small.
-    theirs.forEach((one, i) => (difference = Math.max(difference, Number.isNaN(ours[i]) ? Infinity : Math.abs(one - ours[i]) / size)));
+    theirs.forEach((one, i) => {
+      const gap = Math.abs(one - (ours[i] ?? NaN)) / size;
+      difference = Math.max(difference, Number.isNaN(gap) ? Infinity : gap);
+    });
     const written = await new OtherModel(model).write(text);
     if (written !== target) wrong.push(`${written} instead of ${target}`);
   }

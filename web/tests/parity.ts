@@ -2,6 +2,7 @@
 
 import { bytesOf } from "../src/model/config";
 import { GREEDY } from "../src/model/decode";
+import { itemAt } from "../src/model/items";
 import { PageModel, plainQuestion } from "../src/trace/page_model";
 import { readFixture } from "./fixture";
 
@@ -18,12 +19,14 @@ async function comparePage(path: string) {
     const started = performance.now();
     const { trace, hypotheses } = await page.ask(plainQuestion(sentence.text));
     milliseconds.push(performance.now() - started);
-    if (String(hypotheses[0].ids) !== String(sentence.greedy.ids)) say("greedy ids");
+    const best = itemAt(hypotheses, 0);
+    if (String(best.ids) !== String(sentence.greedy.ids)) say("greedy ids");
     if (trace.records.text !== sentence.greedy.text) say("text");
     const beam = await page.ask({ ...plainQuestion(sentence.text), decoding: { ...GREEDY, method: "beam", beam: 5 } });
-    if (String(beam.hypotheses[0].ids) !== String(sentence.beam.ids)) say("beam ids");
-    note("beam.score", Math.abs(beam.hypotheses[0].score - sentence.beam.score), Math.abs(sentence.beam.score));
-    sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - hypotheses[0].logs[i]), Math.abs(log)));
+    const bestOfBeam = itemAt(beam.hypotheses, 0);
+    if (String(bestOfBeam.ids) !== String(sentence.beam.ids)) say("beam ids");
+    note("beam.score", Math.abs(bestOfBeam.score - sentence.beam.score), Math.abs(sentence.beam.score));
+    sentence.greedy.logs.forEach((log, i) => note("log_probabilities", Math.abs(log - (best.logs[i] ?? NaN)), Math.abs(log)));
     const here = page.replay(ids, [model.tokenizer.target_start_id, ...sentence.greedy.ids.slice(0, -1)]);
     for (const [name, { shape, data }] of Object.entries(sentence.arrays)) {
       const ours = here.get(name);
@@ -34,10 +37,10 @@ async function comparePage(path: string) {
       }
       // Sums that cancel are as exact as their largest parts, so an array is judged by its own size.
       const size = theirs.reduce((most, one) => (Number.isFinite(one) ? Math.max(most, Math.abs(one)) : most), 0);
-      for (let i = 0; i < theirs.length; i++) {
-        const isSame = Object.is(theirs[i], ours.data[i]);
-        note(name, isSame ? 0 : Math.abs(theirs[i] - ours.data[i]), size);
-      }
+      theirs.forEach((one, i) => {
+        const own = ours.data[i] ?? NaN;
+        note(name, Object.is(one, own) ? 0 : Math.abs(one - own), size);
+      });
     }
     for (const name of here.keys()) if (!(name in sentence.arrays)) say(`${name} is not in Python's trace`);
   }

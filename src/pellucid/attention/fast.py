@@ -40,7 +40,9 @@ def attend_fast(
     is_on_cpu = query_BHLK.device.type == "cpu"
     needs_gradients = is_on_cpu and query_BHLK.requires_grad and not torch.compiler.is_compiling()
     if needs_gradients and dtype == torch.bfloat16:
-        query_BHLK, key_BHMK, value_BHME = query_BHLK.float(), key_BHMK.float(), value_BHME.float()
+        query_BHLK = query_BHLK.float()
+        key_BHMK = key_BHMK.float()
+        value_BHME = value_BHME.float()
     longest = max(query_BHLK.shape[-2], key_BHMK.shape[-2])
     is_short = is_on_cpu and longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
     if (is_short and not needs_gradients) or drop is not None:

@@ -86,9 +86,12 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
         InputError: the width is odd.
     """
     step_D = sinusoidal_positions(1, d_model, offset=offset, dtype=torch.float64)[0]
-    sines, cosines = step_D[0::2], step_D[1::2]
-    even, odd = torch.arange(0, d_model, 2), torch.arange(1, d_model, 2)
+    sines = step_D[0::2]
+    cosines = step_D[1::2]
+    even = torch.arange(0, d_model, 2)
+    odd = torch.arange(1, d_model, 2)
     matrix_DD = torch.zeros(d_model, d_model, dtype=torch.float64)
     matrix_DD[even, even] = matrix_DD[odd, odd] = cosines
-    matrix_DD[even, odd], matrix_DD[odd, even] = sines, -sines
+    matrix_DD[even, odd] = sines
+    matrix_DD[odd, even] = -sines
     return matrix_DD.to(dtype=dtype)

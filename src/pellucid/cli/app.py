@@ -1,4 +1,4 @@
-"""The table of commands. Only the command that is asked for is loaded."""
+"""The commands in Typer. Only the command that is asked for is loaded."""
 
 from __future__ import annotations
 
@@ -10,31 +10,9 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperCommand
 
+from pellucid.cli.overview import COMMANDS, HELP_OPTIONS, SUMMARY
 from pellucid.errors import InputError, suggestion
 from pellucid.files import expand_home
-
-# One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`.
-COMMANDS = {
-    "demo": "Train a small translator on the built-in corpus and look inside it.",
-    "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
-    "distill": "Teach a small fast model from a large one, and compare the two.",
-    "translate": "Translate lines, the texts of JSON Lines, or a document, keeping their order.",
-    "extract": "Write the texts of documents with their translations as tab-separated pairs.",
-    "bulk": "Translate many files with many workers, on one machine or on many.",
-    "look": "Look inside one translation: translate, replay, and show what was computed.",
-    "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",
-    "align": "Link the words of lines and their translations by cross-attention.",
-    "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
-    "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
-    "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
-    "score": "Compute the log-probability of given translations.",
-    "attend": "Work out attention by hand: an example from a text, or your own matrices.",
-    "lesson": "Walk through a text on self-attention, statement by statement.",
-    "why": "Measure a claim of the texts on this machine, in a minute or two.",
-    "serve": "Serve models over HTTP: an API, LibreTranslate's clients, and a page.",
-    "convert": "Import a Marian or OPUS-MT model into a bundle.",
-    "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
-}
 
 
 def dispatch(arguments: list[str]) -> int:
@@ -59,11 +37,11 @@ def build_app(name: str | None) -> typer.Typer:
         name: the command to load; None loads none, which is enough to list them.
     """
     app = typer.Typer(
-        help="Train, run and look inside encoder-decoder Transformers.",
+        help=SUMMARY,
         add_completion=False,
         pretty_exceptions_enable=False,
         rich_markup_mode=None,
-        context_settings={"help_option_names": ["-h", "--help"]},
+        context_settings={"help_option_names": list(HELP_OPTIONS)},
     )
     app.callback()(_options)
     for known, line in COMMANDS.items():

@@ -10,7 +10,6 @@ import locale
 import os
 import signal
 import sys
-import traceback
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -123,6 +122,8 @@ def report(error: BaseException) -> int:
     With ``PELLUCID_DEBUG=1`` the traceback is shown as well.
     """
     if os.environ.get("PELLUCID_DEBUG") == "1" and not isinstance(error, SystemExit):
+        import traceback
+
         traceback.print_exception(error)
     code, sentence = _judge(error)
     if sentence:

@@ -41,14 +41,24 @@ def run(arguments: Sequence[str]) -> int:
         prepare_output()
         bound_spinning()
         limit_threads()
-        # Imported late, so that Ctrl-C while Python loads the library ends without a traceback.
-        from pellucid.cli.app import dispatch
-
         with drawing_folder():
-            code = dispatch(list(arguments) or ["--help"])
+            code = _run_command(list(arguments) or ["--help"])
     except BaseException as error:
         code = report(stopping.end() or error)
     else:
         stopped = stopping.end()
         code = code if stopped is None else report(stopped)
     return end_output(code)
+
+
+def _run_command(arguments: list[str]) -> int:
+    """Show the list of commands, or run one of them; return the exit code."""
+    # Imported late, so that Ctrl-C while Python loads the library ends without a traceback.
+    from pellucid.cli.overview import asks_for_overview, show_overview
+
+    if asks_for_overview(arguments):
+        show_overview()
+        return 0
+    from pellucid.cli.app import dispatch
+
+    return dispatch(arguments)

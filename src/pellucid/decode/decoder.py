@@ -11,6 +11,7 @@ from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.scoring import mean_logs, score_in_c, score_on_pytorch
+from pellucid.native.engine import NativeEngine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -54,6 +55,12 @@ class Decoder:
     def find_obstacle(self, precision: Precision) -> str | None:
         """Say why PyTorch computes every step in a precision; None if the engine in C does."""
         return self._native.find_obstacle(precision)
+
+    def find_engine(self, precision: Precision) -> NativeEngine | None:
+        """Find the engine of the first model; None if PyTorch computes every step."""
+        if self.find_obstacle(precision) is not None:
+            return None
+        return self._native.engines(precision)[0]
 
     def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
         """Describe what answers requests; ``rule`` says what they ask for beyond the options."""

@@ -35,7 +35,8 @@ def decode_greedily(
     Returns:
         One hypothesis for each row, in the order of the rows.
     """
-    memory_ASD, mask_AS = model.encode(source_BS, source_mask_BS), source_mask_BS
+    memory_ASD = model.encode(source_BS, source_mask_BS)
+    mask_AS = source_mask_BS
     cache = model.new_cache()
     rows = list(range(source_BS.shape[0]))  # The axis A: sentences still growing, at first all.
     ids: list[list[int]] = [[] for _ in rows]
@@ -56,7 +57,9 @@ def decode_greedily(
             rows = [rows[place] for place in growing]
             kept_A = torch.tensor(growing, dtype=torch.long, device=source_BS.device)
             cache.reorder(kept_A)
-            memory_ASD, mask_AS, newest_A = memory_ASD[kept_A], mask_AS[kept_A], newest_A[kept_A]
+            memory_ASD = memory_ASD[kept_A]
+            mask_AS = mask_AS[kept_A]
+            newest_A = newest_A[kept_A]
     return [  # Without a length penalty the score is the log-probability.
         Hypothesis(tuple(tokens), tuple(logs), tokens[-1] == eos_id, score=sum(logs))
         for tokens, logs in zip(ids, log_probabilities, strict=True)

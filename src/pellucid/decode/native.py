@@ -81,7 +81,8 @@ class NativePath:
         return next((one for one in obstacles if one is not None), None)
 
     def _obstacle(self, index: int, precision: Precision) -> str | None:
-        model, known = self._models[index], self._engines.get((index, precision))
+        model = self._models[index]
+        known = self._engines.get((index, precision))
         if isinstance(model, StoredModel):
             if known is not None:  # nothing about it can change
                 return known.obstacle

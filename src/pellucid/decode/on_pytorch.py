@@ -118,7 +118,8 @@ class PyTorchDecoder:
         if config.strict:
             for index, answer in enumerate(found):
                 if answer.margin < DOUBT:
-                    exact, request = self._stepper(config, torch.float64), requests[index]
+                    exact = self._stepper(config, torch.float64)
+                    request = requests[index]
                     (found[index],) = self._run(exact, [request], config, batch_tokens=1)
         return [answer.hypotheses for answer in found]
 

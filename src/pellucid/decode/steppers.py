@@ -84,7 +84,8 @@ class _ModelState:
     """A model's cache, and the source of each row; all sentences are at the same token."""
 
     def __init__(self, model: EncoderDecoder, width: int) -> None:
-        self._model, self._width = model, width
+        self._model = model
+        self._width = width
 
     def insert(self, slots_X: Tensor, memory: _Memory, chosen_X: Tensor) -> None:
         """Start sentences in all slots."""

@@ -78,14 +78,19 @@ def _read_parts(
     chunks: Iterable[str], how: How, separator: str
 ) -> Iterator[tuple[Source, list[list[Cell]]]]:
     """Cut a table into parts of whole rows, with the places of cells; empty lines have none."""
-    cell, waiting, line = _cell(separator), "", 1
+    cell = _cell(separator)
+    waiting = ""
+    line = 1
     # Without a whole row the size is doubled before the next try, for the time to be linear.
     least = 0
     for chunk in chain(chunks, (None,)):
         waiting += chunk or ""
         if chunk is not None and len(waiting) < least:
             continue
-        rows, row, place, end = list[list[Cell]](), list[Cell](), 0, 0
+        rows = list[list[Cell]]()
+        row = list[Cell]()
+        place = 0
+        end = 0
         while place < len(waiting) or row:
             match = cell.match(waiting, place)
             if chunk is not None and (match is None or match.end() == len(waiting)):
@@ -98,7 +103,8 @@ def _read_parts(
             if match["end"] != separator:
                 if len(row) > 1 or match["text"]:
                     rows.append(row)
-                row, end = [], place
+                row = []
+                end = place
         least = 0 if end else 2 * len(waiting)
         if end or chunk is None:
             yield Source(waiting[:end], how, line), rows

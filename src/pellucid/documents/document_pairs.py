@@ -27,9 +27,11 @@ def read_document_pairs(
     for unit in form.read(chunks, replace(how, has_pairs=True, has_all=True)):
         if isinstance(unit, str):
             continue
-        sources, targets = _texts(unit.pieces), _texts(unit.old)
+        sources = _texts(unit.pieces)
+        targets = _texts(unit.old)
         if len(sources) != len(targets):
-            sources, targets = [" ".join(sources)], [" ".join(targets)]
+            sources = [" ".join(sources)]
+            targets = [" ".join(targets)]
         reason = unit.state or ("" if any(targets) else "untranslated")
         if not reason and all(one.is_blank for one in unit.pieces if isinstance(one, Segment)):
             reason = "without words"

@@ -47,7 +47,8 @@ class Strings:
         """Read a string; return breaks before its first character, and its text."""
         letters: list[str] = []
         forms: dict[int, str] = {}
-        before, place = "", 0
+        before = ""
+        place = 0
         pattern = rf"(?P<break>(?:{self.breaks})++)|{self.forms}"
         for match in re.finditer(pattern, raw, re.DOTALL):
             letters += raw[place : match.start()]

@@ -148,7 +148,8 @@ def read_xliff(source: Source) -> Iterator[Unit]:
         if unit.attributes.get("translate") == "no":
             continue
         for node in [unit] if is_first else unit.walk("segment"):
-            own, target = node.child("source"), node.child("target")
+            own = node.child("source")
+            target = node.child("target")
             stated = target if is_first else node
             state = stated.attributes.get("state", "") if stated else ""
             if own is None or _is_done(source, own, target, state):
@@ -191,7 +192,8 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
         yield from source.cut(_read_part(source, root, found))
     asked = how.languages[: 1 + how.has_pairs]
     if not all(short_code(one) in found for one in asked):
-        own, wanted = ", ".join(found) or "none", " and ".join(filter(None, asked))
+        own = ", ".join(found) or "none"
+        wanted = " and ".join(filter(None, asked))
         what = f"A TMX must have texts in {wanted}, but its languages are {own}"
         if not all(asked):
             what = f"The languages of a TMX must be named, but are not; its own are {own}"

@@ -120,7 +120,8 @@ def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: in
     places: list[int] = []
     place = 0
     for number, own in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
-        start, line = lines[number], text[lines[number] : lines[number + 1]]
+        start = lines[number]
+        line = text[lines[number] : lines[number + 1]]
         first = len(line.rstrip()) - len(own.rstrip())
         written = own
         if kind in _CELLS:
@@ -158,7 +159,8 @@ def _read_items(content: str, env: dict[str, Any]) -> list[_Item] | None:
         rule(state)
     items: list[_Item] = []
     for token in state.tokens:
-        place, kind = int(token.meta["place"]), token.type
+        place = int(token.meta["place"])
+        kind = token.type
         if kind in ("softbreak", "hardbreak"):
             place = len(content[:place].rstrip(" "))
         elif kind == "link_open":
@@ -205,7 +207,9 @@ class _Reader:
     """
 
     def __init__(self, text: _Text, env: dict[str, Any], kind: str) -> None:
-        self._text, self._env, self._kind = text, env, kind
+        self._text = text
+        self._env = env
+        self._kind = kind
         escapes = {"|": "\\|"} if kind in _CELLS else {}
         self._syntax = Syntax(escapes, all_signs=_SIGNS, read=self._again)
         self._pieces: list[Piece] = []
@@ -223,7 +227,8 @@ class _Reader:
 
     def _add(self, item: _Item) -> bool:
         """Add a token; return False if it is not what stands at its place."""
-        own, raw = self._text.content[item.start : item.end], self._text.raw(item.start, item.end)
+        own = self._text.content[item.start : item.end]
+        raw = self._text.raw(item.start, item.end)
         if item.kind == "softbreak" or (item.kind == "hardbreak" and self._maker.is_open):
             self._add_letter(" ", raw)
         elif item.kind in ("text", "text_special") and own == item.shown:
@@ -249,7 +254,8 @@ class _Reader:
             tokens = [*cut_html(raw)]
             self._maker.add_tag(tokens[0] if len(tokens) == 1 else Token("other", raw), [raw])
         elif item.kind == "image":
-            start, end = item.start + 2, item.start + 2 + len(item.shown)
+            start = item.start + 2
+            end = item.start + 2 + len(item.shown)
             label = _Reader(self._text.part(start, end), self._env, self._kind).read()
             around = self._text.raw(item.start, start), self._text.raw(end, item.end)
             is_text = label is not None and len(label) == 1 and isinstance(label[0], Segment)
@@ -265,7 +271,8 @@ class _Reader:
 
     def _flush(self) -> None:
         add_text(self._maker, Spelled("".join(self._letters), self._forms))
-        self._letters, self._forms = [], {}
+        self._letters = []
+        self._forms = {}
 
     def _take(self) -> None:
         self._flush()

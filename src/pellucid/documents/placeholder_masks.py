@@ -49,7 +49,8 @@ def mask(
 
 def mask_with(text: str, copies: Mapping[str, str]) -> str:
     """Write symbols for the placeholders of a text that have one, each once."""
-    left, chosen = dict(copies), []
+    left = dict(copies)
+    chosen = []
     for place in _find(text) if left else ():
         symbol = next((one for one, copy in left.items() if copy == text[slice(*place)]), None)
         if symbol is not None:
@@ -71,7 +72,8 @@ def mask_copies(
         The text without white space at its edges, and the copy of each symbol; a symbol of the text
         is its own copy.
     """
-    text, places = segment.text, list[tuple[int, int]]()
+    text = segment.text
+    places = list[tuple[int, int]]()
     for one in segment.elements.values():
         written = text[one.start : one.end]
         copy = written.strip()
@@ -99,7 +101,8 @@ def mask_lesson(
 
     Every second pair starts with any symbol, so that all are learned.
     """
-    left, kept = Counter(mask(target, wanted=wanted)[1].values()), list[str]()
+    left = Counter(mask(target, wanted=wanted)[1].values())
+    kept = list[str]()
     for copy in mask(source, wanted=wanted)[1].values():
         if left[copy]:
             left[copy] -= 1
@@ -136,7 +139,8 @@ def _find(line: str) -> list[tuple[int, int]]:
 
 
 def _write(line: str, places: Iterable[tuple[tuple[int, int], str]]) -> str:
-    parts, last = [], 0
+    parts = []
+    last = 0
     for (start, end), symbol in places:
         parts += [line[last:start], symbol]
         last = end

@@ -36,7 +36,8 @@ def read_po(source: Source) -> Iterator[Unit]:
         DataError: a line cannot be read, a message stands twice or has too few plurals,
             or the header names another encoding than UTF-8.
     """
-    num_plurals, needs_number = 0, False
+    num_plurals = 0
+    needs_number = False
     seen: dict[tuple[str | None, str], int] = {}
     for start, spans in _read_entries(source):
         texts = {name: _text(source, span) for name, span in spans.items()}
@@ -91,13 +92,15 @@ def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
 
 def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Unit:
     """Make a unit from the flags of a message to its last form."""
-    text, key = source.text, spans["msgid"]
+    text = source.text
+    key = spans["msgid"]
     flags = _FLAGS.search(text, start, key[0])
     place = start if flags is None else flags.start(1)
     first = text.rfind("\n", 0, spans.get("msgctxt", key)[0]) + 1
     pieces: list[Piece | Mark] = []
     if flags is None:
-        place, newline = first, "\r\n" if "\r\n" in text[start : forms[0][1][0]] else "\n"
+        place = first
+        newline = "\r\n" if "\r\n" in text[start : forms[0][1][0]] else "\n"
         pieces = [Mark("", f"#, fuzzy{newline}")]
     elif "fuzzy" not in flags[1]:
         pieces = [Mark("", "fuzzy, ")]
@@ -111,22 +114,29 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Un
 
 def _read_entries(source: Source) -> Iterator[tuple[int, Texts]]:
     """Read messages, each with its first place; comments belong to the message after them."""
-    start, texts, last, place = 0, Texts(), "", 0
+    start = 0
+    texts = Texts()
+    last = ""
+    place = 0
     while place < len(source.text):
         match = _LINE.match(source.text, place)
         if match is None:
             line = source.text[place:].split("\n", 1)[0].strip()
             what = f"A line must be a keyword with a text in quotes, but is {line[:60]!r}"
             source.refuse(place, what, "Correct it, for instance with msgfmt -c.")
-        keyword, span = match["keyword"], match.span("string")
+        keyword = match["keyword"]
+        span = match.span("string")
         is_start = keyword in ("msgctxt", "msgid") and last.startswith("msgstr")
         if is_start or (match["string"] is None and last.startswith("msgstr")):
             yield start, texts
-            start, texts, last = place, {}, ""
+            start = place
+            texts = {}
+            last = ""
         if keyword:
             if keyword in texts:
                 source.refuse(place, f"A message must have one {keyword}, but has two", "Split it.")
-            texts[keyword], last = span, keyword
+            texts[keyword] = span
+            last = keyword
         elif match["string"] is not None:
             if not last:
                 source.refuse(place, "A text must follow a keyword, but has none", "Add msgid.")

@@ -54,7 +54,8 @@ def read_resx(source: Source) -> Iterator[Unit]:
         DataError: it is not XML.
     """
     for node in read_xml(source).walk("data"):
-        own, value = node.attributes, node.child("value")
+        own = node.attributes
+        value = node.child("value")
         name = own.get("name", "")
         if value and not {"type", "mimetype"} & {*own} and not name.startswith(">>"):
             pieces = _RESX.pieces(source.text[value.inner : value.close])

@@ -55,11 +55,13 @@ def write_segment(
         answers: the translations of its text without white space at its edges, the best first.
         source_words: the words of the text that links count.
     """
-    own, is_any = segment.text, not segment.syntax.has_placeholders
+    own = segment.text
+    is_any = not segment.syntax.has_placeholders
     fitting = (one for one in answers if is_any or keeps_copies(segment, one.text))
     found = next(fitting, None)
     answer = found or answers[0]
-    text, links = answer.text, answer.alignment
+    text = answer.text
+    links = answer.alignment
     words: tuple[Sequence[str], Sequence[str]] = (source_words, answer.words)
     if found is None:
         segment.reason = BY_ORDER if links is None else BY_LINKS
@@ -75,7 +77,8 @@ def write_segment(
         return
     if links is None:
         words = (own.split(), text.split()) if segment.reason else ((), ())
-        share, copies = len(words[1]) / max(1, len(words[0])), segment.copies
+        share = len(words[1]) / max(1, len(words[0]))
+        copies = segment.copies
         plain = (k for k, word in enumerate(words[0]) if not any(map(word.__contains__, copies)))
         links = [(place, int(place * share)) for place in plain]
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"

@@ -63,7 +63,9 @@ def _finish(segment: Segment, written: str) -> str:
     raws = [spell(point.opening) for point in segment.points if point.name == _CUE_END]
     if not raws:
         return written
-    words, bounds, last = [list[str]()], list[int](), ""
+    words = [list[str]()]
+    bounds = list[int]()
+    last = ""
     ends = [*raws, ""]
     for part in _split(written, ends):
         is_end = part == ends[len(bounds)]
@@ -81,13 +83,15 @@ def _finish(segment: Segment, written: str) -> str:
             last = part if len(part) == 1 and not part.isspace() else last
     if bounds[-1] <= len(raws):
         return ""
-    parts, first = list[str](), 0
+    parts = list[str]()
+    first = 0
     for number, (raw, bound) in enumerate(zip(ends, bounds, strict=True)):
         end = min(max(bound, first + 1), bounds[-1] - len(raws) + number)
         parts += ["".join(join.from_iterable(words[first:end])).strip(), raw]
         first = end
     text = "".join(join.from_iterable(words))
-    before, after = text[: len(text) - len(text.lstrip())], text[len(text.rstrip()) :]
+    before = text[: len(text) - len(text.lstrip())]
+    after = text[len(text.rstrip()) :]
     return "".join((before, *parts, after))
 
 
@@ -133,7 +137,8 @@ def read_vtt(source: Source) -> Iterator[Unit]:
 
 
 def _read(source: Source, syntax: Syntax) -> Iterator[Unit]:
-    text, group = source.text, list[_Cue]()
+    text = source.text
+    group = list[_Cue]()
     for cue in _read_cues(source, is_web=syntax is _VTT):
         if group and not _continues(text, group, cue):
             yield _unit(text, group, syntax)
@@ -159,8 +164,10 @@ def _read_cues(source: Source, *, is_web: bool) -> Iterator[_Cue]:
 
 def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
     """Tell whether the sentence of some cues continues in the next one."""
-    one, letters = group[-1], sum(cue.end - cue.start for cue in (*group, other))
-    first, second = text[one.start : one.end], text[other.start : other.end]
+    one = group[-1]
+    letters = sum(cue.end - cue.start for cue in (*group, other))
+    first = text[one.start : one.end]
+    second = text[other.start : other.end]
     start = re.match(_TAGS, second)
     voices = _VOICE.findall(start[0] if start else "")
     cuts = [match.end(match.lastgroup or 0) for match in _CUTS.finditer(first)]
@@ -202,7 +209,8 @@ def _seconds(time: str) -> float:
 
 def _unit(text: str, group: Sequence[_Cue], syntax: Syntax) -> Unit:
     """Make a unit of cues that share a sentence, or of one with several sentences or speakers."""
-    place, pieces = group[0].start, list[Piece]()
+    place = group[0].start
+    pieces = list[Piece]()
     for cue in group:
         for match in _CUTS.finditer(text[cue.start : cue.end]):
             start, end = (cue.start + one for one in match.span(match.lastgroup or 0))
@@ -217,7 +225,8 @@ def _unit(text: str, group: Sequence[_Cue], syntax: Syntax) -> Unit:
 def _read_text(raw: str, syntax: Syntax) -> Segment:
     """Read the texts of cues, and what is between them, as one segment."""
     strings = Strings(syntax.escapes, REFERENCES if syntax.escapes else r"(?!)")
-    maker, place = Maker(syntax), 0
+    maker = Maker(syntax)
+    place = 0
     for start, end in _find_between(raw):
         add_text(maker, strings.read(raw[place:start])[1], has_copied_tags=False)
         maker.add_space()

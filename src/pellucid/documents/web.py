@@ -11,11 +11,13 @@ from pellucid.documents.units import Source, Unit
 
 def read_html(source: Source) -> Iterator[str | Unit]:
     """Read a page; strings may differ from the page's, since they name the new language."""
-    place, line = 0, 1
+    place = 0
+    line = 1
     for piece in read_segments(source.text, source.how.languages):
         raw = piece if isinstance(piece, str) else spell(piece.pieces)
         if isinstance(piece, Segment):
             yield Unit(f"line {line}", place, place + len(raw), [piece], line)
         else:
             yield piece
-        place, line = place + len(raw), line + raw.count("\n")
+        place = place + len(raw)
+        line = line + raw.count("\n")

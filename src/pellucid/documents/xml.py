@@ -95,7 +95,9 @@ def read_parts(chunks: Iterable[str], how: How, name: str) -> Iterator[tuple[Sou
     Raises:
         DataError: as for `read_xml`.
     """
-    waiting, begin, line = bytearray(), 0, 1
+    waiting = bytearray()
+    begin = 0
+    line = 1
     for data, start in _check(chunks, how, name):
         waiting += data
         # The last part is what is left.
@@ -103,7 +105,8 @@ def read_parts(chunks: Iterable[str], how: How, name: str) -> Iterator[tuple[Sou
         part = waiting[:size].decode()
         del waiting[:size]
         yield Source(part, how, line), _cut(part)[0]
-        begin, line = begin + size, line + part.count("\n")
+        begin = begin + size
+        line = line + part.count("\n")
 
 
 def cut_xml(text: str) -> Node | None:
@@ -115,7 +118,8 @@ def cut_xml(text: str) -> Node | None:
 def _cut(text: str) -> tuple[Node, bool]:
     """Cut a text into a tree, and tell whether its tags are in pairs."""
     root = Node("", "", 0, 0, len(text), len(text))
-    opened, is_whole = [root], True
+    opened = [root]
+    is_whole = True
     place = 0
     while place < len(text):
         match = _PART.match(text, place)

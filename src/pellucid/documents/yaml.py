@@ -92,7 +92,8 @@ def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -
 
 
 def _unit(source: Source, node: yaml.ScalarNode, key: str, *, is_flow: bool) -> Unit:
-    start, end = node.start_mark.index, node.end_mark.index
+    start = node.start_mark.index
+    end = node.end_mark.index
     raw = source.text[start:end]
     if node.style in _STRINGS:
         pieces = [raw[0], *_STRINGS[node.style].pieces(raw[1:-1]), raw[-1]]

@@ -90,9 +90,11 @@ def evaluate_corpus(
     resampled, normalized = resample_scores({"hypotheses": hypotheses}, references, scoring)
     scores: dict[str, Score] = {}
     for name, metric in resampled.items():
-        (score,), (samples,) = metric.scores, np.sort(metric.samples)
+        (score,) = metric.scores
+        (samples,) = np.sort(metric.samples)
         cut = scoring.num_resamples // 40  # 2.5 % of the samples at either end
-        low, high = float(samples[cut]), float(samples[-1 - cut])
+        low = float(samples[cut])
+        high = float(samples[-1 - cut])
         scores[name] = Score(score=score, low=low, high=high, signature=metric.signature)
     return Evaluation(**scores, normalized=normalized)
 

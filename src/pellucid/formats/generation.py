@@ -158,7 +158,8 @@ def _read_beam(values: Mapping[str, Any]) -> dict[str, Any]:
 def _read_lengths(values: Mapping[str, Any], model: ModelConfig) -> dict[str, Any]:
     """Read the limits; ours count ``</s>``, and theirs for all tokens count the start as well."""
     found: dict[str, Any] = {}
-    new, longest = values.get("max_new_tokens"), values.get("max_length")
+    new = values.get("max_new_tokens")
+    longest = values.get("max_length")
     if new is None and isinstance(longest, int):
         new = longest - 1
     if isinstance(new, int) and 0 < new < model.max_target_length - 1:

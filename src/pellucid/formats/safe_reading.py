@@ -84,7 +84,8 @@ def read_yaml_mapping(data: bytes, where: str) -> dict[str, Any]:
 
 def _has_more_parts(values: Any, most: int) -> bool:
     """Tell whether a nested value has more than ``most`` parts, with all aliases written out."""
-    waiting, count = [values], 0
+    waiting = [values]
+    count = 0
     while waiting and count <= most:
         one = waiting.pop()
         count += 1

@@ -161,7 +161,8 @@ def _fill_norm(spec: Any, weights: dict[str, NDArray[Any]], name: str) -> None:
 
 def _fill_tokens(spec: Any, bundle: Bundle) -> None:
     """Register the vocabularies, and the start and end of a sentence."""
-    config, tokenizer = bundle.config.tokenizer, bundle.tokenizer
+    config = bundle.config.tokenizer
+    tokenizer = bundle.tokenizer
     spec.register_source_vocabulary(tokenizer.vocabulary("source"))
     spec.register_target_vocabulary(tokenizer.vocabulary("target"))
     spec.config.layer_norm_epsilon = bundle.config.model.layer_norm_epsilon

@@ -84,7 +84,8 @@ def _their_weights(bundle: Bundle) -> dict[str, Tensor]:
 
 
 def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
-    model, tokenizer = bundle.config.model, bundle.config.tokenizer
+    model = bundle.config.model
+    tokenizer = bundle.config.tokenizer
     return {
         "architectures": ["MarianMTModel"],
         "model_type": "marian",
@@ -118,7 +119,8 @@ def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
 
 def _generation(bundle: Bundle) -> dict[str, Any]:
     """Settings of a translation: tokens that are never written, and the search."""
-    decoding, tokenizer = bundle.config.decoding, bundle.config.tokenizer
+    decoding = bundle.config.decoding
+    tokenizer = bundle.config.tokenizer
     generation: dict[str, Any] = {
         "bad_words_ids": [[id_] for id_ in never_written(bundle)],
         "pad_token_id": tokenizer.pad_id,
@@ -138,7 +140,8 @@ def _generation(bundle: Bundle) -> dict[str, Any]:
 
 def _vocabulary(bundle: Bundle) -> dict[str, Any]:
     """Return the vocabulary files and the settings of the tokenizer, by name."""
-    config, tokenizer = bundle.config.tokenizer, bundle.tokenizer
+    config = bundle.config.tokenizer
+    tokenizer = bundle.tokenizer
     is_separate = config.sharing == "separate"
     sides = {"vocab.json": tokenizer.vocabulary("source")}
     if is_separate:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
-import platform
 import re
 import sys
 import threading
@@ -184,6 +182,8 @@ def some_threads(threads: int) -> Iterator[None]:
 
 def describe_machine() -> str:
     """Describe processor, threads and versions in one line, for logs and manifests."""
+    import platform
+
     import torch
 
     return (
@@ -293,6 +293,8 @@ def keep_freed_memory() -> None:
     glibc returns large blocks to the system, and every new block then begins with page faults,
     which cost up to a fifth of a training step. With another C library this does nothing.
     """
+    import ctypes
+
     trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1  # constants of malloc.h
     highest_of_older_versions = 1 << 25
     with suppress(OSError, AttributeError):

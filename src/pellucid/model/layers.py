@@ -47,11 +47,14 @@ class MultiHeadAttention(nn.Module):
 
     def __init__(self, config: ModelConfig, *, has_positions: bool = False) -> None:
         super().__init__()
-        self.num_heads, self.d_key, self.d_value = config.num_heads, config.d_key, config.d_value
+        self.num_heads = config.num_heads
+        self.d_key = config.d_key
+        self.d_value = config.d_value
         self.positions = PositionsInside(config, is_used=has_positions)
         self.use_scale: bool = known_option(config, "scale_scores", (True, False))
         self.projections = known_option(config, "projections", ("qkv", "qk", "none"))
-        d_model, bias = config.d_model, known_option(config, "projection_bias", (False, True))
+        d_model = config.d_model
+        bias = known_option(config, "projection_bias", (False, True))
         kv_heads = known_option(config, "num_key_value_heads", range(config.num_heads))
         kv_heads = kv_heads or config.num_heads
         if config.projections != "none":
@@ -93,8 +96,10 @@ class MultiHeadAttention(nn.Module):
         site: Site,
     ) -> Tensor:
         """Attend with every head, concatenate, and project: ``output_BLD``."""
-        drop, positions = site.drop_weights, self.positions
-        key_BHMK, value_BHME = self.share(key_BHMK), self.share(value_BHME)
+        drop = site.drop_weights
+        positions = self.positions
+        key_BHMK = self.share(key_BHMK)
+        value_BHME = self.share(value_BHME)
         if site.is_watched:
             query_BHLK = site.show("query", query_BHLK, is_shared=True)
             key_BHMK = site.show("key", key_BHMK, is_shared=True)
@@ -110,7 +115,8 @@ class MultiHeadAttention(nn.Module):
             weights_BHLM = weights_BHLM if drop is None else drop(weights_BHLM)
             context_BHLE = site.show("context", stages.mix(weights_BHLM, value_BHME))
         else:
-            use_scale, bias = self.use_scale, positions.bias(query_BHLK, key_BHMK, self.use_scale)
+            use_scale = self.use_scale
+            bias = positions.bias(query_BHLK, key_BHMK, self.use_scale)
             context_BHLE = attend_fast(
                 query_BHLK, key_BHMK, value_BHME, mask, use_scale=use_scale, bias=bias, drop=drop
             )
@@ -198,7 +204,8 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x_BSD: Tensor, mask: Tensor | None, site: Site) -> Tensor:
         """Map a layer's input to its output, both ``x_BSD``."""
-        add_norm, self_norm = self.add_norm, self.self_attention_norm
+        add_norm = self.add_norm
+        self_norm = self.self_attention_norm
         x_BSD = add_norm(x_BSD, self._attend, self_norm, site.within("self"), mask)
         norm = self.feed_forward_norm
         return add_norm(x_BSD, self.feed_forward, norm, site.within("feed_forward"))
@@ -232,8 +239,11 @@ class DecoderLayer(nn.Module):
         site: Site,
     ) -> Tensor:
         """Map a layer's input to its output, both ``x_BTD``."""
-        add_norm, at_self, at_cross = self.add_norm, site.within("self"), site.within("cross")
-        self_norm, cross_norm = self.self_attention_norm, self.cross_attention_norm
+        add_norm = self.add_norm
+        at_self = site.within("self")
+        at_cross = site.within("cross")
+        self_norm = self.self_attention_norm
+        cross_norm = self.cross_attention_norm
         x_BTD = add_norm(x_BTD, self._attend_to_target, self_norm, at_self, self_mask, cache)
         x_BTD = add_norm(
             x_BTD, self._attend_to_source, cross_norm, at_cross, memory_BSD, cross_mask, cache

@@ -113,10 +113,12 @@ class GatedCell(nn.Module):
         steps: dict[int, GatedStep] = {}
         for position in reversed(order) if is_backward else order:
             give_way()
-            step, is_token_B1 = self(inputs[position], state_BD), masks[position]
+            step = self(inputs[position], state_BD)
+            is_token_B1 = masks[position]
             if is_token_B1 is not None:
                 step = step._replace(state=torch.where(is_token_B1, step.state, state_BD))
-            steps[position], state_BD = step, step.state
+            steps[position] = step
+            state_BD = step.state
         return [steps[position] for position in order]
 
 
@@ -229,7 +231,9 @@ class RecurrentDecoderLayer(nn.Module):
             cross.show(stage, array, is_shared=True)
             for stage, array in zip(("key", "value"), key_value, strict=True)
         )
-        rows, steps, contexts = Rows(cross), [], []
+        rows = Rows(cross)
+        steps = []
+        contexts = []
         for from_input in self.cell.input(x_BTD).unbind(dim=1):
             give_way()
             query_BH1K = rows.show("query", self.cross_attention.project_query(state_BD[:, None]))
@@ -392,7 +396,8 @@ class RecurrentModel(EncoderDecoder):
         """
         past = RecurrentCache() if past is None else past
         past.vector = self.summarize(memory_BSD, source_mask_BS, Site("encoder", probe))
-        site, layers = Site("decoder", probe), self.decoder.layers
+        site = Site("decoder", probe)
+        layers = self.decoder.layers
         past.states = [
             layer.start(past.vector, site.within(index)) for index, layer in enumerate(layers)
         ]
@@ -404,7 +409,8 @@ class RecurrentModel(EncoderDecoder):
         self, x_BTD: Tensor, past: RecurrentCache, source_mask_BS: Tensor | None, site: Site
     ) -> tuple[Tensor, Tensor]:
         """Run the first layer: ``states_BTD``, ``context_BTD``."""
-        layer, state_BD = self.decoder.layers[0], past.states[0]
+        layer = self.decoder.layers[0]
+        state_BD = past.states[0]
         assert past.vector is not None
         if past.key_value is None:
             return layer.read_vector(x_BTD, state_BD, past.vector, site)

@@ -42,8 +42,10 @@ def rotate(x_BHLK: Tensor, start: int, longest: int) -> Tensor:
     wide = x_BHLK if x_BHLK.dtype == torch.float64 else x_BHLK.float()
     end = start + x_BHLK.shape[2]
     waves = position_rows(start, end, like=wide, halves=False, max_length=longest)
-    sines, cosines = waves[:, 0::2], waves[:, 1::2]
-    even, odd = wide[..., 0::2], wide[..., 1::2]
+    sines = waves[:, 0::2]
+    cosines = waves[:, 1::2]
+    even = wide[..., 0::2]
+    odd = wide[..., 1::2]
     turned = torch.stack((even * cosines - odd * sines, even * sines + odd * cosines), dim=-1)
     return turned.flatten(-2).to(x_BHLK.dtype)
 

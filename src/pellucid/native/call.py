@@ -59,14 +59,16 @@ class Call:
         search: SearchOptions,
     ) -> None:
         config = search.config
-        count, best = len(sources), min(config.n_best, config.beam)
+        count = len(sources)
+        best = min(config.n_best, config.beam)
         self.longest_source = max(map(len, sources))
         self.longest_limit = max(limit.max_length for limit in limits)
         limit_R = [limit.max_length for limit in limits]
         starts_R = _starts([best * limit for limit in limit_R])
         prefixes = [limit.prefix_ids for limit in limits]
         never = sorted(set(search.never))
-        self._limit_R, self._starts_R = limit_R, starts_R
+        self._limit_R = limit_R
+        self._starts_R = starts_R
         self._scores = np.empty(count * best, np.float64)
         self._ids = np.empty(starts_R[-1], np.int32)
         self._logs = np.empty(starts_R[-1], np.float32)
@@ -195,7 +197,8 @@ class Call:
 
     def answers(self) -> list[tuple[Ended, ...] | Literal["overflowed"]]:
         """Read the results."""
-        count, best = len(self._limit_R), len(self._scores) // len(self._limit_R)
+        count = len(self._limit_R)
+        best = len(self._scores) // len(self._limit_R)
         counts_R, lengths, finished = (
             self._integers[at : at + size].tolist()
             for at, size in (
@@ -212,7 +215,8 @@ class Call:
                 place = row * best + rank
                 start = self._starts_R[row] + rank * limit
                 end = start + lengths[place]
-                ids, logs = self._ids[start:end].tolist(), self._logs[start:end].tolist()
+                ids = self._ids[start:end].tolist()
+                logs = self._logs[start:end].tolist()
                 ended.append(Ended(tuple(ids), tuple(logs), bool(finished[place]), scores[place]))
             found.append("overflowed" if number < 0 else tuple(ended))
         return found

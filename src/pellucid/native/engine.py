@@ -66,7 +66,8 @@ class NativeEngine:
         if isinstance(packed, str):
             self.obstacle = packed
             return
-        self._library, self._packed = library, packed
+        self._library = library
+        self._packed = packed
         self._is_computing = threading.Lock()
         self.instructions = Path(library._name).stem
 
@@ -143,7 +144,8 @@ class NativeEngine:
         More at once would wait for memory. But every step also reads the decoder's weights once for
         all sentences, so their keys and values may take as much as those.
         """
-        config, beam = self.config, search.config.beam
+        config = self.config
+        beam = search.config.beam
         length = sum(map(len, sources)) / len(sources)
         position = 4 * config.num_decoder_layers * config.num_heads
         position *= config.d_key + config.d_value
@@ -187,7 +189,8 @@ class NativeEngine:
                 f"{len(limits)}."
             )
         config = self.config
-        size, longest = config.target_vocabulary_size, config.max_target_length
+        size = config.target_vocabulary_size
+        longest = config.max_target_length
         _check_ids("target", search.never, size)
         _check_ids("target", (search.start_id, search.eos_id), size)
         self._check_sources(sources)

@@ -39,6 +39,10 @@ ENGINES = {
 }
 
 
+CPU_FLAGS = {"avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni"}
+"""Instructions whose name in Linux's list of a processor differs from the compiler's."""
+
+
 class Library(NamedTuple):  # The package's build runs this file in a way that excludes dataclasses.
     """A library to build from the C files of a folder, with some options of the compiler."""
 
@@ -53,7 +57,7 @@ class Library(NamedTuple):  # The package's build runs this file in a way that e
 
 
 def libraries() -> list[Library]:
-    """List what this machine can use."""
+    """List what machines of this kind can use."""
     is_x86 = platform.machine() in ("x86_64", "AMD64")
     found = []
     if is_x86 and platform.system() == "Linux":
@@ -63,6 +67,21 @@ def libraries() -> list[Library]:
         names = ENGINES if is_x86 else ("portable",)
         found += [Library(FOLDERS["engine"], name, ENGINES[name]) for name in names]
     return found
+
+
+def runs_here(library: Library, processor: Path = Path("/proc/cpuinfo")) -> bool:
+    """Tell whether this processor has a library's instructions; True if that is unknown."""
+    try:
+        text = processor.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return True
+    line = next((one for one in text.splitlines() if one.startswith("flags")), None)
+    if line is None:
+        return True
+    has = set(line.split())
+    options = [one.removeprefix("-m") for one in library.flags.split() if one.startswith("-m")]
+    needed = [CPU_FLAGS.get(one, one) for one in options if not one.startswith("prefer")]
+    return has.issuperset(needed)
 
 
 def build(library: Library, compiler: Sequence[str], target: Path, *more: str) -> None:

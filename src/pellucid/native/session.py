@@ -74,7 +74,8 @@ class Session:
     """
 
     def __init__(self, packed: Packed, library: ctypes.CDLL, *, sentences: int, width: int) -> None:
-        self._packed, self._library = packed, library
+        self._packed = packed
+        self._library = library
         self._width = width
         library.open_session.restype = ctypes.c_void_p
         opened = library.open_session(
@@ -85,6 +86,7 @@ class Session:
         self._session = ctypes.c_void_p(opened)
         self._close = weakref.finalize(self, library.close_session, self._session)
         self._length_B = np.zeros(sentences, np.int64)
+        self._source_length_B = np.zeros(sentences, np.int64)
         self._is_filled_B = np.zeros(sentences, bool)
         self._is_whole_BW = np.zeros((sentences, width), bool)  # Every step computed its part.
         size = packed.config.target_vocabulary_size
@@ -110,7 +112,9 @@ class Session:
                     ctypes.c_int64(encoded.lengths[index]),
                 )
             )
-            self._length_B[slot], self._is_filled_B[slot] = 0, True
+            self._length_B[slot] = 0
+            self._source_length_B[slot] = encoded.lengths[index]
+            self._is_filled_B[slot] = True
             self._is_whole_BW[slot] = True
 
     def retire(self, slots: Sequence[int]) -> None:
@@ -127,7 +131,9 @@ class Session:
             raise InputError(f"Slots must be given once each in rising order, but are {slots}.")
         pointer = ctypes.c_void_p(array_address(kept_B))
         self._library.keep_slots(self._session, pointer, ctypes.c_int64(len(kept_B)))
-        self._length_B, self._is_filled_B = self._length_B[kept_B], self._is_filled_B[kept_B]
+        self._length_B = self._length_B[kept_B]
+        self._source_length_B = self._source_length_B[kept_B]
+        self._is_filled_B = self._is_filled_B[kept_B]
         self._is_whole_BW = self._is_whole_BW[kept_B]
         self._logits_AV = self._logits_AV[: len(kept_B) * self._width]
 
@@ -164,6 +170,38 @@ class Session:
                 allows, or an earlier step left out what a row continues.
             MemoryError: there is too little memory.
         """
+        self._step(newest_A, is_needed_A, threads, self._logits_AV, None)
+        return self._logits_AV
+
+    def attend(
+        self, newest_A: np.ndarray, is_needed_A: np.ndarray | None = None, *, threads: int
+    ) -> np.ndarray:
+        """Read a token of every row as `step` does, for the weights of cross-attention.
+
+        Arguments and errors are those of `step`.
+
+        Returns:
+            ``weights_ANHS``: of every row in every layer and head, 0 behind the end of its source
+            and in rows that are not needed. No logits are computed.
+        """
+        config = self._packed.config
+        longest = int(self._source_length_B.max(initial=1, where=self._is_filled_B))
+        weights_ANHS = np.zeros(
+            (len(self._logits_AV), config.num_decoder_layers, config.num_heads, longest),
+            np.float32,
+        )
+        self._step(newest_A, is_needed_A, threads, None, weights_ANHS)
+        return weights_ANHS
+
+    def _step(
+        self,
+        newest_A: np.ndarray,
+        is_needed_A: np.ndarray | None,
+        threads: int,
+        logits_AV: np.ndarray | None,
+        weights_ANHS: np.ndarray | None,
+    ) -> None:
+        """Read a token of every row, and write what there is an array for."""
         give_way()
         newest_A = np.ascontiguousarray(newest_A, np.int64)
         if is_needed_A is not None:
@@ -192,19 +230,25 @@ class Session:
             self._library.step_session(
                 self._session,
                 ctypes.c_void_p(array_address(newest_A)),
-                None if is_needed_A is None else ctypes.c_void_p(array_address(is_needed_A)),
-                ctypes.c_void_p(array_address(self._logits_AV)),
+                _pointer(is_needed_A),
+                _pointer(logits_AV),
+                _pointer(weights_ANHS),
+                ctypes.c_int64(0 if weights_ANHS is None else weights_ANHS.shape[-1]),
                 ctypes.c_int64(_useful_threads(self._packed, rows, threads)),
             )
         )
         self._length_B += 1
         self._is_whole_BW &= needed_BW
-        return self._logits_AV
 
 
 def _useful_threads(packed: Packed, rows: int, threads: int) -> int:
     """Limit threads to those that get enough work."""
     return max(1, min(threads, rows * packed.num_weights // WORK_OF_A_THREAD))
+
+
+def _pointer(array: np.ndarray | None) -> ctypes.c_void_p | None:
+    """Point at an array's numbers, or at nothing."""
+    return None if array is None else ctypes.c_void_p(array_address(array))
 
 
 def _check(status: int) -> None:

@@ -75,7 +75,8 @@ def _read(path: Path) -> StoredWeights:
 
 
 def _view(memory: mmap.mmap, start: int, entry: Mapping[str, Any]) -> np.ndarray:
-    dtype, shape = TYPES[entry["dtype"]], tuple(map(int, entry["shape"]))
+    dtype = TYPES[entry["dtype"]]
+    shape = tuple(map(int, entry["shape"]))
     first, end = entry["data_offsets"]
     count = int(np.prod(shape, dtype=np.int64))
     if end - first != count * np.dtype(dtype).itemsize or not 0 <= first <= end:

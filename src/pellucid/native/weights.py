@@ -66,7 +66,8 @@ def find_wrong_shape(config: ModelConfig, weights: Mapping[str, Any]) -> str | N
 
 
 def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
-    width, tied = config.d_model, config.tied_embeddings
+    width = config.d_model
+    tied = config.tied_embeddings
     sizes = {"source": config.source_vocabulary_size, "target": config.target_vocabulary_size}
     if tied == "all":
         yield "embedding.weight", (sizes["source"], width)
@@ -92,7 +93,8 @@ def _shapes(config: ModelConfig) -> Iterator[tuple[str, tuple[int, ...]]]:
 def _layer_shapes(
     config: ModelConfig, name: str, kinds: Sequence[str]
 ) -> Iterator[tuple[str, tuple[int, ...]]]:
-    width, wide = config.d_model, config.num_heads * config.d_value
+    width = config.d_model
+    wide = config.num_heads * config.d_value
     keys = config.num_heads * config.d_key
     projections = {"query": keys, "key": keys, "value": wide}
     count = {"qkv": 3, "qk": 2, "none": 0}[config.projections]
@@ -226,7 +228,8 @@ class Packed:
         model.encoder_norm = self._norm("encoder.norm")
         model.decoder_norm = self._norm("decoder.norm")
         model.output = self._output()
-        model.source, model.target = self._embedding("source"), self._embedding("target")
+        model.source = self._embedding("source")
+        model.target = self._embedding("target")
         return model
 
     def _query_factor(self) -> float:
@@ -319,7 +322,8 @@ class Packed:
         return linear
 
     def _pack_floats(self, linear: Linear, parts: Sequence[_Matrix], padded: int) -> None:
-        outputs, inputs = linear.outputs, linear.inputs
+        outputs = linear.outputs
+        inputs = linear.inputs
         weight_OI = np.concatenate([part.as_floats() for part in parts])
         if self._precision == "float32":
             packed = _aligned(padded * inputs, np.float32)
@@ -338,7 +342,8 @@ class Packed:
         sums_O = np.zeros(padded, np.int32)
         sizes = (linear.outputs, linear.inputs, linear.offset)
         self._call("pack_bytes", values_OI, *sizes, packed, sums_O)
-        linear.weights, linear.scale = self._address(packed), self._address(scale_O)
+        linear.weights = self._address(packed)
+        linear.scale = self._address(scale_O)
         linear.sums = self._address(sums_O)
 
     def _call(self, name: str, *arguments: np.ndarray | int) -> None:

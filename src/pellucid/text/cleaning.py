@@ -129,7 +129,9 @@ class Cleaner:
         inner = body.strip("".join(unknown & _DIRECTIONS))
         start = body.find(inner)
         before, after = (body[:start], body[start + len(inner) :]) if inner else ("", "")
-        replaced, dropped, remaining = Counter[str](), Counter[str](), Counter[str]()
+        replaced = Counter[str]()
+        dropped = Counter[str]()
+        remaining = Counter[str]()
         pieces: list[str] = []
         was_space = True  # no space at the start that the line did not have
         was_replaced = False

@@ -146,7 +146,8 @@ class CodeFaults:
         )
 
     def _say(self, kind: str, what: str) -> str:
-        count, examples = self._counts[kind], self._examples[kind]
+        count = self._counts[kind]
+        examples = self._examples[kind]
         lines = count_of(count, "line has", "lines have")
         more = count - len(examples)
         return f"{lines} {what} ({', '.join(examples)}{f' and {more:,} more' if more else ''})"

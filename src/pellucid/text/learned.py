@@ -61,7 +61,8 @@ class TextStatistics:
         """
         self._source.add(source, source_ids)
         self._target.add(target, target_ids)
-        bound, length = length_bound(len(source_ids)), len(target_ids)
+        bound = length_bound(len(source_ids))
+        length = len(target_ids)
         if length > self._longest_targets.get(bound, 0):
             self._longest_targets[bound] = length
 
@@ -72,7 +73,8 @@ class TextStatistics:
             ``longest_targets`` gives for sources of at most so many tokens the tokens of the
             longest target; ``source`` and ``target`` are described in docs/formats/bundle.md.
         """
-        longest, targets = 0, {}
+        longest = 0
+        targets = {}
         for bound, length in sorted(self._longest_targets.items()):
             longest = max(longest, length)
             targets[str(bound)] = longest
@@ -112,14 +114,16 @@ def merge_statistics(
     """
     merged = dict(later)
     for side in ("source", "target"):
-        old, new = earlier.get(side), later[side]
+        old = earlier.get(side)
+        new = later[side]
         if not isinstance(old, Mapping):
             continue
         counts = read_characters(old)
         for character, count in read_characters(new).items():
             counts[character] = max(count, counts.get(character, 0))
         known = (num_known or {}).get(side, sys.maxsize)
-        were_rare, are_rare = read_rare_tokens(old), read_rare_tokens(new)
+        were_rare = read_rare_tokens(old)
+        are_rare = read_rare_tokens(new)
         rare = {id_ for id_ in are_rare if id_ >= known or id_ in were_rare}
         merged[side] = {
             **new,
@@ -180,7 +184,8 @@ class _Side:
             self._sentences.append(count_sentences(line))
             if len(self._sentences) >= MOST_SAMPLED:
                 # Every second one remains, so that the sample is spread over the whole text.
-                self._sentences, self._stride = self._sentences[::2], 2 * self._stride
+                self._sentences = self._sentences[::2]
+                self._stride = 2 * self._stride
         self._num_lines += 1
         self._text.append(line)
         self._ids.extend(ids)
@@ -208,7 +213,8 @@ class _Side:
         self._tokens += np.bincount(
             np.array(self._ids, dtype=np.int64), minlength=len(self._tokens)
         )
-        self._text, self._ids = [], []
+        self._text = []
+        self._ids = []
 
 
 def _by_magnitude(counts: Mapping[str, int]) -> dict[str, str]:
@@ -289,7 +295,8 @@ class LearnedText:
         characters = read_characters(source)
         if not characters:
             return cls(dict.fromkeys(_vocabulary_characters(tokenizer), _ENOUGH))
-        sentences, lengths = _section(source, "sentences"), _section(source, "length")
+        sentences = _section(source, "sentences")
+        lengths = _section(source, "length")
         usual = max(1, _number(sentences, "median"))
         targets = _section(text, "longest_targets")
         return cls(

@@ -111,7 +111,8 @@ def parts_of_words(words: Sequence[str], parts: Sequence[str]) -> list[list[tupl
         for block in matcher.get_matching_blocks():
             for offset in range(block.size):
                 owner_of.setdefault(places[block.b + offset], owners[block.a + offset])
-    pieces, start = [], 0
+    pieces = []
+    start = 0
     last = min(owner_of.values(), default=0)
     for part in parts:
         held: list[tuple[int, str]] = []

@@ -257,7 +257,9 @@ def _distance(word: str, other: str, *, most: int) -> int | None:
     before: list[int] = []
     row = list(range(len(other) + 1))
     for i, letter in enumerate(word, start=1):
-        last, before, row = before, row, [i]
+        last = before
+        before = row
+        row = [i]
         for j, found in enumerate(other, start=1):
             best = min(before[j] + 1, row[j - 1] + 1, before[j - 1] + (letter != found))
             if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == found:

@@ -40,7 +40,8 @@ _BEFORE_NUMBERS = (
     "no nos nr art arts fig figs p pp vol vols ch chap sec eq ed abb abs abschn bd str tel núm "
     "pág págs jan feb febr mar apr jun jul aug sep sept oct okt nov dec dez janv févr avr juil déc"
 )
-_ALWAYS, _NUMBERED = frozenset(_ABBREVIATIONS.split()), frozenset(_BEFORE_NUMBERS.split())
+_ALWAYS = frozenset(_ABBREVIATIONS.split())
+_NUMBERED = frozenset(_BEFORE_NUMBERS.split())
 # Words that follow an abbreviation such as "p.m." or an initial only if a sentence begins there.
 _SENTENCE_STARTS = (
     "The He She It They We You I This That These Those There Then But And So My Our His Her Their "
@@ -94,7 +95,8 @@ def join_parts(parts: Sequence[str], gaps: Sequence[str | None]) -> str:
         gaps: what stands before, between and after them; None between two sentences of one line,
             which `gap_between` joins.
     """
-    text, line = gaps[0] or "", ""
+    text = gaps[0] or ""
+    line = ""
     for part, gap in zip(parts, gaps[1:], strict=True):
         line += gap_between(line, part) + part
         if gap is not None:

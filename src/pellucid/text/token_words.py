@@ -119,7 +119,8 @@ def _match(
         return [range(0) for _ in surfaces]
     last = len(owners) - 1
     found = []
-    place, was_unknown = 0, False
+    place = 0
+    was_unknown = False
     for surface, begins_word in zip(surfaces, has_space, strict=True):
         # Unknown tokens have no length: find where the letters continue after them. A token that
         # begins a word is in a later piece; any other has its letters later in the text.

@@ -12,7 +12,8 @@ from typing import Literal
 Match = Literal["auto", "exact", "forms"]
 """Words as they are; with attached particles and articles; in all common forms, also plurals."""
 
-_HANGUL, _HANGUL_END = 0xAC00, 0xD7A3
+_HANGUL = 0xAC00
+_HANGUL_END = 0xD7A3
 _FINALS = 28
 """Hangul syllables come in groups of 28, of which the first has no final consonant."""
 _FINAL_RIEUL = 8

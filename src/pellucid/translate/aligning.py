@@ -57,7 +57,8 @@ class Aligner:
         self._tokenizer = tokenizer
         self._units = units
         self._views = tuple(all_views(model.config, layer=layer, head=head))
-        self._layer, self._head = layer, head
+        self._layer = layer
+        self._head = head
         self._guided = None
         if bundle is not None and (layer, head) == (None, None):
             self._guided = guided_view(bundle)
@@ -110,7 +111,8 @@ class Aligner:
 
     def take_sentence(self) -> str:
         """Say which view was chosen and why, after the first call; ``""`` later."""
-        why, self._why = self._why, ""
+        why = self._why
+        self._why = ""
         return why
 
     def closing_sentence(self) -> str:
@@ -148,7 +150,8 @@ class Aligner:
                 )
             return fallback
         direction = Direction(self._model, self._tokenizer, self._views, "both", units=self._units)
-        sources, targets = [source for source, _ in pairs], [target for _, target in pairs]
+        sources = [source for source, _ in pairs]
+        targets = [target for _, target in pairs]
         best = direction.recommend(sources, targets)[0]
         self._why = (
             f"Links are read from {best.view}, whose links are the most consistent of "
@@ -193,7 +196,8 @@ class Aligner:
 
     def _link(self, parts: Sequence[_Part], view: View) -> dict[tuple[int, int], set[Link]]:
         """Link the words of parts, many together: the links of each hypothesis."""
-        tokenizer, config = self._tokenizer, self._model.config
+        tokenizer = self._tokenizer
+        config = self._model.config
         ids = [part.ids(tokenizer.config.eos_id, config.max_target_length) for part in parts]
         links: dict[tuple[int, int], set[Link]] = {part.place: set() for part in parts}
         for maps in map_pairs(

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
+from typing import TYPE_CHECKING, Literal
 
-import torch
-from torch import Tensor
+import numpy as np
 
-from pellucid.inside.align.alignment_maps import View, map_pairs
-from pellucid.inside.pair import Pair
-from pellucid.model import EncoderDecoder
+from pellucid.config import ModelConfig
+from pellucid.decode.attending import attend_in_c
+from pellucid.native.engine import NativeEngine
 from pellucid.text.token_words import source_pieces, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.whole_words import without_joiner, word_cutter
+
+if TYPE_CHECKING:
+    from pellucid.decode.decoder import Decoder
+    from pellucid.inside.changes.changed_decoding import ReplayDecoder
+    from pellucid.model import EncoderDecoder
+
+_PAIRS_AT_ONCE = 64
+"""Pairs of similar length that the engine in C computes together."""
 
 _FEWEST_TOKENS = 8
 _FEWEST_WORDS = 3
@@ -27,35 +35,85 @@ _LEAST_ON_UNKNOWN = 0.1
 """The attention that unknown source tokens must get together to stand for an unknown word."""
 
 
-@torch.inference_mode()
-def cross_attention(
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
-    source_ids: Sequence[int],
-    target_ids: Sequence[int],
-) -> Tensor:
-    """Compute the cross-attention of a translation, the mean of all layers and heads.
-
-    Row t is the one that predicted token t.
+class AttentionReader:
+    """Computes the cross-attention of translations: in C, or on PyTorch if the engine cannot.
 
     Args:
-        model: the model.
-        tokenizer: its tokenizer.
-        source_ids: the source, ``</s>`` included.
-        target_ids: the translation.
-
-    Shapes:
-        returns weights_TS
+        decoder: what found the translations.
+        config: the configuration of its model, or of the first of several.
+        tokenizer: the model's.
+        load_model: gives that model for PyTorch.
     """
-    pair = Pair(model, tokenizer, tuple(source_ids), tuple(target_ids))
-    layers = model.config.attending_layers
-    found = pair.see({"weights"}, sites={f"decoder.{layer}.cross" for layer in layers})
-    return torch.stack([weights_HTS.float().mean(0) for weights_HTS in found.values()]).mean(0)
+
+    def __init__(
+        self,
+        decoder: Decoder | ReplayDecoder,
+        config: ModelConfig,
+        tokenizer: Tokenizer,
+        load_model: Callable[[], EncoderDecoder],
+    ) -> None:
+        self._decoder = decoder
+        self.config = config
+        self.tokenizer = tokenizer
+        self._load_model = load_model
+
+    def read(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        """Compute the weights of many pairs, those of similar length together.
+
+        Args:
+            pairs: the tokens of a source, ``</s>`` included, and those of its translation.
+
+        Yields:
+            The number of a pair and its ``weights_NHTS``, in any order, for the layers that attend
+            to the source. Row t is the one that predicts token t.
+        """
+        engine = self._decoder.find_engine("float32")
+        if engine is None:
+            yield from self._read_on_pytorch(pairs)
+        else:
+            yield from self._read_in_c(engine, pairs)
+
+    def read_mean(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> np.ndarray:
+        """Compute the mean over layers and heads for one pair: ``weights_TS``."""
+        ((_, weights_NHTS),) = self.read([(source_ids, target_ids)])
+        weights_TS: np.ndarray = weights_NHTS.mean(axis=(0, 1))
+        return weights_TS
+
+    def _read_in_c(
+        self, engine: NativeEngine, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        start_id = self.tokenizer.config.target_start_id
+        order = sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index])))
+        for first in range(0, len(order), _PAIRS_AT_ONCE):
+            group = order[first : first + _PAIRS_AT_ONCE]
+            sources = [pairs[index][0] for index in group]
+            targets = [pairs[index][1] for index in group]
+            yield from zip(group, attend_in_c(engine, sources, targets, start_id), strict=True)
+
+    def _read_on_pytorch(
+        self, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
+    ) -> Iterator[tuple[int, np.ndarray]]:
+        from pellucid.inside.align.alignment_maps import map_pairs
+
+        ids = self.tokenizer.config
+        layers = self.config.attending_layers
+        found = map_pairs(
+            self._load_model(),
+            pairs,
+            layers,
+            pad_id=ids.pad_id,
+            start_id=ids.target_start_id,
+            has_norms=False,
+        )
+        for maps in found:
+            heads = slice(maps.num_heads)  # The mean of the heads comes after them.
+            yield maps.index, np.stack([maps.layers[layer][heads] for layer in layers])
 
 
 def is_stuck(
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
+    reader: AttentionReader,
     source: str,
     source_ids: Sequence[int],
     target_ids: Sequence[int],
@@ -65,51 +123,47 @@ def is_stuck(
     A short source or translation is never stuck.
 
     Args:
-        model: the model.
-        tokenizer: its tokenizer.
+        reader: computes attention.
         source: the line.
         source_ids: its tokens, ``</s>`` included.
         target_ids: the translation.
     """
-    if not model.config.has_attention:
+    tokenizer = reader.tokenizer
+    if not reader.config.has_attention:
         return False
     if len(target_ids) < _FEWEST_TOKENS or len(source_pieces(tokenizer, source)) < _FEWEST_WORDS:
         return False
-    weights_TS = cross_attention(model, tokenizer, source_ids, target_ids)[:, :-1]
+    weights_TS = reader.read_mean(source_ids, target_ids)[:, :-1]
     # The tokens of a language code have no word.
     words = words_of_tokens(tokenizer, "source", source, source_ids)
     owners = [one.start if one else -1 for one in words]
-    attended = [owners[token] for token in weights_TS.argmax(dim=-1).tolist()]
+    attended = [owners[token] for token in weights_TS.argmax(axis=-1).tolist()]
     return max(map(attended.count, attended)) >= _STUCK * len(attended)
 
 
-@torch.inference_mode()
 def unlinked_words(
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
-    view: View,
+    reader: AttentionReader,
+    place: tuple[int, int],
+    convention: Literal["predicts", "reads"],
     pairs: Sequence[tuple[str, Sequence[int], Sequence[int]]],
 ) -> list[tuple[str, ...]]:
     """List the words of each source that no word of its translation is linked to.
 
     Args:
-        model: the model.
-        tokenizer: its tokenizer.
-        view: the head that was taught word links.
+        reader: computes attention.
+        place: the layer and the head that were taught word links.
+        convention: the token that a row of that head counts for.
         pairs: a source, its tokens with ``</s>``, and those of its translation.
     """
     found: list[tuple[str, ...]] = [()] * len(pairs)
-    config = tokenizer.config
-    for maps in map_pairs(
-        model,
-        [(source_ids, target_ids) for _, source_ids, target_ids in pairs],
-        [view.layer] if view.layer is not None else model.config.attending_layers,
-        pad_id=config.pad_id,
-        start_id=config.target_start_id,
-        has_norms=False,
-    ):
-        source, source_ids, _ = pairs[maps.index]
-        most_S = maps.get(view).max(axis=0, initial=0.0)
+    tokenizer = reader.tokenizer
+    layer, head = place
+    # The row that reads the start token, or predicts `</s>`, counts for no word.
+    rows = slice(1, None) if convention == "reads" else slice(-1)
+    for index, weights_NHTS in reader.read([pair[1:] for pair in pairs]):
+        source, source_ids, _ = pairs[index]
+        column = list(reader.config.attending_layers).index(layer)
+        most_S = weights_NHTS[column, head, rows].max(axis=0, initial=0.0)
         tokens = tokenizer.source_tokens(source_ids)
         most: dict[int, float] = {}
         for token, words in enumerate(words_of_tokens(tokenizer, "source", source, source_ids)):
@@ -118,13 +172,12 @@ def unlinked_words(
                 most[word] = max(most.get(word, 0.0), float(most_S[token]))
         pieces = source_pieces(tokenizer, source)
         unlinked = [word for word, weight in most.items() if weight < _LEAST_LINK]
-        found[maps.index] = tuple(pieces[word].strip(_MARKS) for word in unlinked)
+        found[index] = tuple(pieces[word].strip(_MARKS) for word in unlinked)
     return found
 
 
 def replace_unknown(
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
+    reader: AttentionReader,
     source: str,
     source_ids: Sequence[int],
     target_ids: Sequence[int],
@@ -137,8 +190,7 @@ def replace_unknown(
     most.
 
     Args:
-        model: the model.
-        tokenizer: its tokenizer.
+        reader: computes attention.
         source: the line.
         source_ids: its tokens, ``</s>`` included.
         target_ids: the translation.
@@ -148,15 +200,17 @@ def replace_unknown(
         Luong et al. 2015, "Addressing the Rare Word Problem in Neural Machine Translation";
         Jean et al. 2015, section 3.3.
     """
+    tokenizer = reader.tokenizer
     unknown = tokenizer.config.unk_id
     rows = [row for row, id_ in enumerate(target_ids) if id_ == unknown]
     sign = tokenizer.decode_target([unknown])
     pieces = text.split(sign.strip())
     if not rows or len(pieces) != len(rows) + 1:
         return text
-    weights_TS = cross_attention(model, tokenizer, source_ids, target_ids)[:, :-1]
+    weights_TS = reader.read_mean(source_ids, target_ids)[:, :-1]
     surfaces = _surfaces(tokenizer, source, source_ids)
-    words, earlier = [], (-2, -1)
+    words = []
+    earlier = (-2, -1)
     for row in rows:
         token = _attended(weights_TS[row], source_ids, unknown)
         is_same = earlier == (row - 1, token)
@@ -171,9 +225,9 @@ def replace_unknown(
     return result
 
 
-def _attended(weights_S: Tensor, source_ids: Sequence[int], unknown: int) -> int:
+def _attended(weights_S: np.ndarray, source_ids: Sequence[int], unknown: int) -> int:
     """Find the source token that a row attends to most, an unknown one if it attends to any."""
-    is_unknown_S = torch.tensor([id_ == unknown for id_ in source_ids[:-1]])
+    is_unknown_S = np.array([id_ == unknown for id_ in source_ids[:-1]])
     if float(weights_S[is_unknown_S].sum()) >= _LEAST_ON_UNKNOWN:
         weights_S = weights_S * is_unknown_S
     return int(weights_S.argmax())

@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def fit_glossary(glossary: Glossary, translator: Translator) -> Glossary:
     """Fit a glossary to a model: the forms of its source language, the letters it can write."""
-    tokenizer, bundle = translator.tokenizer, translator.bundle
+    tokenizer = translator.tokenizer
+    bundle = translator.bundle
 
     def can_write(term: str) -> bool:
         return tokenizer.config.unk_id not in tokenizer.encode_target(term)

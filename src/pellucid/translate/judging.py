@@ -8,18 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.config import DecodingConfig
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.learned import LearnedText
-from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Translation
 
 if TYPE_CHECKING:
-    from pellucid.inside.align.alignment_maps import View
-    from pellucid.model import EncoderDecoder
+    from pellucid.translate.attended_words import AttentionReader
 
 UNSURE = -1.2
 """The mean log-probability of a token below which a translation is a guess."""
@@ -33,7 +31,8 @@ _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck",
 MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
-FEWER_WORDS, HESITANT = 2, -1.0
+FEWER_WORDS = 2
+HESITANT = -1.0
 """Words less than in the source, and the log-probability of a token, from which links are read."""
 _PART = re.compile(r"[^\W_]+")
 MOST_LINKED = 512
@@ -137,8 +136,7 @@ def add_stuck(
     lines: Sequence[Ready],
     found: Sequence[Sequence[tuple[Hypothesis, ...]]],
     written: list[Translation],
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
+    reader: AttentionReader,
 ) -> None:
     """Look at the attention of the least certain translations, and flag those that are stuck.
 
@@ -147,15 +145,15 @@ def add_stuck(
         lines: the lines.
         found: the answers to their requests.
         written: their translations, some of which get a flag.
-        model: the model that found them.
-        tokenizer: its tokenizer.
+        reader: computes their attention.
     """
     from pellucid.translate.attended_words import is_stuck
 
     for _, index, place in heapq.nsmallest(MOST_REPLAYED, doubtful):
-        line, notes = lines[index], written[index].notes
+        line = lines[index]
+        notes = written[index].notes
         ids = line.requests[place].source_ids, found[index][place][0].ids
-        if "stuck" not in notes.flags and is_stuck(model, tokenizer, line.parts[place], *ids):
+        if "stuck" not in notes.flags and is_stuck(reader, line.parts[place], *ids):
             notes = replace(notes, flags=(*notes.flags, "stuck"))
             written[index] = replace(written[index], notes=notes)
 
@@ -180,9 +178,9 @@ def add_partial(
     lines: Sequence[Ready],
     found: Sequence[Sequence[tuple[Hypothesis, ...]]],
     written: list[Translation],
-    model: EncoderDecoder,
-    tokenizer: Tokenizer,
-    view: View,
+    reader: AttentionReader,
+    head: tuple[int, int],
+    convention: Literal["predicts", "reads"],
 ) -> None:
     """Look for source words that the head of word links never attends to, and flag their lines.
 
@@ -191,9 +189,9 @@ def add_partial(
         lines: the lines.
         found: the answers to their requests.
         written: their translations, some of which get a flag.
-        model: the model that found them.
-        tokenizer: its tokenizer.
-        view: the head that was taught word links.
+        reader: computes their attention.
+        head: the layer and the head that were taught word links.
+        convention: the token that a row of that head counts for.
     """
     from pellucid.translate.attended_words import unlinked_words
 
@@ -201,9 +199,8 @@ def add_partial(
     pairs = [
         (lines[i].parts[k], lines[i].requests[k].source_ids, found[i][k][0].ids) for i, k in places
     ]
-    for (index, _), words in zip(
-        places, unlinked_words(model, tokenizer, view, pairs), strict=True
-    ):
+    unlinked = unlinked_words(reader, head, convention, pairs)
+    for (index, _), words in zip(places, unlinked, strict=True):
         if words:
             notes = written[index].notes
             flags = tuple(dict.fromkeys((*notes.flags, "partial")))

@@ -102,7 +102,8 @@ def _hide(
 ) -> tuple[str, LineConstraints, Copies | None]:
     if isinstance(text, CutLine):
         return text, constraints, None
-    lines, copies = list[str](), list[Mapping[str, str]]()
+    lines = list[str]()
+    copies = list[Mapping[str, str]]()
     for line in text.split("\n"):
         # Each line of a text has other symbols, as long as there are enough.
         masked, own = mask(line, start=sum(map(len, copies)), wanted=wanted)
@@ -158,7 +159,8 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         alignment = tuple(chain.from_iterable(links))
         return replace(one, text=text, parts=parts, words=words, alignment=alignment)
 
-    notes, found = translation.notes, translation.hypotheses
+    notes = translation.notes
+    found = translation.hypotheses
     words = dict.fromkeys(unmask(word, everything) for word in notes.unlinked_words)
     if notes.unknown_words or notes.unknown:
         unknown = {one: count for one, count in notes.unknown.items() if one not in everything}
@@ -189,7 +191,9 @@ def _split(
     symbols = SYMBOL.findall("".join(words))
     if len(symbols) != len(own):  # Subwords are not the text.
         own = [_join(copies).get(one, "") for one in symbols]
-    left, shown, places = iter(own), list[str](), list[range]()
+    left = iter(own)
+    shown = list[str]()
+    places = list[range]()
     for word in words:
         new = SYMBOL.sub(lambda _: next(left), word).split()
         places.append(range(len(shown), len(shown) + len(new)))

@@ -115,7 +115,8 @@ class Preparer:
             config: the options of the search.
             how: what to do with the lines.
         """
-        layouts, lines = [], []
+        layouts = []
+        lines = []
         for text in texts:
             layouts.append(self._lay_out(text, how))
             for line in layouts[-1].lines:
@@ -182,7 +183,8 @@ class Preparer:
         gaps: list[str | None] = [layout.gaps[0]]
         requests: list[Request] = []
         encoded: list[list[int]] = []
-        has_whole, fault = False, ""
+        has_whole = False
+        fault = ""
         try:
             each = _of_lines(constraints, layout.numbers)
             for line, one, own, gap in zip(layout.lines, ids, each, layout.gaps[1:], strict=True):
@@ -266,7 +268,8 @@ class Preparer:
         outside = 0.0
         if not self._outside.isdisjoint(tokens):
             outside = sum(map(self._outside.__contains__, tokens)) / len(tokens)
-        rare, is_long = 0.0, False
+        rare = 0.0
+        is_long = False
         learned = self.learned
         if learned is not None:
             if not learned.rare_tokens.isdisjoint(tokens):

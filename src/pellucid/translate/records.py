@@ -26,7 +26,8 @@ def hypothesis_records(
         has_tokens: True to add tokens and their log-probabilities.
         has_links: True to add words and their links.
     """
-    tokens, links = _TOKENS if has_tokens else (), _LINKS if has_links else ()
+    tokens = _TOKENS if has_tokens else ()
+    links = _LINKS if has_links else ()
     fields = ("text", *tokens, "log_probability", "score", *links)
     return [{name: getattr(one, name) for name in fields} for one in translation.hypotheses]
 

@@ -46,9 +46,11 @@ class Layout(NamedTuple):
         around = [text[start:end] for start, end in pairwise(edges)][::2]
         lines: list[Cleaned] = []
         numbers: list[int] = []
-        gaps, code = [around[0]], ""
+        gaps = [around[0]]
+        code = ""
         number = around[0].count("\n")
-        replaced, dropped = Counter[str](), Counter[str]()
+        replaced = Counter[str]()
+        dropped = Counter[str]()
         for (start, end), after in zip(spans, around[1:], strict=True):
             line = text[start:end]
             own, alone = split_code(tokenizer, line)
@@ -73,7 +75,9 @@ class Layout(NamedTuple):
 
 def together(lines: Sequence[Cleaned]) -> Cleaned:
     """Add up the characters of the lines of a text."""
-    replaced, dropped, unknown = Counter[str](), Counter[str](), Counter[str]()
+    replaced = Counter[str]()
+    dropped = Counter[str]()
+    unknown = Counter[str]()
     for line in lines:
         replaced.update(line.replaced)
         dropped.update(line.dropped)
@@ -97,9 +101,12 @@ def split_line(
         training lines, or has one sentence.
     """
     sentences = sentences_of(text, tokenizer, with_code=False)
-    most, longest, usual = 1, 0, 1
+    most = 1
+    longest = 0
+    usual = 1
     if learned is not None:
-        most, usual = learned.most_sentences, learned.usual_sentences
+        most = learned.most_sentences
+        usual = learned.usual_sentences
         longest = learned.most_characters
     is_like_training = len(sentences) <= most and not 0 < longest < len(text.strip())
     if len(sentences) <= 1 or (is_like_training and not is_too_long):

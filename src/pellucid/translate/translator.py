@@ -20,16 +20,12 @@ from pellucid.machine.precision import AskedPrecision, configure_fastest, read_p
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.judging import against_repetition, retry_flagged
 from pellucid.translate.masking import hide
+from pellucid.translate.model_weights import check_vocabularies, find_stored
 from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
-from pellucid.translate.search_processes import (
-    check_vocabularies,
-    choose_searcher,
-    find_stored,
-    make_workers,
-)
 from pellucid.translate.written_lines import (
     TranslationWriter,
     Unknown,
@@ -40,7 +36,6 @@ from pellucid.translate.written_lines import (
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
-    from pellucid.decode.workers import WorkerPool
     from pellucid.inside.ask import Ask
     from pellucid.inside.changes.changed_decoding import ReplayDecoder
     from pellucid.inside.changes.cutting import GivenChanges
@@ -63,7 +58,6 @@ class Translator:
         bundle: the bundle that the model was loaded from, if any.
         others: further models with the same vocabulary; all softmaxes are averaged.
         other_hashes: the hashes of those that were loaded from disk.
-        workers: processes that translate many lines with the same models, from `make_workers`.
         learned: the text that the model learned from; unless given, lines are neither cleaned nor
             split nor judged.
     """
@@ -77,7 +71,6 @@ class Translator:
         bundle: Bundle | None = None,
         others: Sequence[EncoderDecoder] = (),
         other_hashes: Sequence[str] = (),
-        workers: WorkerPool | None = None,
         learned: LearnedText | None = None,
     ) -> None:
         self.tokenizer = tokenizer
@@ -85,7 +78,6 @@ class Translator:
         self.bundle = bundle
         self.other_hashes = tuple(other_hashes)
         self._given = (model, *others)
-        self.workers = workers
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
@@ -120,13 +112,16 @@ class Translator:
         """
         from pellucid.inside.changes.cutting import change_model
 
-        if len(self._given) > 1 or self.workers is not None:
-            raise InputError("Changes need one model in one process. Leave the others out.")
+        if len(self._given) > 1:
+            raise InputError("Changes need one model. Leave the others out.")
         found = copy.copy(self)
         model, found.decoder = change_model(self.model, self.tokenizer, changes)
         found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
-        found._given, found.__dict__["_models"] = (model,), (model,)
-        found._measured, found._plain, found.is_changed = {}, None, True
+        found._given = (model,)
+        found.__dict__["_models"] = (model,)
+        found._measured = {}
+        found._plain = None
+        found.is_changed = True
         return found
 
     def configure(self, **options: Any) -> DecodingConfig:
@@ -206,20 +201,19 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
-        given, texts = texts, with_codes(self.tokenizer, to, texts)
+        given = texts
+        texts = with_codes(self.tokenizer, to, texts)
         chosen = self if changes is None else self.changed(changes)
         config = chosen.configure(**options)
         each = constraints_of_each(constraints, len(texts))
         hidden = hide(self.tokenizer, texts, each, is_copying=unknown == "source-word")
-        texts, each = hidden.texts, hidden.constraints
+        texts = hidden.texts
+        each = hidden.constraints
         lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
         requests = [request for line in lines for request in line.requests]
-        decoder = choose_searcher(chosen.decoder, chosen.workers, len(requests))
-        found = decoder.decode(requests, config, batch_tokens=batch_tokens)
+        found = chosen.decoder.decode(requests, config, batch_tokens=batch_tokens)
         known = self._preparer.learned
-        writer = TranslationWriter(
-            lambda: chosen.model, self.tokenizer, known, unknown, chosen.bundle
-        )
+        writer = TranslationWriter(chosen.attention_reader(), known, unknown, chosen.bundle)
         translations = writer.translations(lines, found, config)
         if align:
             from pellucid.translate.aligning import Aligner
@@ -266,10 +260,15 @@ class Translator:
         Raises:
             InputError: the line cannot be translated.
         """
-        config, how = self.configure(**options), Treatment(clean, split, split_long)
+        config = self.configure(**options)
+        how = Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
-        writer = TranslationWriter(lambda: self.model, self.tokenizer, None)
+        writer = TranslationWriter(self.attention_reader(), None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
+
+    def attention_reader(self) -> AttentionReader:
+        """Make what computes the attention of given pairs, in C if the engine can."""
+        return AttentionReader(self.decoder, self.config, self.tokenizer, lambda: self.model)
 
     def examine(
         self,
@@ -310,7 +309,8 @@ class Translator:
         """
         from pellucid.translate.text_scoring import score_pairs
 
-        coded, builder = with_codes(self.tokenizer, to, sources), self._request_builder
+        coded = with_codes(self.tokenizer, to, sources)
+        builder = self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
         scored = score_pairs(
             decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
@@ -384,7 +384,8 @@ class Translator:
         """
         from pellucid.inside.line_traces import Replaying, look_at_hypotheses
 
-        bundle, how = self.own_bundle, how or Replaying()
+        bundle = self.own_bundle
+        how = how or Replaying()
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
         texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
@@ -392,7 +393,8 @@ class Translator:
         for translation in found:
             if translation.error is not None:
                 raise InputError(translation.error)
-            source, hypotheses = translation.source, translation.hypotheses
+            source = translation.source
+            hypotheses = translation.hypotheses
             yield look_at_hypotheses(bundle, source, hypotheses, how, decoding=decoding)
 
     @property
@@ -416,7 +418,6 @@ def load(
     threads: int | None = None,
     precision: AskedPrecision | None = None,
     ensemble: Sequence[str | Path] = (),
-    workers: int = 1,
 ) -> Translator:
     """Load a model to translate with.
 
@@ -425,19 +426,17 @@ def load(
         threads: processor threads to use; unless given as before, at first as the machine allows.
         precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
-        workers: processes that share the threads and translate in parallel if each gets some
-            dozens of lines; each has the models in its own memory.
 
     Raises:
         InputFileNotFoundError: a folder does not exist.
         BundleError: a folder is damaged, incomplete, or not a bundle.
         InputError: the models of an ensemble have different vocabularies.
-        ConfigurationError: the number of threads or workers is out of range.
+        ConfigurationError: the number of threads is out of range.
     """
     use_threads(threads)
     bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
     bundle, *others = bundles
-    stored = None if others or workers > 1 else find_stored(bundle, threads)
+    stored = None if others else find_stored(bundle, threads)
     if stored is None:
         set_threads(threads)
     check_vocabularies(bundles)
@@ -448,7 +447,6 @@ def load(
         bundle=bundle,
         others=[other.model for other in others],
         other_hashes=[other.model_hash for other in others],
-        workers=None if workers == 1 else make_workers(bundles, workers),
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
     if precision is not None and precision != "auto":

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
@@ -16,13 +16,13 @@ from pellucid.machine.turns import give_way
 from pellucid.text.learned import LearnedText
 from pellucid.text.sentences import gap_between
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.attended_words import AttentionReader, replace_unknown
 from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
     from pellucid.inside.changes.changed_decoding import ReplayDecoder
-    from pellucid.model import EncoderDecoder
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)
@@ -36,15 +36,13 @@ class TranslationWriter:
     """Turns what a search found into translations.
 
     Attributes:
-        load_model: gives the model, if its attention is to be looked at.
-        tokenizer: its tokenizer.
+        reader: computes the attention of doubtful translations.
         learned: the text that it learned from, if known.
         unknown: what to write for a word outside the vocabulary.
         bundle: the bundle of the model, which names a head that was taught word links.
     """
 
-    load_model: Callable[[], EncoderDecoder]
-    tokenizer: Tokenizer
+    reader: AttentionReader
     learned: LearnedText | None
     unknown: Unknown = "token"
     bundle: Bundle | None = None
@@ -71,13 +69,11 @@ class TranslationWriter:
             for index, (line, answer) in enumerate(zip(lines, each, strict=True))
         ]
         if doubtful:
-            add_stuck(doubtful, lines, each, written, self.load_model(), self.tokenizer)
-        if short and self.bundle is not None and self.bundle.guided_head is not None:
-            from pellucid.inside.align.alignment_maps import guided_view
-
-            if view := guided_view(self.bundle):
-                model = self.load_model()
-                add_partial(short, lines, each, written, model, self.tokenizer, view)
+            add_stuck(doubtful, lines, each, written, self.reader)
+        bundle = self.bundle
+        if short and bundle is not None and (head := bundle.guided_head) is not None:
+            convention = bundle.guided_convention
+            add_partial(short, lines, each, written, self.reader, head, convention)
         return written
 
     def _translation(
@@ -132,11 +128,7 @@ class TranslationWriter:
         give_way()
         text = self.text(found.ids)
         if self.unknown == "source-word" and self.tokenizer.config.unk_id in found.ids:
-            from pellucid.translate.attended_words import replace_unknown
-
-            text = replace_unknown(
-                self.load_model(), self.tokenizer, part, request.source_ids, found.ids, text
-            )
+            text = replace_unknown(self.reader, part, request.source_ids, found.ids, text)
         return TranslatedHypothesis(
             text,
             tokens=tuple(self.tokenizer.target_tokens(found.ids)),
@@ -145,6 +137,11 @@ class TranslationWriter:
             log_probability=found.log_probability,
             score=found.score,
         )
+
+    @property
+    def tokenizer(self) -> Tokenizer:
+        """The model's tokenizer."""
+        return self.reader.tokenizer
 
     def text(self, ids: Sequence[int]) -> str:
         """Write ids as one line of text."""

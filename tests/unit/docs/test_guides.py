@@ -26,7 +26,8 @@ from page_code import (
 
 import pellucid
 import pellucid.config
-from pellucid.cli.app import COMMANDS, build_app
+from pellucid.cli.app import build_app
+from pellucid.cli.overview import COMMANDS
 from pellucid.config import Recipe, Strict
 
 ROOT = Path(__file__).parents[3]

@@ -5,11 +5,18 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from pathlib import Path
 
 import pytest
+import torch
+from built_kernels import kernels_of_machine
+from small_runs import make_recipe, model_bytes, write_text
 
+from pellucid.machine.hardware import some_threads
 from pellucid.machine.waiting import SPINS, bound_spinning
+from pellucid.train.loop import train
+from pellucid.train.report import report_page
 from pellucid.train.update.threads import LONGEST_PAUSE, ThreadTrials
 
 
@@ -48,7 +55,7 @@ def test_threads_idle_machine_trials_cost_less_than_a_fiftieth() -> None:
 def test_threads_busy_machine_uses_fewer_and_is_near_the_best() -> None:
     machine = Machine({1: 0.1, 2: 0.3}.__getitem__, most=2)
 
-    machine.run(20)
+    machine.run(25)
 
     assert machine.trials.threads == 1
     assert machine.said == [
@@ -69,6 +76,54 @@ def test_threads_other_programs_end_all_threads_return() -> None:
     assert machine.said[-1] == "Updates are faster with 2 threads than with 1 thread now."
 
 
+def test_threads_other_programs_that_mostly_wait_end_no_second_thread() -> None:
+    machine = Machine(lambda threads: 0.1, most=2)
+
+    def seconds(threads: int) -> float:
+        is_burst = machine.now % 5 < 0.5
+        return {1: 0.15, 2: 0.9 if is_burst else 0.08}[threads]
+
+    machine.seconds = seconds
+    took = machine.run(3000)
+
+    assert not machine.said
+    with_two = Machine(lambda threads: 0.1, most=1)
+    with_two.seconds = lambda _: 0.9 if with_two.now % 5 < 0.5 else 0.08
+    assert took < 1.05 * with_two.run(3000)
+
+
+def test_threads_load_that_comes_and_goes_seldom_changes_their_number() -> None:
+    changes = 0
+    machine = Machine(lambda threads: 0.1, most=2)
+    machine.seconds = lambda threads: {1: 0.15, 2: 0.3 if machine.now % 3 < 1 else 0.08}[threads]
+    for _ in range(3000):
+        before = machine.trials.threads
+        machine.run(1)
+        changes += machine.trials.threads != before
+
+    assert changes <= 3
+
+
+def test_threads_trials_met_heavy_load_all_threads_still_return_in_seconds() -> None:
+    machine = Machine({1: 0.1, 2: 1.5}.__getitem__, most=2)
+    machine.run(2000)
+    assert machine.used == 1
+    machine.seconds = {1: 0.1, 2: 0.06}.__getitem__
+    freed = machine.now
+
+    while machine.trials.threads == 1:
+        machine.run(1)
+
+    assert machine.now - freed < 25
+
+
+def test_threads_heavy_load_trials_end_early_and_cost_little() -> None:
+    machine = Machine({1: 0.1, 2: 0.6}.__getitem__, most=2)
+    machine.run(100)
+
+    assert machine.run(2000) < 2000 * 0.1 * 1.08
+
+
 def test_threads_many_cores_finds_the_best_in_between() -> None:
     machine = Machine({1: 0.4, 2: 0.2, 4: 0.1, 8: 0.3, 16: 0.5}.__getitem__, most=16)
 
@@ -79,7 +134,7 @@ def test_threads_many_cores_finds_the_best_in_between() -> None:
 
 def test_threads_are_all_used_again_after_training() -> None:
     machine = Machine({1: 0.1, 2: 0.3}.__getitem__, most=2)
-    machine.run(20)
+    machine.run(25)
     assert machine.used == 1
 
     machine.trials.close()
@@ -101,6 +156,35 @@ def test_threads_one_thread_tries_nothing() -> None:
 
     assert machine.run(300) == pytest.approx(30)
     assert machine.used == 1
+
+
+def test_training_on_one_thread_on_two_and_on_both_in_turn_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels_of_machine("float32")
+    write_text(tmp_path)
+    monkeypatch.setattr(report_page, "write_report", lambda run: None)
+    recipe = make_recipe(training={"max_steps": 7, "validate_every": 7, "precision": "float32"})
+
+    def trained(name: str, threads: Sequence[int]) -> bytes:
+        """Train with these threads, update after update in turn."""
+        made = 0
+
+        def count(_trials: ThreadTrials, _tokens: int, _seconds: float) -> None:
+            nonlocal made
+            made += 1
+            torch.set_num_threads(threads[made % len(threads)])
+
+        monkeypatch.setattr(ThreadTrials, "count", count)
+        with some_threads(threads[0]):
+            train(recipe, tmp_path / name, recipe_folder=tmp_path, progress=False)
+        assert made == 7
+        assert "own kernels" in (tmp_path / name / "plan.json").read_text()
+        return model_bytes(tmp_path / name / "bundle")
+
+    alone = trained("one", [1])
+    assert trained("two", [2]) == alone
+    assert trained("turns", [1, 2, 3]) == alone
 
 
 @pytest.mark.parametrize("chosen", ["GOMP_SPINCOUNT", "OMP_WAIT_POLICY"])

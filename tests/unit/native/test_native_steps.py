@@ -22,6 +22,8 @@ from small_native import (
 
 import pellucid
 from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.decode import attending
+from pellucid.decode.attending import attend_in_c
 from pellucid.decode.constraints.request import Constraints, Request
 from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import Hypothesis
@@ -29,6 +31,7 @@ from pellucid.decode.native import NativePath
 from pellucid.decode.search.search_loop import Search
 from pellucid.decode.steppers import NativeStepper
 from pellucid.errors import InputError
+from pellucid.inside.align.alignment_maps import map_pairs
 from pellucid.model import Transformer, make_model
 from pellucid.native import session
 
@@ -327,3 +330,40 @@ def test_sentences_of_another_model_are_not_put_into_a_session() -> None:
     state = engine.open_session(sentences=1, width=1)
     with pytest.raises(InputError, match="the model of the session"):
         state.insert([0], other.encode([(5, END)], threads=1), [0])
+
+
+@pytest.mark.parametrize("place", range(len(SWITCHES)), ids=lambda place: str(SWITCHES[place]))
+@pytest.mark.parametrize("threads", [1, 3])
+def test_weights_of_cross_attention_are_those_of_pytorch(
+    place: int, threads: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = make_transformer(**SWITCHES[place])
+    monkeypatch.setattr(attending, "threads_in_use", lambda: threads)
+    draw = random.Random(place)
+    sources = [[draw.randrange(4, 23) for _ in range(length)] + [END] for length in (3, 1, 19, 7)]
+    targets = [[draw.randrange(4, 23) for _ in range(length)] + [END] for length in (5, 11, 2, 1)]
+
+    found = attend_in_c(engine_of(model), sources, targets, START)
+
+    pairs = list(zip(sources, targets, strict=True))
+    layers = range(model.config.num_decoder_layers)
+    wanted = map_pairs(model, pairs, layers, pad_id=0, start_id=START, has_norms=False)
+    for maps in wanted:
+        heads = [maps.layers[layer][: maps.num_heads] for layer in layers]
+        np.testing.assert_allclose(found[maps.index], np.stack(heads), atol=2e-5)
+    assert {weights.shape[2:] for weights in found} == {(6, 4), (12, 2), (3, 20), (2, 8)}
+
+
+def test_weights_of_rows_that_are_not_needed_are_0() -> None:
+    engine = engine_of(make_transformer())
+    opened = engine.open_session(sentences=3, width=1)
+    opened.insert(
+        range(3), engine.encode([[5, END], [6, 7, 8, END], [9, END]], threads=1), range(3)
+    )
+    opened.retire([2])
+
+    weights_ANHS = opened.attend(np.full(3, START), np.array([False, True, True]), threads=2)
+
+    assert weights_ANHS.shape == (3, 3, 2, 4)
+    np.testing.assert_allclose(weights_ANHS.sum(-1)[1], 1, atol=1e-6)
+    assert not weights_ANHS[[0, 2]].any()

@@ -5,24 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+import numpy as np
 import pytest
-import torch
 from of_subwords import SUBWORDS
-from torch import Tensor
 
 import pellucid
 from pellucid.cli.lines.notices import Notices
 from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode.constraints.request import Constraints
+from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.inside.align.alignment_maps import guided_view
-from pellucid.model import Transformer, initialize
+from pellucid.model import EncoderDecoder, Transformer, initialize
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate import attended_words
 from pellucid.translate.attended_words import (
-    cross_attention,
+    AttentionReader,
     is_stuck,
     replace_unknown,
     unlinked_words,
@@ -259,13 +258,16 @@ def said_of(found: Translation) -> list[str]:
 
 def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
     demo = pellucid.load("demo")
-    view = guided_view(demo.own_bundle)
-    assert view is not None
+    head = demo.own_bundle.guided_head
+    assert head is not None
+    assert demo.own_bundle.guided_convention == "predicts"
     source = demo.tokenizer.encode_source(HALF)
     targets = ["Le chien a aboyé et le chat a miaulé.", "Le chien a aboyé et le chat a miaulé"]
     targets.append("Le chien a aboyé.")
     pairs = [(HALF, source, demo.tokenizer.encode_target(target)) for target in targets]
-    whole, unmarked, first = unlinked_words(demo.model, demo.tokenizer, view, pairs)
+    whole, unmarked, first = unlinked_words(
+        reader_of(demo.model, demo.tokenizer), head, "predicts", pairs
+    )
     assert whole == unmarked == ()
     assert {"cat", "meowed"} <= set(first)
 
@@ -291,16 +293,17 @@ def test_attention_that_never_leaves_a_word_is_noticed(
     translator: Translator, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = translator.tokenizer.encode_source(SOUP)
-    model, tokenizer = translator.model, translator.tokenizer
+    tokenizer = translator.tokenizer
+    reader = reader_of(translator.model, tokenizer)
     for columns, expected in (([2] * 9, True), ([2] * 8 + [5], True), ([2, 5, 7] * 3, False)):
         attend_to(monkeypatch, columns)
-        assert is_stuck(model, tokenizer, SOUP, ids, range(9)) is expected
+        assert is_stuck(reader, SOUP, ids, range(9)) is expected
     attend_to(monkeypatch, [2] * 9)
-    assert not is_stuck(model, tokenizer, SOUP, ids, range(7))  # too short to tell
-    assert not is_stuck(model, tokenizer, "The soup", tokenizer.encode_source("The soup"), range(9))
+    assert not is_stuck(reader, SOUP, ids, range(7))  # too short to tell
+    assert not is_stuck(reader, "The soup", tokenizer.encode_source("The soup"), range(9))
     monkeypatch.undo()
     target = translator.translate([SOUP])[0].ids
-    assert not is_stuck(model, tokenizer, SOUP, ids, target)
+    assert not is_stuck(reader, SOUP, ids, target)
 
 
 def test_least_certain_translations_are_asked_for_their_attention(
@@ -308,7 +311,7 @@ def test_least_certain_translations_are_asked_for_their_attention(
 ) -> None:
     asked: list[str] = []
 
-    def stuck(_model: object, _tokenizer: object, source: str, *_ids: object) -> bool:
+    def stuck(_reader: object, source: str, *_ids: object) -> bool:
         asked.append(source)
         return source == "SALAD 7"
 
@@ -341,16 +344,21 @@ def make(kind: str, lines: list[str], **settings: object) -> tuple[Transformer, 
     return model, tokenizer
 
 
+def reader_of(model: EncoderDecoder, tokenizer: Tokenizer) -> AttentionReader:
+    decoder = make_decoder([model], tokenizer)
+    return AttentionReader(decoder, model.config, tokenizer, lambda: model)
+
+
 def attend_to(monkeypatch: pytest.MonkeyPatch, columns: Sequence[int]) -> None:
     """Make row t attend to the source token ``columns[t]``."""
 
-    def attended(_m: object, _t: object, source: Sequence[int], target: Sequence[int]) -> Tensor:
-        weights_TS = torch.full((len(target), len(source)), 0.01)
+    def attended(_r: object, source: Sequence[int], target: Sequence[int]) -> np.ndarray:
+        weights_TS = np.full((len(target), len(source)), 0.01, np.float32)
         for row, column in enumerate(columns):
             weights_TS[row, column] = 0.9
         return weights_TS
 
-    monkeypatch.setattr(attended_words, "cross_attention", attended)
+    monkeypatch.setattr(AttentionReader, "read_mean", attended)
 
 
 def test_unknown_word_becomes_the_word_attended_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -363,10 +371,10 @@ def test_unknown_word_becomes_the_word_attended_to(monkeypatch: pytest.MonkeyPat
     text = tokenizer.decode_target(target)
     assert text == "le chat voit <unk> <unk>"
     attend_to(monkeypatch, [0, 1, 2, 3, 4])
-    found = replace_unknown(model, tokenizer, source, ids, target, text)
+    found = replace_unknown(reader_of(model, tokenizer), source, ids, target, text)
     assert found == "le chat voit Kraków-Süd ."
     attend_to(monkeypatch, [0, 1, 2, 3, 3])
-    found = replace_unknown(model, tokenizer, source, ids, target, text)
+    found = replace_unknown(reader_of(model, tokenizer), source, ids, target, text)
     assert found == "le chat voit Kraków-Süd"
 
 
@@ -389,7 +397,10 @@ def test_unknown_letters_of_subwords_are_copied_without_the_rest_of_the_word(
         columns[row] = place
     attend_to(monkeypatch, columns)
     text = tokenizer.decode_target(target)
-    assert replace_unknown(model, tokenizer, source, ids, target, text) == "Kraków voit 日本."
+    assert (
+        replace_unknown(reader_of(model, tokenizer), source, ids, target, text)
+        == "Kraków voit 日本."
+    )
 
 
 def test_unknown_words_are_taken_from_the_source_by_a_whole_translator() -> None:
@@ -408,9 +419,24 @@ def test_unknown_words_are_taken_from_the_source_by_a_whole_translator() -> None
 def test_cross_attention_is_the_mean_of_layers_and_heads() -> None:
     model, tokenizer = make("words", ["a b c d e f g h"])
     source, target = tokenizer.encode_source("a b x d"), tokenizer.encode_target("c d e f g")
-    weights_TS = cross_attention(model, tokenizer, source, target)
+    reader = reader_of(model, tokenizer)
+    weights_TS = reader.read_mean(source, target)
     assert weights_TS.shape == (6, 5)
-    assert torch.allclose(weights_TS.sum(-1), torch.ones(6))
+    np.testing.assert_allclose(weights_TS.sum(-1), 1, atol=1e-6)
+    ((_, weights_NHTS),) = reader.read([(source, target)])
+    np.testing.assert_allclose(weights_TS, weights_NHTS.mean((0, 1)), atol=1e-6)
+
+
+def test_cross_attention_is_the_same_on_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    demo = pellucid.load("demo")
+    encode = demo.tokenizer.encode_source
+    pairs = [(encode(line), demo.translate([line])[0].ids) for line in (SOUP, DOG, "The cat.")]
+    reader = reader_of(demo.model, demo.tokenizer)
+    in_c = dict(reader.read(pairs))
+    monkeypatch.setattr(Decoder, "find_engine", lambda *_: None)
+    on_pytorch = dict(reader.read(pairs))
+    for index in range(len(pairs)):
+        np.testing.assert_allclose(in_c[index], on_pytorch[index], atol=1e-4)
 
 
 def test_notes_in_json_hold_only_what_is_unusual() -> None:

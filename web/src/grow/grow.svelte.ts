@@ -1,5 +1,6 @@
 /** The trainings that a reader starts, one after another, in pauses between two pictures. */
 
+import { itemAt } from "../model/items";
 import { WHOLE, type Form } from "./model";
 import { REMOVALS } from "./removals";
 import { EVERY, Run, UPDATES } from "./training";
@@ -10,6 +11,8 @@ const MOST_SECONDS = 60;
 /** The pace is judged after so many updates, or so long. */
 const TRIAL = 12;
 const MOST_TRIAL_MS = 8000;
+
+const ALL = { name: "the whole model", form: WHOLE };
 
 export interface Experiment {
   name: string;
@@ -31,11 +34,10 @@ export class Grow {
 
   /** Train a form with every seed; -1 is the whole model. */
   start(removal: number): void {
-    const form = removal < 0 ? WHOLE : REMOVALS[removal].form;
+    const { form, name } = removal < 0 ? ALL : itemAt(REMOVALS, removal);
     if (this.experiments.some((one) => one.form === form)) return;
     const runs = SEEDS.map((seed) => new Run(form, seed));
-    const name = removal < 0 ? "the whole model" : `the model without ${REMOVALS[removal].name}`;
-    this.experiments = [...this.experiments, { name, form, runs }];
+    this.experiments = [...this.experiments, { name: removal < 0 ? name : `the model without ${name}`, form, runs }];
     this.waiting.push(...runs);
     if (!this.now && !this.slow) void this.trainAll();
   }

@@ -26,12 +26,22 @@ export interface Sizes {
 }
 
 function shapesOf({ width, inner, sourceWords, targetWords }: Sizes): [string, number, number][] {
-  const found: [string, number, number][] = [["source_embedding.weight", sourceWords, width], ["target_embedding.weight", targetWords, width]];
+  const found: [string, number, number][] = [
+    ["source_embedding.weight", sourceWords, width],
+    ["target_embedding.weight", targetWords, width],
+  ];
   for (const part of ["encoder", "decoder"])
     for (const name of ["self_attention", "cross_attention", "feed_forward"].map((one) => `${part}.layers.0.${one}`)) {
       if (name === "encoder.layers.0.cross_attention") continue;
-      if (name.endsWith("attention")) for (const one of ["query", "key", "value", "output"]) found.push([`${name}.${one}.weight`, width, width]);
-      else found.push([`${name}.inner.weight`, inner, width], [`${name}.inner.bias`, 1, inner], [`${name}.outer.weight`, width, inner], [`${name}.outer.bias`, 1, width]);
+      if (name.endsWith("attention"))
+        for (const one of ["query", "key", "value", "output"]) found.push([`${name}.${one}.weight`, width, width]);
+      else
+        found.push(
+          [`${name}.inner.weight`, inner, width],
+          [`${name}.inner.bias`, 1, inner],
+          [`${name}.outer.weight`, width, inner],
+          [`${name}.outer.bias`, 1, width],
+        );
       found.push([`${name}_norm.weight`, 1, width], [`${name}_norm.bias`, 1, width]);
     }
   return found;
@@ -43,7 +53,10 @@ export class Numbers {
   readonly all: Float64Array;
   readonly gradient: Float64Array;
 
-  constructor(readonly sizes: Sizes, all?: ArrayLike<number>) {
+  constructor(
+    readonly sizes: Sizes,
+    all?: ArrayLike<number>,
+  ) {
     const shapes = shapesOf(sizes);
     const total = shapes.reduce((sum, [, rows, columns]) => sum + rows * columns, 0);
     this.all = new Float64Array(total);
@@ -102,7 +115,15 @@ export interface Pass {
  * @param wanted the words of the loss, row by row; −1 for none.
  * @param tape takes what a gradient needs.
  */
-export function forward(numbers: Numbers, form: Form, source: number[], reads: number[], wanted: number[] = [], tape: Tape = [], factor = 1): Pass {
+export function forward(
+  numbers: Numbers,
+  form: Form,
+  source: number[],
+  reads: number[],
+  wanted: number[] = [],
+  tape: Tape = [],
+  factor = 1,
+): Pass {
   const { width, heads } = numbers.sizes;
   const scale = form.hasScale ? 1 / Math.sqrt(width / heads) : 1;
   const around = (name: string, before: Matrix, change: Matrix) => {
@@ -110,7 +131,9 @@ export function forward(numbers: Numbers, form: Form, source: number[], reads: n
     return form.hasNorm ? norm(tape, total, numbers.get(`${name}_norm.weight`), numbers.get(`${name}_norm.bias`)) : total;
   };
   const attention = (name: string, input: Matrix, over: Matrix, isMasked = false) => {
-    const [query, key, value] = ["query", "key", "value"].map((one, i) => project(tape, i ? over : input, numbers.get(`${name}.${one}.weight`)));
+    const query = project(tape, input, numbers.get(`${name}.query.weight`));
+    const key = project(tape, over, numbers.get(`${name}.key.weight`));
+    const value = project(tape, over, numbers.get(`${name}.value.weight`));
     const { context, weights } = attend(tape, query, key, value, heads, scale, isMasked, form.cut);
     const output = around(name, input, project(tape, context, numbers.get(`${name}.output.weight`)));
     return { input, query, key, weights, output };

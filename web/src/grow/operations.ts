@@ -1,4 +1,9 @@
-/** The operations of a Transformer in double precision, each with its way back. */
+/**
+ * The operations of a Transformer in double precision, each with its way back.
+ *
+ * `!` after an index: a loop runs over the rows and columns of the matrices that it reads, whose
+ * numbers are as many (`zeros`), so that no place is beyond an end.
+ */
 
 /** Numbers, and next to each the gradient of the loss in it. */
 export interface Matrix {
@@ -12,7 +17,10 @@ export interface Matrix {
 export type Tape = (() => void)[];
 
 export const zeros = (rows: number, columns: number): Matrix => ({
-  rows, columns, data: new Float64Array(rows * columns), gradient: new Float64Array(rows * columns),
+  rows,
+  columns,
+  data: new Float64Array(rows * columns),
+  gradient: new Float64Array(rows * columns),
 });
 
 export const rowOf = ({ columns }: Matrix, row: number, data: Float64Array) => data.subarray(row * columns, (row + 1) * columns);
@@ -29,13 +37,13 @@ export function embed(tape: Tape, table: Matrix, ids: number[], hasPositions: bo
     const [to, from] = [rowOf(x, t, x.data), rowOf(table, id, table.data)];
     for (let i = 0; i < to.length; i++) {
       const angle = t / 10000 ** ((i - (i % 2)) / to.length);
-      to[i] = factor * from[i] + (hasPositions ? (i % 2 ? Math.cos(angle) : Math.sin(angle)) : 0);
+      to[i] = factor * from[i]! + (hasPositions ? (i % 2 ? Math.cos(angle) : Math.sin(angle)) : 0);
     }
   });
   tape.push(() => {
     ids.forEach((id, t) => {
       const [to, from] = [rowOf(table, id, table.gradient), rowOf(x, t, x.gradient)];
-      for (let i = 0; i < to.length; i++) to[i] += factor * from[i];
+      for (let i = 0; i < to.length; i++) to[i]! += factor * from[i]!;
     });
   });
   return x;
@@ -47,19 +55,19 @@ export function project(tape: Tape, x: Matrix, weight: Matrix, bias?: Matrix): M
   const [from, w, to, width, count] = [x.data, weight.data, y.data, x.columns, weight.rows];
   for (let t = 0, at = 0; t < x.rows; t++)
     for (let i = 0, k = 0; i < count; i++, at++) {
-      let sum = bias ? bias.data[i] : 0;
-      for (let j = t * width, end = j + width; j < end; j++, k++) sum += from[j] * w[k];
+      let sum = bias ? bias.data[i]! : 0;
+      for (let j = t * width, end = j + width; j < end; j++, k++) sum += from[j]! * w[k]!;
       to[at] = sum;
     }
   tape.push(() => {
     const [dy, dx, dw, db] = [y.gradient, x.gradient, weight.gradient, bias?.gradient];
     for (let t = 0, at = 0; t < x.rows; t++)
       for (let i = 0, k = 0; i < count; i++, at++) {
-        const given = dy[at];
-        if (db) db[i] += given;
+        const given = dy[at]!;
+        if (db) db[i]! += given;
         for (let j = t * width, end = j + width; j < end; j++, k++) {
-          dx[j] += given * w[k];
-          dw[k] += given * from[j];
+          dx[j]! += given * w[k]!;
+          dw[k]! += given * from[j]!;
         }
       }
   });
@@ -68,7 +76,7 @@ export function project(tape: Tape, x: Matrix, weight: Matrix, bias?: Matrix): M
 
 /** Replace what is below 0 by 0, in place. */
 export function relu(tape: Tape, x: Matrix): Matrix {
-  for (let i = 0; i < x.data.length; i++) if (x.data[i] < 0) x.data[i] = 0;
+  for (let i = 0; i < x.data.length; i++) if (x.data[i]! < 0) x.data[i] = 0;
   tape.push(() => {
     for (let i = 0; i < x.data.length; i++) if (x.data[i] === 0) x.gradient[i] = 0;
   });
@@ -77,11 +85,11 @@ export function relu(tape: Tape, x: Matrix): Matrix {
 
 export function add(tape: Tape, a: Matrix, b: Matrix): Matrix {
   const total = zeros(a.rows, a.columns);
-  for (let i = 0; i < total.data.length; i++) total.data[i] = a.data[i] + b.data[i];
+  for (let i = 0; i < total.data.length; i++) total.data[i] = a.data[i]! + b.data[i]!;
   tape.push(() => {
     for (let i = 0; i < total.data.length; i++) {
-      a.gradient[i] += total.gradient[i];
-      b.gradient[i] += total.gradient[i];
+      a.gradient[i]! += total.gradient[i]!;
+      b.gradient[i]! += total.gradient[i]!;
     }
   });
   return total;
@@ -93,26 +101,26 @@ export function norm(tape: Tape, x: Matrix, gain: Matrix, bias: Matrix): Matrix 
   const [scale, width] = [new Float64Array(x.rows), x.columns];
   for (let t = 0; t < x.rows; t++) {
     let [mean, variance] = [0, 0];
-    for (let i = t * width; i < (t + 1) * width; i++) mean += x.data[i] / width;
-    for (let i = t * width; i < (t + 1) * width; i++) variance += (x.data[i] - mean) ** 2 / width;
+    for (let i = t * width; i < (t + 1) * width; i++) mean += x.data[i]! / width;
+    for (let i = t * width; i < (t + 1) * width; i++) variance += (x.data[i]! - mean) ** 2 / width;
     scale[t] = 1 / Math.sqrt(variance + 1e-5);
     for (let i = 0, at = t * width; i < width; i++, at++) {
-      unit[at] = (x.data[at] - mean) * scale[t];
-      y.data[at] = unit[at] * gain.data[i] + bias.data[i];
+      unit[at] = (x.data[at]! - mean) * scale[t]!;
+      y.data[at] = unit[at]! * gain.data[i]! + bias.data[i]!;
     }
   }
   tape.push(() => {
     for (let t = 0; t < x.rows; t++) {
       let [mean, along] = [0, 0];
       for (let i = 0, at = t * width; i < width; i++, at++) {
-        gain.gradient[i] += y.gradient[at] * unit[at];
-        bias.gradient[i] += y.gradient[at];
-        mean += (y.gradient[at] * gain.data[i]) / width;
-        along += (y.gradient[at] * gain.data[i] * unit[at]) / width;
+        gain.gradient[i]! += y.gradient[at]! * unit[at]!;
+        bias.gradient[i]! += y.gradient[at]!;
+        mean += (y.gradient[at]! * gain.data[i]!) / width;
+        along += (y.gradient[at]! * gain.data[i]! * unit[at]!) / width;
       }
       // What moves a whole row, or stretches it, changes nothing behind the norm.
       for (let i = 0, at = t * width; i < width; i++, at++)
-        x.gradient[at] += scale[t] * (y.gradient[at] * gain.data[i] - mean - unit[at] * along);
+        x.gradient[at]! += scale[t]! * (y.gradient[at]! * gain.data[i]! - mean - unit[at]! * along);
     }
   });
   return y;
@@ -121,14 +129,21 @@ export function norm(tape: Tape, x: Matrix, gain: Matrix, bias: Matrix): Matrix 
 /** The softmax of a row, in place. */
 export function softmax(row: Float64Array): void {
   let [largest, total] = [-Infinity, 0];
-  for (let i = 0; i < row.length; i++) largest = Math.max(largest, row[i]);
-  for (let i = 0; i < row.length; i++) total += row[i] = Math.exp(row[i] - largest);
-  for (let i = 0; i < row.length; i++) row[i] /= total;
+  for (let i = 0; i < row.length; i++) largest = Math.max(largest, row[i]!);
+  for (let i = 0; i < row.length; i++) total += row[i] = Math.exp(row[i]! - largest);
+  for (let i = 0; i < row.length; i++) row[i]! /= total;
 }
 
 /** Score, scale, mask, softmax, and the sum of the values: the context and one map of weights a head. */
 export function attend(
-  tape: Tape, query: Matrix, key: Matrix, value: Matrix, heads: number, scale: number, isMasked: boolean, cut: number | null,
+  tape: Tape,
+  query: Matrix,
+  key: Matrix,
+  value: Matrix,
+  heads: number,
+  scale: number,
+  isMasked: boolean,
+  cut: number | null,
 ): { context: Matrix; weights: Matrix[] } {
   const context = zeros(query.rows, query.columns);
   const [width, each] = [query.columns, query.columns / heads];
@@ -141,12 +156,12 @@ export function attend(
       const row = rowOf(map, t, map.data);
       for (let s = 0; s < row.length; s++) {
         let score = 0;
-        for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) score += q[i] * k[j];
+        for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) score += q[i]! * k[j]!;
         row[s] = isMasked && s > t ? -Infinity : score * scale;
       }
       softmax(row);
       for (let s = 0; s < row.length && head !== cut; s++)
-        for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) out[i] += row[s] * v[j];
+        for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) out[i]! += row[s]! * v[j]!;
     }
     return map;
   });
@@ -160,17 +175,17 @@ export function attend(
         for (let s = 0; s < row.length; s++) {
           worth[s] = 0;
           for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) {
-            worth[s] += given[i] * v[j];
-            dv[j] += row[s] * given[i];
+            worth[s]! += given[i]! * v[j]!;
+            dv[j]! += row[s]! * given[i]!;
           }
-          mean += row[s] * worth[s];
+          mean += row[s]! * worth[s]!;
         }
         for (let s = 0; s < row.length; s++) {
           // The softmax: a score should rise if its word is worth more than the row's average.
-          const toScore = row[s] * (worth[s] - mean) * scale;
+          const toScore = row[s]! * (worth[s]! - mean) * scale;
           for (let i = t * width + first, j = s * width + first, end = i + each; i < end; i++, j++) {
-            dq[i] += toScore * k[j];
-            dk[j] += toScore * q[i];
+            dq[i]! += toScore * k[j]!;
+            dk[j]! += toScore * q[i]!;
           }
         }
       }
@@ -185,12 +200,14 @@ export function loss(tape: Tape, logits: Matrix, wanted: number[], factor: numbe
   for (let t = 0; t < logits.rows; t++) {
     const row = rowOf(logits, t, logits.data);
     softmax(row);
-    if (wanted[t] >= 0) total -= factor * Math.log(row[wanted[t]]);
+    // Rows without a wanted word are further than `wanted` goes, or say −1.
+    const word = wanted[t] ?? -1;
+    if (word >= 0) total -= factor * Math.log(row[word]!);
   }
   tape.push(() => {
     wanted.forEach((word, t) => {
       const [p, to] = [rowOf(logits, t, logits.data), rowOf(logits, t, logits.gradient)];
-      for (let i = 0; i < p.length && word >= 0; i++) to[i] = factor * (i === word ? p[i] - 1 : p[i]);
+      for (let i = 0; i < p.length && word >= 0; i++) to[i] = factor * (i === word ? p[i]! - 1 : p[i]!);
     });
   });
   return total;

@@ -1,6 +1,7 @@
 /** The sentences that a model grows on, as words and as numbers. */
 
 import carried from "./sentences.json";
+import { itemAt } from "../model/items";
 import type { Sizes } from "./model";
 
 export interface Pair {
@@ -16,16 +17,19 @@ export const END = 1;
 
 const split = (pairs: string[]) => pairs.map((pair) => pair.split("|").map((text) => text.split(" ")));
 const [learned, fresh, watched] = [split(carried.learned), split(carried.fresh), split(carried.watched)];
-const wordsOf = (side: number) => ["<s>", "</s>", ...new Set([...learned, ...fresh, ...watched].flatMap((pair) => pair[side]))];
+const wordsOf = (side: number) => ["<s>", "</s>", ...new Set([...learned, ...fresh, ...watched].flatMap((pair) => itemAt(pair, side)))];
 export const SOURCE_WORDS = wordsOf(0);
 export const TARGET_WORDS = wordsOf(1);
 
-const [sourceIds, targetIds] = [SOURCE_WORDS, TARGET_WORDS].map((words) => new Map(words.map((word, id) => [word, id])));
+const idsOf = (words: string[]) => new Map(words.map((word, id) => [word, id]));
+const sourceIds = idsOf(SOURCE_WORDS);
+const targetIds = idsOf(TARGET_WORDS);
 /** The English *it*. */
 export const IT = sourceIds.get("it")!;
 export const idOf = (word: string) => targetIds.get(word)!;
 
-function encode([source, target]: string[][]): Pair {
+function encode(pair: string[][]): Pair {
+  const [source, target] = [itemAt(pair, 0), itemAt(pair, 1)];
   const ids = target.map((word) => targetIds.get(word)!);
   return { source: [...source.map((word) => sourceIds.get(word)!), END], reads: [START, ...ids], writes: [...ids, END] };
 }

@@ -1,8 +1,10 @@
 /** Training: batches, Adam, what is recorded of a run, and how the model is tested at its end. */
 
+import { itemAt } from "../model/items";
+import { randomNumbers } from "../model/random";
 import { firstNumbers, forward, isFixed, Numbers, translate, type Form, type Pass } from "./model";
 import { goBack, rowOf, type Matrix, type Tape } from "./operations";
-import { END, FRESH, idOf, IT, LEARNED, SIZES, START, WATCHED, type Pair } from "./sentences";
+import { END, FRESH, idOf, IT, LEARNED, SIZES, START, TARGET_WORDS, WATCHED, type Pair } from "./sentences";
 
 export const UPDATES = 300;
 /** Updates between two records. */
@@ -15,6 +17,9 @@ const [IL, ELLE] = [idOf("il"), idOf("elle")];
 
 /** The row whose next word is the pronoun. */
 export const pronounRow = (pair: Pair) => pair.writes.findIndex((word) => word === IL || word === ELLE);
+
+/** The pronoun that a pair writes. */
+export const pronounWord = (pair: Pair) => itemAt(TARGET_WORDS, itemAt(pair.writes, pronounRow(pair)));
 
 /** Adam: each number moves by the mean of its gradients over the root of their mean square. */
 export class Adam {
@@ -32,10 +37,11 @@ export class Adam {
     this.step++;
     const [correct1, correct2] = [1 - beta1 ** this.step, 1 - beta2 ** this.step];
     const [to, from] = [this.numbers.all, this.numbers.gradient];
+    // `!`: numbers, gradients and both means are equally long.
     for (let i = 0; i < from.length; i++) {
-      mean[i] = beta1 * mean[i] + (1 - beta1) * from[i];
-      square[i] = beta2 * square[i] + (1 - beta2) * from[i] * from[i];
-      to[i] -= (rate * mean[i]) / correct1 / (Math.sqrt(square[i] / correct2) + epsilon);
+      mean[i] = beta1 * mean[i]! + (1 - beta1) * from[i]!;
+      square[i] = beta2 * square[i]! + (1 - beta2) * from[i]! * from[i]!;
+      to[i]! -= (rate * mean[i]!) / correct1 / (Math.sqrt(square[i]! / correct2) + epsilon);
     }
   }
 }
@@ -45,7 +51,7 @@ export function toPronoun(numbers: Numbers, form: Form, pair: Pair, tape?: Tape)
   const row = pronounRow(pair);
   // Without the mask a row sees the words after it, which nobody has when translating.
   const reads = pair.reads.slice(0, row + 1);
-  const wanted = reads.map((_, t) => (t === row ? pair.writes[row] : -1));
+  const wanted = reads.map((_, t) => (t === row ? itemAt(pair.writes, row) : -1));
   const pass = forward(numbers, form, pair.source, reads, wanted, tape);
   return { ...pass, next: rowOf(pass.probabilities, row, pass.probabilities.data) };
 }
@@ -65,7 +71,10 @@ export class Run {
   rightPronouns = NaN;
   isDone = false;
 
-  constructor(readonly form: Form, readonly seed: number) {}
+  constructor(
+    readonly form: Form,
+    readonly seed: number,
+  ) {}
 
   get steps(): number {
     return this.losses.length;
@@ -87,9 +96,10 @@ export class Run {
 
   /** The update from which on a watched pair has its pronoun; Infinity if it never has it for good. */
   momentOf(pair: number): number {
-    const isElle = WATCHED[pair].writes.includes(ELLE);
-    const lastWrong = this.shares[pair].findLastIndex((share) => !(isElle ? share > 0.5 : share < 0.5));
-    return lastWrong === this.shares[pair].length - 1 ? Infinity : (lastWrong + 1) * EVERY;
+    const isElle = itemAt(WATCHED, pair).writes.includes(ELLE);
+    const shares = itemAt(this.shares, pair);
+    const lastWrong = shares.findLastIndex((share) => !(isElle ? share > 0.5 : share < 0.5));
+    return lastWrong === shares.length - 1 ? Infinity : (lastWrong + 1) * EVERY;
   }
 
   /** Train, one sentence between two pauses. */
@@ -134,29 +144,19 @@ export class Run {
     this.records.push(new Float32Array(numbers.all));
     WATCHED.forEach((pair, i) => {
       const { next, encoderSelf, cross } = toPronoun(numbers, this.form, pair);
-      this.shares[i].push(next[ELLE] / (next[IL] + next[ELLE]));
+      const [il, elle] = [itemAt(next, IL), itemAt(next, ELLE)];
+      itemAt(this.shares, i).push(elle / (il + elle));
       const rows = (maps: Matrix[], row: number) => maps.map((map) => new Float32Array(rowOf(map, row, map.data)));
-      this.maps[i].push([...rows(encoderSelf.weights, pair.source.indexOf(IT)), ...rows(cross.weights, pronounRow(pair))]);
+      itemAt(this.maps, i).push([...rows(encoderSelf.weights, pair.source.indexOf(IT)), ...rows(cross.weights, pronounRow(pair))]);
     });
   }
-}
-
-/** Uniform numbers from 0 to 1, the same for a seed in every browser (mulberry32). */
-export function randomNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
-  };
 }
 
 function shuffled<T>(all: T[], draw: () => number): T[] {
   const order = [...all];
   for (let i = order.length - 1; i > 0; i--) {
     const j = Math.floor(draw() * (i + 1));
-    [order[i], order[j]] = [order[j], order[i]];
+    [order[i], order[j]] = [itemAt(order, j), itemAt(order, i)];
   }
   return order;
 }

@@ -18,11 +18,11 @@ export interface Live {
 
 /** Read what a statement shows; null if it shows nothing. */
 export function liveOf({ live, sentence }: Pick<Statement, "live" | "sentence">): Live | null {
-  const [name, place = "", ...rest] = live.split(" ");
+  const [name = "", place = "", ...rest] = live.split(" ");
   const scene = sceneOf(name);
   if (!scene || scene.view === "learn") return null;
   const [, where = "decoder.cross", row = "", column = ""] = /^([^:]+)(?::(.+?)(?:>(.+))?)?$/.exec(place) ?? [];
-  const [part, kind] = where.split(".").filter((one) => !/^\d+$/.test(one));
+  const [part = "", kind = ""] = where.split(".").filter((one) => !/^\d+$/.test(one));
   return {
     view: scene.view,
     scene: {
@@ -46,7 +46,11 @@ export function settle({ row, column }: Live, head: HeadPlace, trace: Trace): Pa
   const { sourceTokens, predictedTokens } = trace.records;
   const find = (tokens: string[], word: string) => (tokens.includes(word) ? tokens.indexOf(word) : null);
   const isOfEncoder = head.part === "encoder";
-  return { head, [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row), column: find(trace.columns(head), column) };
+  return {
+    head,
+    [isOfEncoder ? "row" : "word"]: find(isOfEncoder ? sourceTokens : predictedTokens, row),
+    column: find(trace.columns(head), column),
+  };
 }
 
 /** The sentence of a command to try next that looks into the packaged model; empty for others. */

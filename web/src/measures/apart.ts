@@ -4,9 +4,12 @@
  * With fixed weights the output of row i is Σ_j Σ_h α_ij f(x_j) + b. With the residual connection and
  * a norm after it, the result is a sum too, once the row's standard deviation is known.
  * Source: Kobayashi et al. 2020, equations 3 to 6; 2021, section 3.
+ *
+ * `!` after an index: a loop runs over the shape of the array that it reads, and every vector is as
+ * wide as the model.
  */
 
-import { moments, row, type Tensor } from "../model/tensor";
+import { dot, moments, row, sizesOf, type Tensor } from "../model/tensor";
 import { moduleOf, type Transformer } from "../model/transformer";
 
 export type Vector = Float64Array;
@@ -21,15 +24,11 @@ export const matrix = (rows: number, columns: number): Matrix => ({ rows, column
 
 export const rowOf = (m: Matrix, r: number): Vector => m.data.subarray(r * m.columns, (r + 1) * m.columns);
 
-export function norm(vector: ArrayLike<number>): number {
-  let sum = 0;
-  for (let i = 0; i < vector.length; i++) sum += vector[i] * vector[i];
-  return Math.sqrt(sum);
-}
+export const norm = (vector: ArrayLike<number>) => Math.sqrt(dot(vector, vector));
 
 export function norm1(vector: ArrayLike<number>): number {
   let sum = 0;
-  for (let i = 0; i < vector.length; i++) sum += Math.abs(vector[i]);
+  for (let i = 0; i < vector.length; i++) sum += Math.abs(vector[i]!);
   return sum;
 }
 
@@ -48,11 +47,15 @@ export class Apart {
   private readonly bias: Tensor | null;
   private readonly epsilon: number;
 
-  constructor(model: Transformer, arrays: Map<string, Tensor>, readonly site: string) {
+  constructor(
+    model: Transformer,
+    arrays: Map<string, Tensor>,
+    readonly site: string,
+  ) {
     const { config } = model;
     const get = (stage: string) => arrays.get(`${site}.${stage}`)!;
     this.weights = get("weights");
-    const [, L, M] = this.weights.shape;
+    const [, L, M] = sizesOf(this.weights, 3);
     [this.numRows, this.numKeys, this.width] = [L, M, config.d_model];
     this.isCross = site.endsWith(".cross");
     this.hasResidual = config.residual;
@@ -67,14 +70,14 @@ export class Apart {
 
   /** What each position brings to a row, summed over heads. */
   bring(r: number): Vector[] {
-    const [H, L, M] = this.weights.shape;
+    const [H, L, M] = sizesOf(this.weights, 3);
     return Array.from({ length: M }, (_, m) => {
       const brought = new Float64Array(this.width);
       for (let h = 0; h < H; h++) {
-        const weight = this.weights.data[(h * L + r) * M + m];
+        const weight = this.weights.data[(h * L + r) * M + m]!;
         if (weight === 0) continue;
-        const vector = this.transformed[h][m];
-        for (let i = 0; i < this.width; i++) brought[i] += weight * vector[i];
+        const vector = this.transformed[h]![m]!;
+        for (let i = 0; i < this.width; i++) brought[i]! += weight * vector[i]!;
       }
       return brought;
     });
@@ -86,7 +89,7 @@ export class Apart {
     const own = row(this.own, r);
     if (this.hasResidual) {
       if (this.isCross) parts.push(Float64Array.from(own));
-      else for (let i = 0; i < this.width; i++) parts[r][i] += own[i];
+      else for (let i = 0; i < this.width; i++) parts[r]![i]! += own[i]!;
     }
     return parts.map((part) => this.throughNorm(part, r));
   }
@@ -94,7 +97,7 @@ export class Apart {
   /** The sub-layer's result for a row, after residual connection and norm. */
   result(r: number): Vector {
     const result = this.throughNorm(Float64Array.from(row(this.summed, r)), r);
-    if (this.bias) for (let i = 0; i < this.width; i++) result[i] += this.bias.data[i];
+    if (this.bias) for (let i = 0; i < this.width; i++) result[i]! += this.bias.data[i]!;
     return result;
   }
 
@@ -103,14 +106,14 @@ export class Apart {
     if (!this.gain) return vector;
     const { mean } = moments(vector);
     const deviation = Math.sqrt(moments(row(this.summed, r)).variance + this.epsilon);
-    return vector.map((value, i) => ((value - mean) / deviation) * this.gain!.data[i]);
+    return vector.map((value, i) => ((value - mean) / deviation) * this.gain!.data[i]!);
   }
 }
 
 /** Each value through the head's part of the output projection: by head and position, (D). */
 function transform(value: Tensor, output: Tensor): Vector[][] {
-  const [H, M, E] = value.shape;
-  const [D, joined] = output.shape;
+  const [H, M, E] = sizesOf(value, 3);
+  const [D, joined] = sizesOf(output, 2);
   return Array.from({ length: H }, (_, h) =>
     Array.from({ length: M }, (_, m) => {
       const from = row(value, h, m);
@@ -118,7 +121,7 @@ function transform(value: Tensor, output: Tensor): Vector[][] {
       for (let d = 0; d < D; d++) {
         const at = d * joined + h * E;
         let sum = 0;
-        for (let e = 0; e < E; e++) sum += from[e] * output.data[at + e];
+        for (let e = 0; e < E; e++) sum += from[e]! * output.data[at + e]!;
         into[d] = sum;
       }
       return into;

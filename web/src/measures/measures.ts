@@ -1,6 +1,7 @@
 /** The measures of a sentence: decoder rows by source tokens, as `pellucid look --measure` has them. */
 
-import { logSumExp, row, type Tensor } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { logProbability, row, type Tensor } from "../model/tensor";
 import type { Transformer } from "../model/transformer";
 import type { Trace } from "../trace/trace";
 import { Apart, matrix, norm, type Matrix } from "./apart";
@@ -28,7 +29,8 @@ export const MEASURES: readonly Measure[] = [
     title: "Weights",
     isOfLayer: true,
     meaning: "How much the heads look at each word, on average.",
-    trust: "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
+    trust:
+      "Exact, but not importance: a prediction may depend on a word that no head of this layer looks at, through the words that read it.",
   },
   {
     name: "norms",
@@ -118,7 +120,9 @@ export async function measure(name: string, asked: Asked): Promise<Matrix> {
 function lengths(attention: Apart, parts: (one: Apart, r: number) => Float64Array[]): Matrix {
   const found = matrix(attention.numRows, attention.numKeys);
   for (let r = 0; r < attention.numRows; r++)
-    parts(attention, r).slice(0, attention.numKeys).forEach((part, m) => (found.data[r * attention.numKeys + m] = norm(part)));
+    parts(attention, r)
+      .slice(0, attention.numKeys)
+      .forEach((part, m) => (found.data[r * attention.numKeys + m] = norm(part)));
   return found;
 }
 
@@ -127,13 +131,13 @@ async function occlusion({ trace, replay }: Asked): Promise<Matrix> {
   const { sourceIds, predictedIds: ids } = trace.records;
   const logs = (arrays: Map<string, Tensor>) => {
     const logits = arrays.get("decoder.logits")!;
-    return ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+    return ids.map((id, t) => logProbability(row(logits, t), id));
   };
   const before = logs(trace.arrays);
   const found = matrix(ids.length, sourceIds.length);
   for (let m = 0; m < sourceIds.length; m++) {
     const after = logs(replay(sourceIds.filter((_, place) => place !== m)));
-    after.forEach((log, t) => (found.data[t * found.columns + m] = before[t] - log));
+    after.forEach((log, t) => (found.data[t * found.columns + m] = itemAt(before, t) - log));
     // The page stays responsive between the words.
     if (m % 4 === 3) await new Promise((done) => setTimeout(done));
   }

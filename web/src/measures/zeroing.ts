@@ -1,35 +1,19 @@
 /**
  * Value zeroing: how far a layer's result turns when the values of one source position are 0 and the
  * weights stay. Source: Mohebbi et al. 2023, section 3.
+ *
+ * `!` after an index: a loop runs over the shape of the array that it reads, and every vector is as
+ * wide as the model.
  */
 
-import { ACTIVATIONS, moments, row, type Tensor } from "../model/tensor";
+import { ACTIVATIONS, dot, moments, project, row, sizesOf, type Tensor } from "../model/tensor";
 import { moduleOf, type Transformer } from "../model/transformer";
 import { matrix, type Matrix, type Vector } from "./apart";
 
 /** A smaller change of direction is only rounding. */
 const ROUNDING = 1e-12;
 
-function through(vector: Vector, weight: Tensor, bias?: Tensor): Vector {
-  const [out, width] = weight.shape;
-  const result = new Float64Array(out);
-  for (let o = 0; o < out; o++) {
-    let sum = bias ? bias.data[o] : 0;
-    for (let i = 0; i < width; i++) sum += vector[i] * weight.data[o * width + i];
-    result[o] = sum;
-  }
-  return result;
-}
-
-function cosine(a: Vector, b: Vector): number {
-  let [product, sizeA, sizeB] = [0, 0, 0];
-  for (let i = 0; i < a.length; i++) {
-    product += a[i] * b[i];
-    sizeA += a[i] * a[i];
-    sizeB += b[i] * b[i];
-  }
-  return product / Math.sqrt(sizeA * sizeB);
-}
+const cosine = (a: Vector, b: Vector) => dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
 
 /** The rest of a decoder layer, from the context of its cross-attention on. */
 class Rest {
@@ -46,16 +30,20 @@ class Rest {
     const { config } = this.model;
     const attention = moduleOf(this.site);
     const feed = moduleOf(this.site.replace(".cross", ".feed_forward"));
-    const crossed = this.addNorm(entering, through(context, this.get(`${attention}.output.weight`)!, this.get(`${attention}.output.bias`)), attention);
+    const crossed = this.addNorm(
+      entering,
+      project(context, this.get(`${attention}.output.weight`)!, this.get(`${attention}.output.bias`)),
+      attention,
+    );
     const enter = config.norm === "pre" ? this.norm(crossed, feed) : crossed;
-    const inner = through(enter, this.get(`${feed}.inner.weight`)!, this.get(`${feed}.inner.bias`));
-    const outer = through(inner.map(ACTIVATIONS[config.activation]), this.get(`${feed}.outer.weight`)!, this.get(`${feed}.outer.bias`));
+    const inner = project(enter, this.get(`${feed}.inner.weight`)!, this.get(`${feed}.inner.bias`));
+    const outer = project(inner.map(ACTIVATIONS[config.activation]), this.get(`${feed}.outer.weight`)!, this.get(`${feed}.outer.bias`));
     return this.addNorm(crossed, outer, feed);
   }
 
   private addNorm(x: ArrayLike<number>, output: Vector, module: string): Vector {
     const { residual, norm } = this.model.config;
-    const sum = residual ? output.map((value, i) => value + x[i]) : output;
+    const sum = residual ? output.map((value, i) => value + x[i]!) : output;
     return norm === "post" ? this.norm(sum, module) : sum;
   }
 
@@ -63,7 +51,7 @@ class Rest {
     const [gain, bias] = [this.get(`${module}_norm.weight`)!.data, this.get(`${module}_norm.bias`)!.data];
     const { mean, variance } = moments(x);
     const scale = 1 / Math.sqrt(variance + this.model.config.layer_norm_epsilon);
-    return x.map((value, i) => (value - mean) * scale * gain[i] + bias[i]);
+    return x.map((value, i) => (value - mean) * scale * gain[i]! + bias[i]!);
   }
 }
 
@@ -73,8 +61,8 @@ export function zeroing(model: Transformer, arrays: Map<string, Tensor>, layer: 
   const value = arrays.get(`${site}.value`)!;
   const context = arrays.get(`${site}.context`)!;
   const input = arrays.get(`${site}.input`)!;
-  const [H, L, M] = weights.shape;
-  const E = value.shape[2];
+  const [H, L, M] = sizesOf(weights, 3);
+  const [, , E] = sizesOf(value, 3);
   const rest = new Rest(model, site);
   const found = matrix(L, M);
   for (let l = 0; l < L; l++) {
@@ -85,15 +73,15 @@ export function zeroing(model: Transformer, arrays: Map<string, Tensor>, layer: 
     for (let m = 0; m < M; m++) {
       const without = whole.slice();
       for (let h = 0; h < H; h++) {
-        const weight = weights.data[(h * L + l) * M + m];
+        const weight = weights.data[(h * L + l) * M + m]!;
         const from = row(value, h, m);
-        for (let e = 0; e < E; e++) without[h * E + e] -= weight * from[e];
+        for (let e = 0; e < E; e++) without[h * E + e]! -= weight * from[e]!;
       }
       const change = 1 - cosine(rest.result(without, row(input, l)), before);
       found.data[l * M + m] = change < ROUNDING ? 0 : change;
-      total += found.data[l * M + m];
+      total += found.data[l * M + m]!;
     }
-    if (total > 0) for (let m = 0; m < M; m++) found.data[l * M + m] /= total;
+    if (total > 0) for (let m = 0; m < M; m++) found.data[l * M + m]! /= total;
   }
   return found;
 }

@@ -2,7 +2,11 @@
  * Changes to attention while a model runs, written as the command line writes them:
  * `cut decoder.1.cross.0`, `cut encoder.0.self.2:4>7`, `zero …`, `average …`, `force …=0.8`.
  * Five more act everywhere: `word 3`, `move 3>1`, `temperature 2`, `no-scale`, `no-mask`.
+ *
+ * `!` after an index: a loop runs over a row of the weights.
  */
+
+import { sizesOf } from "./tensor";
 
 export interface Place {
   part: string;
@@ -23,15 +27,14 @@ export type Change =
   | { verb: "no-scale" }
   | { verb: "no-mask" };
 
-const PLACE =
-  /^(encoder|decoder)\.(\d+|\*)\.(self|cross)\.(\d+|\*)(?::(\d+|\*)>(\d+|\*))?$/;
+const PLACE = /^(encoder|decoder)\.(\d+|\*)\.(self|cross)\.(\d+|\*)(?::(\d+|\*)>(\d+|\*))?$/;
 
 const number = (text: string) => (text === "*" ? null : Number(text));
 
 export function parsePlace(text: string): Place | null {
   const found = PLACE.exec(text);
   if (!found) return null;
-  const [, part, layer, kind, head, query, key] = found;
+  const [, part = "", layer = "", kind = "", head = "", query, key = ""] = found;
   if (part === "encoder" && kind === "cross") return null;
   const isEdge = query !== undefined;
   return {
@@ -64,7 +67,7 @@ export function parseChange(text: string): Change | null {
     const value = Number(rest);
     return rest && value > 0 && Number.isFinite(value) ? { verb, value } : null;
   }
-  const [where, weight] = rest.split("=");
+  const [where = "", weight] = rest.split("=");
   const place = parsePlace(where);
   if (!place) return null;
   if (verb === "force") {
@@ -98,8 +101,7 @@ export function writeChange(change: Change): string {
 }
 
 /** The cuts that hide a source word: every edge to it, in the encoder and in cross-attention. */
-export const edgesTo = (position: number): string[] =>
-  [`cut encoder.*.self.*:*>${position}`, `cut decoder.*.cross.*:*>${position}`];
+export const edgesTo = (position: number): string[] => [`cut encoder.*.self.*:*>${position}`, `cut decoder.*.cross.*:*>${position}`];
 
 /** The rows of a source in the order of their positions, after words have moved. */
 export function orderOf(changes: Change[], length: number): number[] {
@@ -168,14 +170,13 @@ export class ChangesHere {
       if (one.verb === "zero") this.each(tensor, one.place, (data, i) => (data[i] = 0));
       if (one.verb === "force") {
         const { weight } = one;
+        const [, , keys] = sizesOf(tensor, 3);
         this.each(tensor, one.place, (data, i) => {
           if (masked.data[i] === -Infinity) return;
-          const keys = tensor.shape[2];
           const start = i - (i % keys);
           let others = 0;
-          for (let k = start; k < start + keys; k++) if (k !== i) others += data[k];
-          if (others > 0)
-            for (let k = start; k < start + keys; k++) if (k !== i) data[k] *= (1 - weight) / others;
+          for (let k = start; k < start + keys; k++) if (k !== i) others += data[k]!;
+          if (others > 0) for (let k = start; k < start + keys; k++) if (k !== i) data[k]! *= (1 - weight) / others;
           data[i] = weight;
         });
       }
@@ -184,19 +185,15 @@ export class ChangesHere {
 
   /** Whether a head's context becomes 0. */
   cuts(head: number): boolean {
-    return this.due.some(
-      ({ verb, place }) => verb === "cut" && !place.isEdge && (place.head === null || place.head === head),
-    );
+    return this.due.some(({ verb, place }) => verb === "cut" && !place.isEdge && (place.head === null || place.head === head));
   }
 
   private each(tensor: Scores, place: Place, act: (data: Float32Array, index: number) => void): void {
-    const [heads, queries, keys] = tensor.shape;
-    const is = (wanted: number | null | undefined, found: number) =>
-      wanted === null || wanted === undefined || wanted === found;
+    const [heads, queries, keys] = sizesOf(tensor, 3);
+    const is = (wanted: number | null | undefined, found: number) => wanted === null || wanted === undefined || wanted === found;
     for (let h = 0; h < heads; h++)
       for (let q = 0; q < queries; q++)
         for (let k = 0; k < keys; k++)
-          if (is(place.head, h) && is(place.query, q + this.first) && is(place.key, k))
-            act(tensor.data, (h * queries + q) * keys + k);
+          if (is(place.head, h) && is(place.query, q + this.first) && is(place.key, k)) act(tensor.data, (h * queries + q) * keys + k);
   }
 }

@@ -1,6 +1,6 @@
 /** What a page carries of a model: its config.json, its vocabularies and its weights. */
 
-import type { Tensor } from "./tensor";
+import type { Activation, Tensor } from "./tensor";
 
 export interface ModelConfig {
   architecture: string;
@@ -13,7 +13,7 @@ export interface ModelConfig {
   num_decoder_layers: number;
   norm: "post" | "pre" | "none";
   layer_norm_epsilon: number;
-  activation: string;
+  activation: Activation;
   positions: "sinusoidal" | "sinusoidal_halves" | "learned" | "none";
   embedding_scale: "sqrt" | "none";
   projection_bias: boolean;
@@ -110,8 +110,7 @@ export function unpackWeights(carried: CarriedModel): Weights {
   const weights: Weights = new Map();
   for (const [name, { shape, start }] of Object.entries(carried.tensors)) {
     const size = shape.reduce((a, b) => a * b, 1);
-    if (start + size > floats.length)
-      throw new Error(`The weights of ${name} are incomplete: this file was cut off. Copy it again.`);
+    if (start + size > floats.length) throw new Error(`The weights of ${name} are incomplete: this file was cut off. Copy it again.`);
     weights.set(name, { shape, data: floats.subarray(start, start + size) });
   }
   return weights;

@@ -2,19 +2,10 @@
 
 import type { Change } from "./changes";
 import type { DecodingConfig, TokenizerConfig } from "./config";
-import { largest, logSumExp, row, type Tensor } from "./tensor";
-import type { Run } from "./transformer";
-
-/** What decoding needs of a model. Its state remembers how many rows it has read. */
-export interface Network {
-  readonly config: { max_target_length: number };
-  begin(memory: Tensor): { length: number };
-  /** Continue a state, for another hypothesis. */
-  fork(state: { length: number }): { length: number };
-  /** Read the next rows: their states, (rows, D). */
-  step(state: { length: number }, ids: number[], run: Run): Tensor;
-  logits(states: Tensor, run: Run): Tensor;
-}
+import { itemAt } from "./items";
+import type { Network } from "./network";
+import { randomNumbers } from "./random";
+import { argmax, largest, logSumExp, row, sizesOf, sum, type Tensor } from "./tensor";
 
 type State = ReturnType<Network["begin"]>;
 
@@ -96,7 +87,8 @@ class Next {
     let states: Tensor;
     if (this.mustRepeat) states = this.model.step(this.begin(), all, run);
     else states = this.model.step(state, all.slice(state.length), run);
-    const last = { shape: [1, states.shape[1]], data: row(states, states.shape[0] - 1) };
+    const [rows, width] = sizesOf(states, 2);
+    const last = { shape: [1, width], data: row(states, rows - 1) };
     const values = this.model.logits(last, run).data;
     const normalizer = logSumExp(values);
     for (const id of this.never) values[id] = -Infinity;
@@ -129,7 +121,7 @@ export async function decode(
 ): Promise<Found> {
   const { tokenizer, decoding } = limits;
   const next = new Next(model, memory, changes, tokenizer);
-  const limit = maxLength(memory.shape[0], model.config.max_target_length, decoding);
+  const limit = maxLength(sizesOf(memory, 2)[0], model.config.max_target_length, decoding);
   if (how.method === "beam") return search(next, how.beam, limit, limits, prefix);
   return walk(next, how, limit, tokenizer.eos_id, prefix);
 }
@@ -145,9 +137,9 @@ async function walk(next: Next, how: Decoding, limit: number, eos: number, prefi
     const { values: logits, normalizer } = next.logits(state, ids);
     const uniform = random?.() ?? 0;
     let id = prefix[ids.length];
-    if (id === undefined) id = random ? draw(logits, how, uniform) : largest(logits, 1)[0];
+    if (id === undefined) id = random ? draw(logits, how, uniform) : argmax(logits);
     ids.push(id);
-    logs.push(logits[id] - normalizer);
+    logs.push(itemAt(logits, id) - normalizer);
     if (id === eos) break;
   }
   const isFinished = ids[ids.length - 1] === eos;
@@ -178,7 +170,7 @@ async function search(next: Next, width: number, limit: number, limits: Limits, 
       const { values: logits, normalizer } = next.logits(one.state, one.ids);
       // A few more than the beam holds are shown as dropped.
       for (const id of forced === undefined ? largest(logits, width + 1) : [forced]) {
-        const log = Math.fround(logits[id] - normalizer);
+        const log = Math.fround(itemAt(logits, id) - normalizer);
         candidates.push({ from: one, id, log, total: one.total + log });
       }
     }
@@ -207,7 +199,8 @@ async function search(next: Next, width: number, limit: number, limits: Limits, 
     live = grown;
     const best = Math.max(-Infinity, ...done.filter((one) => one.isFinished).map((one) => one.score));
     // No continuation can score better than its sum so far at the greatest length.
-    if (live.length && best >= live[0].total / penalty(limit)) break;
+    const [leader] = live;
+    if (leader && best >= leader.total / penalty(limit)) break;
   }
   done.sort((a, b) => Number(b.isFinished) - Number(a.isFinished) || b.score - a.score);
   return { hypotheses: done, tree };
@@ -222,34 +215,22 @@ export function lengthPenalty(length: number, config: DecodingConfig): number {
 export function draw(logits: ArrayLike<number>, how: Decoding, uniform: number): number {
   const count = how.topK > 0 ? Math.min(how.topK, logits.length) : logits.length;
   const order = Array.from(logits, (_, id) => id)
-    .sort((a, b) => logits[b] - logits[a] || a - b)
+    .sort((a, b) => itemAt(logits, b) - itemAt(logits, a) || a - b)
     .slice(0, count);
-  const shares = order.map((id) => Math.exp((logits[id] - logits[order[0]]) / how.temperature));
-  const whole = sum(shares);
-  let kept = 0;
+  const best = itemAt(logits, itemAt(order, 0));
+  const likely = order.map((id) => ({ id, exponential: Math.exp((itemAt(logits, id) - best) / how.temperature) }));
+  const whole = sum(likely.map(({ exponential }) => exponential));
+  const kept: { id: number; share: number }[] = [];
   let mass = 0;
-  while (kept < shares.length && (kept === 0 || mass < how.topP)) mass += shares[kept++] / whole;
-  let rest = uniform * mass;
-  for (let i = 0; i < kept; i++) {
-    rest -= shares[i] / whole;
-    if (rest < 0) return order[i];
+  for (const { id, exponential } of likely) {
+    if (kept.length > 0 && mass >= how.topP) break;
+    kept.push({ id, share: exponential / whole });
+    mass += exponential / whole;
   }
-  return order[kept - 1];
+  let rest = uniform * mass;
+  for (const { id, share } of kept) {
+    rest -= share;
+    if (rest < 0) return id;
+  }
+  return itemAt(kept, kept.length - 1).id;
 }
-
-/** Numbers from 0 to 1 that depend only on the seed (the generator called mulberry32). */
-export function randomNumbers(seed: number): () => number {
-  let state = seed >>> 0;
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0;
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 4294967296;
-  };
-}
-
-export const sum = (values: ArrayLike<number>): number => {
-  let total = 0;
-  for (let i = 0; i < values.length; i++) total += values[i];
-  return total;
-};

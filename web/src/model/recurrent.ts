@@ -1,11 +1,13 @@
 /**
  * The recurrent model of 2015 with additive attention: gated recurrent units that read in both
  * directions, and one that writes. Only what decoding needs; `pellucid.model.recurrent` has the formulas.
+ *
+ * `!` after an index: the three gates of a cell are as wide as its state, and so are their parts.
  */
 
-import type { Network } from "./decode";
-import { softmaxRows, type Run } from "./transformer";
-import { linear, row, zeros, type Tensor } from "./tensor";
+import type { Network, Run } from "./network";
+import { softmaxRows } from "./transformer";
+import { linear, row, sizesOf, zeros, type Tensor } from "./tensor";
 import type { ModelConfig, Weights } from "./config";
 
 interface RecurrentState {
@@ -30,7 +32,12 @@ export class Recurrent implements Network {
     readonly weights: Weights,
   ) {
     const { architecture, recurrent_attention, num_encoder_layers, num_decoder_layers, tied_embeddings } = config;
-    if (architecture !== "recurrent" || recurrent_attention !== "additive" || num_encoder_layers + num_decoder_layers !== 2 || tied_embeddings !== "decoder")
+    if (
+      architecture !== "recurrent" ||
+      recurrent_attention !== "additive" ||
+      num_encoder_layers + num_decoder_layers !== 2 ||
+      tied_embeddings !== "decoder"
+    )
       throw new Error("The page runs recurrent models of one layer with additive attention only. Use the command line.");
   }
 
@@ -46,13 +53,13 @@ export class Recurrent implements Network {
   /** One step of a cell: reset and update gate, candidate, new state. `more` is added to the input's part. */
   private cell(name: string, input: Tensor, state: Tensor, more?: Tensor): Tensor {
     const [x, h] = [this.apply(`${name}.input`, input).data, this.apply(`${name}.state`, state).data];
-    const width = state.shape[1];
-    const from = (i: number) => x[i] + (more?.data[i] ?? 0);
+    const [, width] = sizesOf(state, 2);
+    const from = (i: number) => x[i]! + (more?.data[i] ?? 0);
     return join(
       state.data.map((before, i) => {
-        const reset = sigmoid(from(i) + h[i]);
-        const update = sigmoid(from(width + i) + h[width + i]);
-        const candidate = Math.tanh(from(2 * width + i) + reset * h[2 * width + i]);
+        const reset = sigmoid(from(i) + h[i]!);
+        const update = sigmoid(from(width + i) + h[width + i]!);
+        const candidate = Math.tanh(from(2 * width + i) + reset * h[2 * width + i]!);
         return candidate + update * (before - candidate);
       }),
     );
@@ -64,9 +71,9 @@ export class Recurrent implements Network {
     const memory = zeros(ids.length, 2 * half);
     for (const [at, name] of ["left_to_right", "right_to_left"].entries()) {
       let state = zeros(1, half);
-      const places = at ? [...ids.keys()].reverse() : ids.keys();
-      for (const place of places) {
-        state = this.cell(`encoder.layers.0.${name}`, this.embed("source_embedding.weight", ids[place]), state);
+      const places = at ? [...ids.entries()].reverse() : ids.entries();
+      for (const [place, id] of places) {
+        state = this.cell(`encoder.layers.0.${name}`, this.embed("source_embedding.weight", id), state);
         row(memory, place).set(state.data, at * half);
       }
     }
@@ -75,7 +82,7 @@ export class Recurrent implements Network {
 
   begin(memory: Tensor): RecurrentState {
     const half = this.config.d_model / 2;
-    const last = join(row(memory, memory.shape[0] - 1).subarray(0, half), row(memory, 0).subarray(half));
+    const last = join(row(memory, sizesOf(memory, 2)[0] - 1).subarray(0, half), row(memory, 0).subarray(half));
     const state = tanh(this.apply("decoder.layers.0.initial", last));
     return { length: 0, memory, key: this.apply("decoder.layers.0.cross_attention.key", memory), state };
   }
@@ -90,13 +97,13 @@ export class Recurrent implements Network {
     for (const [place, id] of ids.entries()) {
       const input = this.embed("target_embedding.weight", id);
       const { data: query } = this.apply("decoder.layers.0.cross_attention.query", now.state);
-      const hidden = tanh({ shape: key.shape, data: key.data.map((value, i) => value + query[i % query.length]) });
+      const hidden = tanh({ shape: key.shape, data: key.data.map((value, i) => value + query[i % query.length]!) });
       const { data: scores } = this.apply("decoder.layers.0.cross_attention.energy", hidden);
       const { data: shares } = softmaxRows({ shape: [1, scores.length], data: scores });
-      const context = zeros(1, memory.shape[1]);
-      shares.forEach((share, m) => row(memory, m).forEach((value, i) => (context.data[i] += share * value)));
+      const context = zeros(1, sizesOf(memory, 2)[1]);
+      shares.forEach((share, m) => row(memory, m).forEach((value, i) => (context.data[i]! += share * value)));
       now.state = this.cell("decoder.layers.0.cell", input, now.state, this.apply("decoder.layers.0.context", context));
-      rows.data.set(tanh(this.apply("decoder.readout", join(input.data, now.state.data, context.data))).data, place * rows.shape[1]);
+      rows.data.set(tanh(this.apply("decoder.readout", join(input.data, now.state.data, context.data))).data, place * this.config.d_model);
     }
     now.length += ids.length;
     return rows;

@@ -1,6 +1,7 @@
 /** Text to tokens and back, for vocabularies of whole words. */
 
 import type { TokenizerConfig } from "./config";
+import { itemAt } from "./items";
 
 /** The sign of a token without a space before it. */
 export const JOINER = "\uffed";
@@ -10,10 +11,7 @@ const SPECIAL = new Set(["<pad>", "<unk>", "<s>", "</s>"]);
 // White space as Python counts it: JavaScript's \s differs by a few control characters.
 const SPACE = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000";
 const WORD = "[\\p{L}\\p{N}\\p{M}]+";
-const CUTTER = new RegExp(
-  `[${SPACE}]+|${WORD}(?:['\\u2019\\u2010\\u2011\\u200c\\u200d-]${WORD})*|.`,
-  "gsu",
-);
+const CUTTER = new RegExp(`[${SPACE}]+|${WORD}(?:['\\u2019\\u2010\\u2011\\u200c\\u200d-]${WORD})*|.`, "gsu");
 const IS_SPACE = new RegExp(`^[${SPACE}]`, "u");
 const EDGES = new RegExp(`^[${SPACE}]+|[${SPACE}]+$`, "gu");
 
@@ -41,15 +39,11 @@ export function splitWords(text: string): string[] {
 
 /** Cut a text into words, without punctuation and white space. */
 export function bareWords(text: string): string[] {
-  return [...text.matchAll(CUTTER)]
-    .map((match) => match[0])
-    .filter((piece) => !isSpace(piece) && !/^\p{P}/u.test(piece));
+  return [...text.matchAll(CUTTER)].map((match) => match[0]).filter((piece) => !isSpace(piece) && !/^\p{P}/u.test(piece));
 }
 
 export function joinWords(tokens: string[]): string {
-  const text = tokens
-    .map((token) => (token.length > 1 && token.startsWith(JOINER) ? token.slice(1) : ` ${token}`))
-    .join("");
+  const text = tokens.map((token) => (token.length > 1 && token.startsWith(JOINER) ? token.slice(1) : ` ${token}`)).join("");
   return text.startsWith(" ") ? text.slice(1) : text;
 }
 
@@ -105,10 +99,10 @@ export class WordTokenizer {
     const words = cut(this.normalized(text));
     const ids = words.map((word) => this.ids.get(word) ?? this.config.unk_id);
     ids.push(this.config.eos_id);
-    return { ids, tokens: ids.map((id) => this.source[id]), words };
+    return { ids, tokens: ids.map((id) => itemAt(this.source, id)), words };
   }
 
   decodeTarget(ids: number[]): string {
-    return joinWords(ids.filter((id) => !this.textless.has(id)).map((id) => this.target[id]));
+    return joinWords(ids.filter((id) => !this.textless.has(id)).map((id) => itemAt(this.target, id)));
   }
 }

@@ -1,18 +1,15 @@
 /**
  * The Transformer, in the order of the text: embed, attend in five stages, add and norm, feed
  * forward. Every result can be kept under the name that a trace gives it.
+ *
+ * `!` after an index: a loop runs over the shape of what it reads.
  */
 
-import { ChangesHere, orderOf, type Change } from "./changes";
-import type { Network } from "./decode";
+import { ChangesHere, orderOf } from "./changes";
 import { requireComputed, type ModelConfig, type Weights } from "./config";
-import { activate, add, layerNorm, linear, zeros, type Tensor } from "./tensor";
-
-/** What accompanies a run: the changes to make, and where to keep results. */
-export interface Run {
-  changes: Change[];
-  keep?: Map<string, Tensor>;
-}
+import { itemAt } from "./items";
+import type { Network, Run } from "./network";
+import { activate, add, layerNorm, linear, sizesOf, zeros, type Tensor } from "./tensor";
 
 /** Keys and values of earlier rows, (positions, heads · width). */
 interface Past {
@@ -72,7 +69,7 @@ export class Transformer implements Network {
     for (let layer = 0; layer < this.config.num_decoder_layers; layer++) {
       const site = `decoder.${layer}`;
       x = this.addNorm(x, `${site}.self`, run, (entering) => {
-        const now = append(state.selves[layer], this.keysAndValues(entering, `${site}.self`));
+        const now = append(state.selves[layer] ?? null, this.keysAndValues(entering, `${site}.self`));
         state.selves[layer] = now;
         return this.attend(entering, now, `${site}.self`, first, run);
       });
@@ -107,7 +104,7 @@ export class Transformer implements Network {
     const factor = Math.fround(embedding_scale === "sqrt" ? Math.sqrt(width) : 1);
     const embedded = zeros(ids.length, width);
     ids.forEach((id, row) => {
-      for (let i = 0; i < width; i++) embedded.data[row * width + i] = table.data[id * width + i] * factor;
+      for (let i = 0; i < width; i++) embedded.data[row * width + i] = table.data[id * width + i]! * factor;
     });
     keep(run, `${part}.embedding`, embedded);
     if (positions === "none") return keep(run, `${part}.input`, embedded);
@@ -183,11 +180,12 @@ export class Transformer implements Network {
   /** Attend in five stages. `first` is the position of the first query. */
   private attend(x: Tensor, past: Past, site: string, first: number, run: Run): Tensor {
     const { num_heads: H, d_key: K, projections, look_ahead_mask, scale_scores } = this.config;
-    const E = past.value.shape[1] / H;
-    const [part, layer, kind] = site.split(".");
+    const E = sizesOf(past.value, 2)[1] / H;
+    const [part = "", layer, kind = ""] = site.split(".");
     const changes = new ChangesHere(run.changes, part, Number(layer), kind, first);
     const query = projections === "none" ? x : this.project(x, site, "query");
-    const [L, M] = [x.shape[0], past.key.shape[0]];
+    const [L] = sizesOf(x, 2);
+    const [M] = sizesOf(past.key, 2);
     const isCausal = part === "decoder" && kind === "self" && look_ahead_mask && !changes.noMask;
     if (run.keep) {
       keep(run, `${site}.query`, byHead(query, H));
@@ -200,7 +198,7 @@ export class Transformer implements Network {
       let sum = 0;
       const q = l * H * K + h * K;
       const k = m * H * K + h * K;
-      for (let i = 0; i < K; i++) sum += query.data[q + i] * past.key.data[k + i];
+      for (let i = 0; i < K; i++) sum += query.data[q + i]! * past.key.data[k + i]!;
       scores.data[cell] = sum;
     });
 
@@ -220,11 +218,11 @@ export class Transformer implements Network {
 
     const joined = zeros(L, H * E);
     eachCell(H, L, M, (h, l, m, cell) => {
-      const weight = changes.cuts(h) ? 0 : weights.data[cell];
+      const weight = changes.cuts(h) ? 0 : weights.data[cell]!;
       if (weight === 0) return;
       const into = l * H * E + h * E;
       const from = m * H * E + h * E;
-      for (let i = 0; i < E; i++) joined.data[into + i] += weight * past.value.data[from + i];
+      for (let i = 0; i < E; i++) joined.data[into + i]! += weight * past.value.data[from + i]!;
     });
     if (run.keep) keep(run, `${site}.context`, byHead(joined, H));
     const name = `${moduleOf(site)}.output`;
@@ -250,7 +248,9 @@ function append(past: Past | null, now: Past): Past {
 }
 
 function stack(above: Tensor, below: Tensor): Tensor {
-  const result = zeros(above.shape[0] + below.shape[0], above.shape[1]);
+  const [rowsAbove, width] = sizesOf(above, 2);
+  const [rowsBelow] = sizesOf(below, 2);
+  const result = zeros(rowsAbove + rowsBelow, width);
   result.data.set(above.data);
   result.data.set(below.data, above.data.length);
   return result;
@@ -258,39 +258,30 @@ function stack(above: Tensor, below: Tensor): Tensor {
 
 /** Turn (L, H · K) into (H, L, K). */
 function byHead(wide: Tensor, heads: number): Tensor {
-  const [length, whole] = wide.shape;
+  const [length, whole] = sizesOf(wide, 2);
   const width = whole / heads;
   const result = zeros(heads, length, width);
   for (let h = 0; h < heads; h++)
     for (let l = 0; l < length; l++)
-      result.data.set(
-        wide.data.subarray(l * whole + h * width, l * whole + (h + 1) * width),
-        (h * length + l) * width,
-      );
+      result.data.set(wide.data.subarray(l * whole + h * width, l * whole + (h + 1) * width), (h * length + l) * width);
   return result;
 }
 
-function eachCell(
-  H: number,
-  L: number,
-  M: number,
-  act: (h: number, l: number, m: number, cell: number) => void,
-): void {
-  for (let h = 0; h < H; h++)
-    for (let l = 0; l < L; l++) for (let m = 0; m < M; m++) act(h, l, m, (h * L + l) * M + m);
+function eachCell(H: number, L: number, M: number, act: (h: number, l: number, m: number, cell: number) => void): void {
+  for (let h = 0; h < H; h++) for (let l = 0; l < L; l++) for (let m = 0; m < M; m++) act(h, l, m, (h * L + l) * M + m);
 }
 
 /** Softmax over the last axis; a row of −∞ gets weights 0. */
 export function softmaxRows(masked: Tensor): Tensor {
-  const width = masked.shape[masked.shape.length - 1];
+  const width = itemAt(masked.shape, masked.shape.length - 1);
   const result = zeros(...masked.shape);
   for (let start = 0; start < masked.data.length; start += width) {
     let top = -Infinity;
-    for (let i = start; i < start + width; i++) top = Math.max(top, masked.data[i]);
+    for (let i = start; i < start + width; i++) top = Math.max(top, masked.data[i]!);
     if (top === -Infinity) continue;
     let sum = 0;
-    for (let i = start; i < start + width; i++) sum += Math.exp(masked.data[i] - top);
-    for (let i = start; i < start + width; i++) result.data[i] = Math.exp(masked.data[i] - top) / sum;
+    for (let i = start; i < start + width; i++) sum += Math.exp(masked.data[i]! - top);
+    for (let i = start; i < start + width; i++) result.data[i] = Math.exp(masked.data[i]! - top) / sum;
   }
   return result;
 }

@@ -32,7 +32,10 @@ export class Cleaner {
   private readonly known: Set<string>;
 
   /** `known` has every character that the model knows. */
-  constructor(known: string, private readonly tokenizer: WordTokenizer) {
+  constructor(
+    known: string,
+    private readonly tokenizer: WordTokenizer,
+  ) {
     this.known = new Set(known);
   }
 

@@ -1,5 +1,6 @@
 /** Words outside a vocabulary, and those that are most like them: the rules of `pellucid.text.outside`. */
 
+import { itemAt } from "../model/items";
 import { JOINER, trim, type WordTokenizer } from "../model/tokenizer";
 
 const MOST_CLOSE = 3;
@@ -13,7 +14,8 @@ export function unknownWords(tokens: string[], tokenizer: WordTokenizer): string
   const found = tokens.flatMap((token, i) => {
     if (tokenizer.has(token)) return [];
     const word = bare(token);
-    return [trim(i && tokenizer.has(word) ? bare(tokens[i - 1]) + word : word)];
+    const before = tokens[i - 1];
+    return [trim(before !== undefined && tokenizer.has(word) ? bare(before) + word : word)];
   });
   return [...new Set(found.filter(Boolean))];
 }
@@ -58,7 +60,10 @@ export function closeWords(word: string, vocabulary: Iterable<string>): string[]
     const known = scores.get(near);
     if (score < Infinity && (!known || compare([score, other], known) < 0)) scores.set(near, [score, other]);
   }
-  return [...scores.values()].sort(compare).slice(0, MOST_CLOSE).map(([, other]) => other);
+  return [...scores.values()]
+    .sort(compare)
+    .slice(0, MOST_CLOSE)
+    .map(([, other]) => other);
 }
 
 const isAscii = (text: string) => /^[\x00-\x7f]*$/.test(text);
@@ -73,22 +78,27 @@ const compare = (a: [number, string], b: [number, string]) => a[0] - b[0] || (a[
 function hasStemOf(word: string, other: string): boolean {
   let shared = 0;
   while (shared < Math.min(word.length, other.length) && word[shared] === other[shared]) shared++;
-  const [least, most] = [word.length, other.length].sort((a, b) => a - b);
+  const most = Math.max(word.length, other.length);
+  const least = Math.min(word.length, other.length);
   return shared >= STEM && most - shared <= 3 && least - shared <= 2;
 }
 
 /** Count the letters to add, drop, change or exchange; infinite if there are more than `most`. */
 function distance(word: string, other: string, most: number): number {
   if (Math.abs(word.length - other.length) > most) return Infinity;
-  let [last, before, row] = [[], [], Array.from({ length: other.length + 1 }, (_, j) => j)] as number[][];
+  let last: number[] = [];
+  let before: number[] = [];
+  let row = Array.from({ length: other.length + 1 }, (_, j) => j);
+  // `!`: a row has one place more than the other word has letters, and `last` is read from the second row on.
   for (let i = 1; i <= word.length; i++) {
     [last, before, row] = [before, row, [i]];
     for (let j = 1; j <= other.length; j++) {
-      let best = Math.min(before[j] + 1, row[j - 1] + 1, before[j - 1] + Number(word[i - 1] !== other[j - 1]));
-      if (i > 1 && j > 1 && word[i - 1] === other[j - 2] && word[i - 2] === other[j - 1]) best = Math.min(best, last[j - 2] + 1);
+      let best = Math.min(before[j]! + 1, row[j - 1]! + 1, before[j - 1]! + Number(word[i - 1] !== other[j - 1]));
+      if (i > 1 && j > 1 && word[i - 1] === other[j - 2] && word[i - 2] === other[j - 1]) best = Math.min(best, last[j - 2]! + 1);
       row.push(best);
     }
     if (Math.min(...row) > most) return Infinity;
   }
-  return row[other.length] <= most ? row[other.length] : Infinity;
+  const found = itemAt(row, other.length);
+  return found <= most ? found : Infinity;
 }

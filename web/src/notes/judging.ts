@@ -1,7 +1,7 @@
 /** Signs that a translation loops or invents: the rules of `pellucid.translate.judging`. */
 
-import { sum } from "../model/decode";
-import { largest, row } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { argmax, row, sum } from "../model/tensor";
 import type { HeadPlace, Trace } from "../trace/trace";
 import type { Flag } from "./notes";
 
@@ -32,9 +32,12 @@ export function judge({ source, sourceIds, text, ids, logs, isFinished, isSample
   if (!text.trim()) return ["empty"];
   const flags: Flag[] = [];
   if (repeats(sourceIds, ids)) flags.push("repeats");
-  const bounds = Object.keys(longestTargets).map(Number).filter((bound) => bound >= lengthBound(sourceIds.length));
+  const bounds = Object.keys(longestTargets)
+    .map(Number)
+    .filter((bound) => bound >= lengthBound(sourceIds.length));
   // A fifth and three tokens more than ever seen: another spelling does not make the difference.
-  if (bounds.length && ids.length > 1.2 * longestTargets[Math.min(...bounds)] + 3) flags.push("long");
+  const longest = longestTargets[Math.min(...bounds)];
+  if (longest !== undefined && ids.length > 1.2 * longest + 3) flags.push("long");
   if (!isFinished) flags.push("unfinished");
   if (!/\p{L}/u.test(source) && (text.match(/[\p{L}\p{Nl}\p{No}]{2,}/gu) ?? []).length >= 3) flags.push("invented");
   if (!isSample && sum(logs) / ids.length < UNSURE) flags.push("unsure");
@@ -46,12 +49,16 @@ export function isStuck(trace: Trace, words: string[]): boolean {
   const { logProbabilities: logs } = trace.records;
   const owners = ownersOf(words);
   if (sum(logs) / logs.length >= DOUBTFUL || logs.length < FEWEST_TOKENS || (owners.at(-1) ?? -1) + 1 < FEWEST_WORDS) return false;
-  const heads = trace.heads().filter(({ kind }) => kind === "cross").map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
+  const heads = trace
+    .heads()
+    .filter(({ kind }) => kind === "cross")
+    .map((one) => trace.matrix(`decoder.${one.layer}.cross.weights`, one.head)!);
   const counts = new Map<number, number>();
   logs.forEach((_, t) => {
     const lines = heads.map((matrix) => row(matrix, t));
-    const [most] = largest(owners.map((_, m) => sum(lines.map((line) => line[m]))), 1);
-    counts.set(owners[most], (counts.get(owners[most]) ?? 0) + 1);
+    const most = argmax(owners.map((_, m) => sum(lines.map((line) => itemAt(line, m)))));
+    const owner = itemAt(owners, most);
+    counts.set(owner, (counts.get(owner) ?? 0) + 1);
   });
   return Math.max(...counts.values()) >= STUCK * logs.length;
 }
@@ -73,7 +80,7 @@ export function isPartial(trace: Trace, taught: HeadPlace | null, source: string
   const rows = logs.slice(0, -1).map((_, t) => row(weights, t));
   ownersOf(words).forEach((owner, m) => {
     // A mark may be left out.
-    if (/[\p{L}\p{N}]/u.test(tokens[m])) most.set(owner, Math.max(most.get(owner) ?? 0, ...rows.map((line) => line[m])));
+    if (/[\p{L}\p{N}]/u.test(tokens[m] ?? "")) most.set(owner, Math.max(most.get(owner) ?? 0, ...rows.map((line) => itemAt(line, m))));
   });
   return [...most.values()].some((weight) => weight < LEAST_LINK);
 }

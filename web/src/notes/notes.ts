@@ -39,7 +39,10 @@ function list(names: string[]): string {
 export function sayNotes({ words, changed, unknown, isLong, flags }: Notes, hasOffers: boolean): string[] {
   const said = [];
   if (words && !hasOffers) said.push(`The model reads <unk>, its sign for an unknown word, in place of: ${words}.`);
-  if (changed.length) said.push(`The model has not learned these spaces, marks or invisible characters: ${list(changed)}. They were replaced by known ones or left out.`);
+  if (changed.length)
+    said.push(
+      `The model has not learned these spaces, marks or invisible characters: ${list(changed)}. They were replaced by known ones or left out.`,
+    );
   if (unknown.length) said.push(`The model has never seen these characters: ${list(unknown)}. Check how they are translated.`);
   if (isLong) said.push("This line is far longer than the lines that the model learned from. Read the end of its translation.");
   if (flags.length) said.push(`This translation looks wrong: ${flags.map((flag) => FLAGS[flag]).join("; ")}.`);

@@ -3,7 +3,7 @@
  * middle, as in every other picture of the package.
  */
 
-import type { Tensor } from "../model/tensor";
+import { sizesOf, type Tensor } from "../model/tensor";
 
 const isOrange = (value: number, isSigned: boolean) => isSigned && value > 0;
 
@@ -33,22 +33,28 @@ export function palette(element: HTMLElement): { weight: Rgb; other: Rgb; ground
 }
 
 /** Draw a matrix on a canvas, a pixel a cell. */
-export function draw(canvas: HTMLCanvasElement, { shape, data: values }: Tensor, largest: number, isSigned: boolean, { weight, other, ground }: ReturnType<typeof palette>): void {
-  [canvas.height, canvas.width] = shape;
+export function draw(
+  canvas: HTMLCanvasElement,
+  matrix: Tensor,
+  largest: number,
+  isSigned: boolean,
+  { weight, other, ground }: ReturnType<typeof palette>,
+): void {
+  [canvas.height, canvas.width] = sizesOf(matrix, 2);
   const image = new ImageData(canvas.width, canvas.height);
-  for (let i = 0; i < values.length; i++) {
-    const isMasked = values[i] === -Infinity;
-    const share = isMasked ? 0 : Math.max(-1, Math.min(1, values[i] / largest));
+  matrix.data.forEach((value, i) => {
+    const isMasked = value === -Infinity;
+    const share = isMasked ? 0 : Math.max(-1, Math.min(1, value / largest));
     const hue = isOrange(share, isSigned) ? other : weight;
     const size = Math.abs(share);
-    for (let c = 0; c < 3; c++) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
+    for (const c of [0, 1, 2] as const) image.data[4 * i + c] = ground[c] + size * (hue[c] - ground[c]);
     image.data[4 * i + 3] = isMasked ? 90 : 255;
-  }
+  });
   canvas.getContext("2d")!.putImageData(image, 0, 0);
 }
 
 export function largestOf(values: ArrayLike<number>): number {
   let largest = 0;
-  for (let i = 0; i < values.length; i++) if (Number.isFinite(values[i])) largest = Math.max(largest, Math.abs(values[i]));
+  for (const value of Array.from(values)) if (Number.isFinite(value)) largest = Math.max(largest, Math.abs(value));
   return largest || 1;
 }

@@ -8,10 +8,11 @@ export interface Aligned {
 
 /** Align by the longest common subsequence; what differs between two common tokens is paired in order. */
 export function align(before: string[], after: string[]): Aligned {
+  // `!`: the table has a row and a column more than there are words.
   const table = Array.from({ length: before.length + 1 }, () => new Array<number>(after.length + 1).fill(0));
   for (let i = before.length - 1; i >= 0; i--)
     for (let j = after.length - 1; j >= 0; j--)
-      table[i][j] = before[i] === after[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+      table[i]![j] = before[i] === after[j] ? table[i + 1]![j + 1]! + 1 : Math.max(table[i + 1]![j]!, table[i]![j + 1]!);
   const [partner, isSame] = [after.map(() => -1), after.map(() => false)];
   let [i, j] = [0, 0];
   const gap: { old: number[]; fresh: number[] } = { old: [], fresh: [] };
@@ -24,7 +25,7 @@ export function align(before: string[], after: string[]): Aligned {
       close();
       [partner[j], isSame[j]] = [i++, true];
       j++;
-    } else if (j === after.length || (i < before.length && table[i + 1][j] >= table[i][j + 1])) gap.old.push(i++);
+    } else if (j === after.length || (i < before.length && table[i + 1]![j]! >= table[i]![j + 1]!)) gap.old.push(i++);
     else gap.fresh.push(j++);
   close();
   return { partner, isSame };

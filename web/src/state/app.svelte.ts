@@ -3,7 +3,8 @@
 import { writeChange, type Change } from "../model/changes";
 import type { Answer, Source } from "../trace/source";
 import { clearestHead } from "../trace/figures";
-import { largest, row as rowOf } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { argmax, row as rowOf, sizesOf } from "../model/tensor";
 import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { align } from "./align";
 import { Duel } from "./duel.svelte";
@@ -33,8 +34,8 @@ export const switchesFor = (source: Source | undefined, text: string) =>
   SWITCHES.flatMap((pair) => {
     const now = pair.findIndex((one) => new RegExp(`\\b${one}\\b`).test(text));
     if (!source?.isLive || now < 0) return [];
-    const texts = pair.map((one) => text.replace(pair[now], one));
-    return source.isRemote || source.reads(texts[1 - now]) ? [{ pair, texts, now }] : [];
+    const texts = pair.map((one) => text.replace(itemAt(pair, now), one));
+    return source.isRemote || source.reads(itemAt(texts, 1 - now)) ? [{ pair, texts, now }] : [];
   });
 
 /** Sentences to begin with: those whose words a model has, as far as is known. */
@@ -73,7 +74,7 @@ export class App {
     const { predictedIds: ids, logProbabilities: logs } = this.unchanged?.trace.records ?? { predictedIds: [], logProbabilities: [] };
     return ids.slice(0, this.state.prefix.length).flatMap((id, place) => {
       const logits = this.unchanged!.trace.vector("decoder.logits", place);
-      return (logits ? largest(logits, 1)[0] !== id : logs[place] < Math.log(0.5)) ? [place] : [];
+      return (logits ? argmax(logits) !== id : (logs[place] ?? NaN) < Math.log(0.5)) ? [place] : [];
     });
   });
 
@@ -122,7 +123,8 @@ export class App {
   /** The names of both languages. */
   get languages(): string[] {
     const { source = "", target = "" } = this.source?.languages ?? {};
-    return [source, target].map((code, i) => LANGUAGES[code] ?? (code || ["Source", "Target"][i]));
+    const name = (code: string, unknown: string) => LANGUAGES[code] ?? (code || unknown);
+    return [name(source, "Source"), name(target, "Target")];
   }
 
   /** Go inside the model, cut each head in turn, and show one that the word needs, or that takes most from it. */
@@ -166,11 +168,11 @@ export class App {
     if (!place || !this.answer) return { row: 0, column: 0 };
     const { trace } = this.answer;
     const weights = trace.matrix(`${siteOf(place)}.${trace.lastStage(place)}`, place.head)!;
-    const [rows, columns] = weights.shape;
+    const [rows, columns] = sizesOf(weights, 2);
     const pronoun = trace.records.sourceTokens.findIndex((token) => SOURCE_PRONOUN.test(token));
     const row = Math.min(place.part === "decoder" ? this.now : (this.state.row ?? (pronoun < 0 ? 1 : pronoun)), rows - 1);
     // Until a cell is chosen, the largest weight of the row is the one to look at.
-    const column = this.state.column ?? largest(rowOf(weights, row), 1)[0];
+    const column = this.state.column ?? argmax(rowOf(weights, row));
     return { row, column: Math.min(column, columns - 1) };
   }
 
@@ -240,7 +242,7 @@ export class App {
       };
       const isSame = this.unchanged && !this.isOld && this.answered.decoding === decoding && this.answered.prefix === prefix;
       const unchanged = isSame ? this.unchanged! : await source.ask({ ...question, written });
-      const own = !prefix.length ? unchanged : ((isSame && this.own) || (await source.ask({ ...question, prefix: [] })));
+      const own = !prefix.length ? unchanged : (isSame && this.own) || (await source.ask({ ...question, prefix: [] }));
       const answer = changes.length ? await source.ask({ ...question, changes }) : unchanged;
       if (number !== this.asked) return;
       if (unchanged !== this.unchanged) this.verdicts.reset();

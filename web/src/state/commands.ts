@@ -18,7 +18,10 @@ function option(source: Source, { decoding, prefix }: State, answer: Answer): ["
 /** Options that make changes, for a command; empty if one of them is of the page alone. */
 export function changeOptions(changes: Change[]): string {
   if (!changes.every((one) => "place" in one || one.verb === "word")) return "";
-  return changes.flatMap((one) => (one.verb === "word" ? edgesTo(one.position) : [writeChange(one)])).map((one) => `--change ${quoted(one)}`).join(" ");
+  return changes
+    .flatMap((one) => (one.verb === "word" ? edgesTo(one.position) : [writeChange(one)]))
+    .map((one) => `--change ${quoted(one)}`)
+    .join(" ");
 }
 
 export function lookCommand(source: Source, state: State, answer: Answer, options = ""): string {
@@ -38,6 +41,10 @@ export function lookPython(source: Source, state: State, answer: Answer): string
 
 export function translateCommand(source: Source, { decoding }: State, answer: Answer): string {
   const { method, beam, temperature, topK, topP, seed } = decoding;
-  const search = { greedy: "--beam 1", beam: `--beam ${beam}`, sample: `--sample --temperature ${temperature} --top-k ${topK} --top-p ${topP} --seed ${seed}` };
+  const search = {
+    greedy: "--beam 1",
+    beam: `--beam ${beam}`,
+    sample: `--sample --temperature ${temperature} --top-k ${topK} --top-p ${topP} --seed ${seed}`,
+  };
   return `printf '%s\\n' ${quoted(answer.text)} | pellucid translate ${quoted(modelOf(source))} ${search[method]}`;
 }

@@ -23,7 +23,7 @@ export function times(factor: number): string {
   if (!Number.isFinite(factor)) return "more than 10³⁰⁸";
   const rounded = Number(factor.toPrecision(2));
   if (rounded < 1e9) return rounded < 1e6 ? rounded.toLocaleString("en") : `${rounded / 1e6} million`;
-  const [digits, power] = factor.toExponential(1).split("e+");
+  const [digits, power = ""] = factor.toExponential(1).split("e+");
   return `${digits} × 10${Array.from(power, (digit) => RAISED[Number(digit)]).join("")}`;
 }
 
@@ -51,5 +51,11 @@ export function download(name: string, content: Blob): void {
   setTimeout(() => URL.revokeObjectURL(link.href), 1000);
 }
 
+/** Rows as CSV: texts are quoted, numbers are not. */
+export function csv(rows: (string | number)[][]): string {
+  const cell = (value: string | number) => (typeof value === "number" ? String(value) : `"${value.replaceAll('"', '""')}"`);
+  return rows.map((row) => row.map(cell).join(",")).join("\n");
+}
+
 /** Quote a text for a shell, if it needs quotes. */
-export const quoted = (text: string) => /^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+export const quoted = (text: string) => (/^[\w./-]+$/.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`);

@@ -122,10 +122,13 @@ export function readLink(hash: string, start: State = START): State {
     const value = Number(link.get(name) ?? usual);
     return value >= least && value <= most ? value : usual;
   };
-  const among = <T extends string>(name: string, all: readonly T[], usual: T) =>
-    all.find((one) => one === link.get(name)) ?? usual;
+  const among = <T extends string>(name: string, all: readonly T[], usual: T) => all.find((one) => one === link.get(name)) ?? usual;
   const isPlace = (value: number | null): value is number => value !== null && Number.isInteger(value) && value >= 0;
-  const [row = null, column = null] = link.get("cell")?.split(",").map((one) => (one ? Number(one) : null)) ?? [];
+  const [row = null, column = null] =
+    link
+      .get("cell")
+      ?.split(",")
+      .map((one) => (one ? Number(one) : null)) ?? [];
   const word = link.get("word") ? Number(link.get("word")) : null;
   const scene = sceneOf(link.get("view") ?? "") ?? start;
   const head = parseHead(link.get("head") ?? "") ?? start.head;

@@ -1,17 +1,25 @@
 /** A written word and the one that it is compared with: the other pronoun, or the likeliest other word. */
 
+import { itemAt } from "../model/items";
 import { largest, logSumExp } from "../model/tensor";
 import type { Answer, Source } from "../trace/source";
 import { align, type Aligned } from "./align";
 
-const PAIRS = [["il", "elle"], ["ils", "elles"], ["Il", "Elle"], ["Ils", "Elles"], ["er", "sie"], ["Er", "Sie"]];
+const PAIRS = [
+  ["il", "elle"],
+  ["ils", "elles"],
+  ["Il", "Elle"],
+  ["Ils", "Elles"],
+  ["er", "sie"],
+  ["Er", "Sie"],
+];
 /** A pronoun, maybe after another word as in *qu'il*. */
 const PRONOUN = /^(.*['’])?(elle|il|elles|ils|er|sie|es)$/i;
 export const SOURCE_PRONOUN = /^(it|they|them|he|she)$/i;
 
 /** The pronoun of a token, in small letters, and the other one of its pair; null if the token is none. */
 export function pronounOf(token: string): { pronoun: string; other: string; pair: string[] } | null {
-  const pronoun = PRONOUN.exec(token)?.[2].toLowerCase();
+  const pronoun = PRONOUN.exec(token)?.[2]?.toLowerCase();
   const pair = PAIRS.find((one) => one.includes(pronoun ?? ""));
   return pair ? { pronoun: pronoun!, other: pair.find((one) => one !== pronoun)!, pair } : null;
 }
@@ -34,13 +42,13 @@ export interface Chance {
 const idsOf = new WeakMap<Source, Map<string, number>>();
 
 /** The side of its pair on which a pronoun stands: 0 or 1; −1 for any other word. */
-export function sideOf(token: string): number {
+export function sideOf(token = ""): number {
   const pronoun = PRONOUN.exec(token)?.[2];
   return Math.max(-1, ...PAIRS.map((pair) => pair.indexOf(pronoun ?? "")));
 }
 
 /** Whether one pronoun became the other, whatever stands before it: *qu'elle* and *il*, but not *elle*. */
-export const isTurned = (before: string, after = "") => sideOf(before) >= 0 && sideOf(after) >= 0 && sideOf(before) !== sideOf(after);
+export const isTurned = (before = "", after = "") => sideOf(before) >= 0 && sideOf(after) >= 0 && sideOf(before) !== sideOf(after);
 
 /** Where each word of the old translation stands in the new one; for one that is gone, where it would stand. */
 export function placesOf({ partner, isSame }: Aligned, before: string[], after: string[]): number[] {
@@ -56,7 +64,7 @@ export function placesOf({ partner, isSame }: Aligned, before: string[], after: 
 /** The id of the other pronoun of a pair; undefined if the word is none, or the model does not know it. */
 export function otherPronoun(source: Source, token: string, size: number): number | undefined {
   const [, before = "", pronoun] = PRONOUN.exec(token) ?? [];
-  const pair = PAIRS.find((one) => one.includes(pronoun));
+  const pair = PAIRS.find((one) => one.includes(pronoun ?? ""));
   if (!pair) return undefined;
   let known = idsOf.get(source);
   // A server names only the words that it has sent.
@@ -71,8 +79,11 @@ export function rivalOf(source: Source, { trace }: Answer, token = ""): string {
   return id === undefined ? "" : source.token(id);
 }
 
+/** A word, its rival, and another word. */
+type Chances = [Chance, Chance, Chance];
+
 /** A word and its rival, as likely as a row of an answer finds them, and the likeliest other word; null without logits. */
-export function chancesAt(source: Source, base: Answer, row: number, { trace }: Answer, place: number): Chance[] | null {
+export function chancesAt(source: Source, base: Answer, row: number, { trace }: Answer, place: number): Chances | null {
   const [before, after] = [base.trace.vector("decoder.logits", row), trace.vector("decoder.logits", place)];
   if (!before || !after) return null;
   const { predictedTokens, predictedIds } = base.trace.records;
@@ -80,11 +91,16 @@ export function chancesAt(source: Source, base: Answer, row: number, { trace }: 
   const normalizer = logSumExp(after);
   const [own, now] = [sideOf(predictedTokens[row]), sideOf(tokens[place])];
   // Where another pronoun stands, as *il* after *que* for *qu'elle*, it and its rival are asked about.
-  const [id, token] = own >= 0 && now >= 0 ? [ids[place], tokens[place]] : [predictedIds[row], predictedTokens[row]];
+  const isPair = own >= 0 && now >= 0;
+  const id = isPair ? ids[place] : predictedIds[row];
+  const token = isPair ? tokens[place] : predictedTokens[row];
+  if (id === undefined || token === undefined) return null;
+  // `!`: a vocabulary has more words than are asked for.
   const rival = otherPronoun(source, token, after.length) ?? largest(before, 2).find((one) => one !== id)!;
-  const pair = own >= 0 && now === 1 - own ? [rival, id] : [id, rival];
-  const other = largest(after, 3).find((one) => !pair.includes(one))!;
-  return [...pair, other].map((id) => ({ id, token: source.token(id), share: Math.exp(after[id] - normalizer) }));
+  const isExchanged = own >= 0 && now === 1 - own;
+  const other = largest(after, 3).find((one) => one !== id && one !== rival)!;
+  const chance = (id: number) => ({ id, token: source.token(id), share: Math.exp(itemAt(after, id) - normalizer) });
+  return [chance(isExchanged ? rival : id), chance(isExchanged ? id : rival), chance(other)];
 }
 
 /**
@@ -97,7 +113,8 @@ export function lossesOf(source: Source, base: Answer, answer: Answer): number[]
     const [own, now] = [chancesAt(source, base, row, base, row), chancesAt(source, base, row, answer, place)];
     if (!own || !now) {
       // Without logits: another word leaves at most the rest of its probability.
-      const [was, log] = [before.logProbabilities[row], after.logProbabilities[place]];
+      const was = before.logProbabilities[row] ?? NaN;
+      const log = after.logProbabilities[place] ?? NaN;
       return was - (before.predictedIds[row] === after.predictedIds[place] ? log : Math.log1p(-Math.min(Math.exp(log), 1 - 1e-9)));
     }
     if (!rivalOf(source, base, before.predictedTokens[row])) return Math.log(own[0].share / now[0].share);

@@ -1,12 +1,11 @@
 /** What changes did: each is made, the sentence is decoded again, and the French is compared. */
 
-import type { Snippet } from "svelte";
 import { writeChange, type Change } from "../model/changes";
-import type { Answer } from "../trace/source";
+import type { Answer, Source } from "../trace/source";
 import { siteOf, type HeadPlace } from "../trace/trace";
-import { row as rowOf } from "../model/tensor";
+import { argmax, row as rowOf } from "../model/tensor";
 import { align } from "./align";
-import type { App } from "./app.svelte";
+import type { State } from "./link";
 import { isTurned, lossesOf, placesOf, sideOf } from "./rivals";
 
 /** Needed: the chosen French word changes, a pronoun to the other one. Elsewhere: only others do. Vain: none does. */
@@ -20,15 +19,14 @@ export interface Verdict {
   loss: number;
 }
 
-/** What a picture of a head is given. */
-export interface Picture {
-  app: App;
-  answer: Answer;
-  fateOf: (row: number, column: number) => Fate | undefined;
-  onpoint: (row: number, column: number) => void;
-  onopen: () => void;
-  /** What stands below it. */
-  below: Snippet;
+/** What verdicts read of the page: the question, the answers to it, and the chosen word in each of the two. */
+export interface Asked {
+  readonly state: State;
+  readonly source: Source | undefined;
+  readonly unchanged: Answer | null;
+  readonly answer: Answer | null;
+  readonly word: number;
+  readonly now: number;
 }
 
 export const FATES: Record<Fate, string> = {
@@ -55,11 +53,13 @@ export class Verdicts {
   readonly words = $derived.by(() => this.recorded?.words ?? this.app.unchanged?.trace.records.sourceTokens.slice(0, -1) ?? []);
   /** What each French word loses without each source word; empty until all were hidden. */
   readonly costs = $derived.by(() => {
-    const all = this.recorded?.costs ?? this.words.flatMap((_, position) => this.tried.get(keyOf([hide(position)])) ?? []).map(({ losses }) => losses);
+    const all =
+      this.recorded?.costs ??
+      this.words.flatMap((_, position) => this.tried.get(keyOf([hide(position)])) ?? []).map(({ losses }) => losses);
     return all.length === this.words.length ? all : [];
   });
 
-  constructor(private readonly app: App) {}
+  constructor(private readonly app: Asked) {}
 
   /** Forget everything, for another sentence. */
   reset(): void {
@@ -86,14 +86,15 @@ export class Verdicts {
     if (!base || !found) return null;
     const [before, after] = [base.trace.records.predictedTokens, found.tokens];
     const word = inForce.length ? this.app.now : this.app.word;
-    const loss = found.losses[word];
+    const loss = found.losses[word] ?? NaN;
     if (before.join(" ") === after.join(" ")) return { fate: "vain", instead: "", loss };
     const aligned = align(before, after);
-    const place = placesOf(aligned, before, after)[word];
-    const isKept = aligned.partner[place] === word && aligned.isSame[place];
-    const isThere = aligned.partner[place] === word || isTurned(before[word], after[place]);
+    const place = placesOf(aligned, before, after)[word] ?? -1;
+    const isPartner = aligned.partner[place] === word;
+    const isKept = isPartner && aligned.isSame[place];
+    const isThere = isPartner || isTurned(before[word], after[place]);
     const isNeeded = sideOf(before[word]) < 0 ? !isKept : isTurned(before[word], after[place]);
-    return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : after[place], loss };
+    return { fate: isNeeded ? "needed" : "elsewhere", instead: isKept || !isThere ? "" : (after[place] ?? ""), loss };
   }
 
   /** The French tokens under changes that were tried. */
@@ -102,7 +103,13 @@ export class Verdicts {
   }
 
   /** Ask about each of several things, until an answer fails or `keep` says true; tells whether nobody stopped it. */
-  async each<T, R>(name: string, all: T[], ask: (one: T) => Promise<R>, keep: (answer: R, one: T) => boolean | void, delay = 0): Promise<boolean> {
+  async each<T, R>(
+    name: string,
+    all: T[],
+    ask: (one: T) => Promise<R>,
+    keep: (answer: R, one: T) => boolean | void,
+    delay = 0,
+  ): Promise<boolean> {
     const number = ++this.number;
     for (const [done, one] of all.entries()) {
       this.progress = { name, done, of: all.length };
@@ -133,25 +140,41 @@ export class Verdicts {
 
   /** Cut each head in turn. */
   tryHeads(): Promise<boolean> {
-    return this.try("heads", (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]));
+    return this.try(
+      "heads",
+      (this.app.answer?.trace.heads() ?? []).map((one) => [cutHead(one)]),
+    );
   }
 
   /** Hide each source word in turn; a recording has measured something like it. */
   async measureCosts(unchanged: Answer, delay = 0): Promise<void> {
     const { source } = this.app;
     if (!source || this.costs.length) return;
-    if (source.isLive) return void (await this.try("words", this.words.map((_, position) => [hide(position)]), [], delay));
+    if (source.isLive)
+      return void (await this.try(
+        "words",
+        this.words.map((_, position) => [hide(position)]),
+        [],
+        delay,
+      ));
     this.isStopped = true;
     if (!source.measures.includes("occlusion")) return;
     const { map, columns } = await source.measure("occlusion", unchanged.trace, 0);
     const words = columns.filter((word) => word !== "</s>");
-    this.recorded = { words, costs: words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at])) };
+    this.recorded = {
+      words,
+      costs: words.map((_, at) => Array.from({ length: map.rows }, (_, row) => map.data[row * map.columns + at] ?? NaN)),
+    };
   }
 
   /** The source words that a French word needs most, the most needed first. */
   needs(word: number): { position: number; cost: number }[] {
-    const all = this.costs.map((cost, position) => ({ position, cost: cost[word] ?? 0 })).filter(({ cost }) => cost >= LEAST_LOSS).sort((a, b) => b.cost - a.cost);
-    return all.filter(({ cost }) => cost >= LEAST_SHARE * all[0].cost).slice(0, 3);
+    const all = this.costs
+      .map((cost, position) => ({ position, cost: cost[word] ?? 0 }))
+      .filter(({ cost }) => cost >= LEAST_LOSS)
+      .sort((a, b) => b.cost - a.cost);
+    const most = all[0]?.cost ?? 0;
+    return all.filter(({ cost }) => cost >= LEAST_SHARE * most).slice(0, 3);
   }
 
   /** In how many French words the largest weight of a head of cross-attention names the word that is needed most. */
@@ -160,12 +183,17 @@ export class Verdicts {
     if (place.kind !== "cross" || !this.costs.length || !unchanged) return null;
     const weights = unchanged.trace.matrix(`${siteOf(place)}.weights`, place.head);
     if (!weights) return null;
-    const rows = unchanged.trace.records.predictedTokens.flatMap((token, row) => (token.startsWith("<") || !this.needs(row).length ? [] : [row]));
-    const most = (row: number) => rowOf(weights, row).reduce((best, weight, at, all) => (weight > all[best] ? at : best), 0);
-    return { named: rows.filter((row) => most(row) === this.needs(row)[0].position).length, of: rows.length };
+    const rows = unchanged.trace.records.predictedTokens.flatMap((token, row) =>
+      token.startsWith("<") || !this.needs(row).length ? [] : [row],
+    );
+    const most = (row: number) => argmax(rowOf(weights, row));
+    return { named: rows.filter((row) => most(row) === this.needs(row)[0]?.position).length, of: rows.length };
   }
 }
 
 export const hide = (position: number): Change => ({ verb: "word", position });
 export const cutHead = (place: HeadPlace): Change => ({ verb: "cut", place: { ...place, isEdge: false } });
-export const cutLine = (place: HeadPlace, query: number, key: number): Change => ({ verb: "cut", place: { ...place, isEdge: true, query, key } });
+export const cutLine = (place: HeadPlace, query: number, key: number): Change => ({
+  verb: "cut",
+  place: { ...place, isEdge: true, query, key },
+});

@@ -1,6 +1,7 @@
 /** Numbers that describe a head's weights. They say what it attends to, not what it is for. */
 
-import { largest as largestOf, row, type Tensor } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { argmax, row, sizesOf, type Tensor } from "../model/tensor";
 import { siteOf, type HeadPlace, type Trace } from "./trace";
 
 export interface Figures {
@@ -29,7 +30,7 @@ export const FIGURE_NAMES = {
  */
 function alignmentError(trace: Trace, place: HeadPlace, taught: HeadPlace): number | null {
   if (place.part !== "decoder" || place.kind !== "cross") return null;
-  const most = (one: HeadPlace, q: number) => largestOf(row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, q), 1)[0];
+  const most = (one: HeadPlace, q: number) => argmax(row(trace.matrix(`${siteOf(one)}.weights`, one.head)!, q));
   const rows = trace.records.predictedTokens.flatMap((token, q) => (SPECIAL.has(token) ? [] : [q]));
   return rows.length ? rows.filter((q) => most(place, q) !== most(taught, q)).length / rows.length : null;
 }
@@ -38,7 +39,7 @@ export function figuresOf(trace: Trace, place: HeadPlace, taught: HeadPlace | nu
   const weights = trace.matrix(`${siteOf(place)}.weights`, place.head)!;
   const columns = trace.columns(place);
   const total = { entropy: 0, confidence: 0, distance: 0, specials: 0 };
-  const [rows] = weights.shape;
+  const [rows] = sizesOf(weights, 2);
   for (let q = 0; q < rows; q++) {
     const line = row(weights, q);
     let largest = 0;
@@ -46,7 +47,7 @@ export function figuresOf(trace: Trace, place: HeadPlace, taught: HeadPlace | nu
       if (weight > 0) total.entropy -= weight * Math.log(weight);
       largest = Math.max(largest, weight);
       total.distance += weight * Math.abs(k - q);
-      if (SPECIAL.has(columns[k])) total.specials += weight;
+      if (SPECIAL.has(columns[k] ?? "")) total.specials += weight;
     });
     total.confidence += largest;
   }
@@ -68,12 +69,14 @@ export function figuresOf(trace: Trace, place: HeadPlace, taught: HeadPlace | nu
 export function restsOn(trace: Trace, place: HeadPlace): string {
   const weights = trace.matrix(`${siteOf(place)}.weights`, place.head);
   if (!weights) return "";
-  const [rows, columns] = weights.shape;
+  const [rows, columns] = sizesOf(weights, 2);
   const isTarget = place.part === "decoder" && place.kind === "self";
-  const [key, first, last] = isTarget ? [0, 1, rows] : [columns - 1, 0, rows - 1];
+  const key = isTarget ? 0 : columns - 1;
+  const first = isTarget ? 1 : 0;
+  const last = isTarget ? rows : rows - 1;
   let total = 0;
-  for (let q = first; q < last; q++) total += weights.data[q * columns + key];
-  const token = trace.columns(place)[key];
+  for (let q = first; q < last; q++) total += itemAt(row(weights, q), key);
+  const token = trace.columns(place)[key] ?? "";
   return last - first > 1 && total >= (last - first) / 2 && SPECIAL.has(token) ? token : "";
 }
 
@@ -103,12 +106,13 @@ function findClearest(trace: Trace, part: string, kind: string): HeadPlace | nul
 
 function clarity(weights: Tensor, columns: string[]): number {
   let total = 0;
-  for (let q = 0; q < weights.shape[0]; q++) {
+  const [rows] = sizesOf(weights, 2);
+  for (let q = 0; q < rows; q++) {
     let largest = 0;
     row(weights, q).forEach((weight, k) => {
-      if (!SPECIAL.has(columns[k])) largest = Math.max(largest, weight);
+      if (!SPECIAL.has(columns[k] ?? "")) largest = Math.max(largest, weight);
     });
     total += largest;
   }
-  return total / weights.shape[0];
+  return total / rows;
 }

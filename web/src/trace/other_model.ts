@@ -2,6 +2,7 @@
 
 import { unpackWeights, type CarriedModel } from "../model/config";
 import { decode, GREEDY } from "../model/decode";
+import { itemAt } from "../model/items";
 import { Recurrent } from "../model/recurrent";
 import { WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
@@ -22,6 +23,6 @@ export class OtherModel {
     const tokenizer = (this.tokenizer ??= new WordTokenizer(carried.tokenizer, carried.source_vocabulary, carried.target_vocabulary));
     const memory = network.encode(tokenizer.encodeSource(text).ids, { changes: [] });
     const found = await decode(network, memory, carried, GREEDY, [], []);
-    return tokenizer.decodeTarget(found.hypotheses[0].ids);
+    return tokenizer.decodeTarget(itemAt(found.hypotheses, 0).ids);
   }
 }

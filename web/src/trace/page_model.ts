@@ -3,7 +3,8 @@
 import type { Change } from "../model/changes";
 import { unpackWeights, type CarriedModel } from "../model/config";
 import { breathe, decode, GREEDY } from "../model/decode";
-import { logSumExp, row, type Tensor } from "../model/tensor";
+import { itemAt } from "../model/items";
+import { logProbability, row, type Tensor } from "../model/tensor";
 import { plain, WordTokenizer } from "../model/tokenizer";
 import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
@@ -31,12 +32,24 @@ export class PageModel implements Source {
     this.cleaner = new Cleaner(carried.learned.known, this.tokenizer);
   }
 
-  get name() { return this.carried.name; }
-  get command() { return this.carried.command; }
-  get languages() { return this.carried.languages; }
-  get hash() { return this.carried.model_hash; }
-  get taught() { return parseHead(this.carried.taught_head); }
-  get model() { return { carried: this.carried, transformer: this.transformer, tokenizer: this.tokenizer }; }
+  get name() {
+    return this.carried.name;
+  }
+  get command() {
+    return this.carried.command;
+  }
+  get languages() {
+    return this.carried.languages;
+  }
+  get hash() {
+    return this.carried.model_hash;
+  }
+  get taught() {
+    return parseHead(this.carried.taught_head);
+  }
+  get model() {
+    return { carried: this.carried, transformer: this.transformer, tokenizer: this.tokenizer };
+  }
   get about() {
     const { num_encoder_layers: above, num_decoder_layers: below, num_heads } = this.carried.model;
     return `${above} + ${below} layers, ${num_heads} heads, computed in this page`;
@@ -60,7 +73,9 @@ export class PageModel implements Source {
 
   /** The words that it knows, in the order of the alphabet. */
   get words(): string[] {
-    return Array.from(this.tokenizer.words).filter((word) => /^\p{L}/u.test(word)).sort((a, b) => a.localeCompare(b, "en"));
+    return Array.from(this.tokenizer.words)
+      .filter((word) => /^\p{L}/u.test(word))
+      .sort((a, b) => a.localeCompare(b, "en"));
   }
 
   async ask({ text: line, decoding, prefix, changes, target }: Question): Promise<Answer> {
@@ -73,22 +88,19 @@ export class PageModel implements Source {
     if (!encoded.words.length) throw new Problem("There is nothing to translate yet. Type a sentence.");
     if (encoded.ids.length > most)
       throw new Problem(
-        `A line may have at most ${most - 1} words and signs here, but this one has ` +
-          `${encoded.words.length}. Split it into sentences.`,
+        `A line may have at most ${most - 1} words and signs here, but this one has ` + `${encoded.words.length}. Split it into sentences.`,
       );
     const memory = this.transformer.encode(encoded.ids, { changes });
-    const found = target
-      ? { hypotheses: [], tree: [] }
-      : await decode(this.transformer, memory, this.carried, decoding, prefix, changes);
-    const ids = target ?? found.hypotheses[0].ids;
+    const found = target ? { hypotheses: [], tree: [] } : await decode(this.transformer, memory, this.carried, decoding, prefix, changes);
+    const ids = target ?? itemAt(found.hypotheses, 0).ids;
     const inputs = [settings.target_start_id, ...ids.slice(0, -1)];
     await breathe();
     const arrays = this.replay(encoded.ids, inputs, changes);
     const logits = arrays.get("decoder.logits")!;
-    const logs = ids.map((id, t) => row(logits, t)[id] - logSumExp(row(logits, t)));
+    const logs = ids.map((id, t) => logProbability(row(logits, t), id));
     const words = encoded.words.map(plain);
     const records = {
-      sourceTokens: encoded.tokens.map((token, i) => (i < words.length ? words[i] : token)),
+      sourceTokens: encoded.tokens.map((token, i) => words[i] ?? token),
       sourceIds: encoded.ids,
       targetTokens: inputs.map((id) => this.token(id)),
       predictedTokens: ids.map((id) => this.token(id)),
@@ -108,7 +120,7 @@ export class PageModel implements Source {
       flags: [],
     };
     if (!target) {
-      const { isFinished } = found.hypotheses[0];
+      const { isFinished } = itemAt(found.hypotheses, 0);
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");

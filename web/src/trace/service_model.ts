@@ -5,7 +5,7 @@ import { edgesTo, writeChange, type Change } from "../model/changes";
 import { plain, trim } from "../model/tokenizer";
 import { NO_NOTES, type Notes } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
-import { parseHead, siteOf, Trace, type HeadPlace } from "./trace";
+import { parseHead, readRecords, siteOf, Trace, type CarriedRecords, type HeadPlace } from "./trace";
 
 /** What the page knows of a server's model. */
 export interface CarriedService {
@@ -19,15 +19,7 @@ export interface CarriedService {
   vocabulary_size: number;
 }
 
-interface Records {
-  source_tokens: string[];
-  source_ids: number[];
-  target_tokens: string[];
-  predicted_tokens: string[];
-  predicted_ids: number[];
-  log_probabilities: number[];
-  heads: number[];
-  text: string;
+interface Records extends CarriedRecords {
   problems: string[];
   notes: Partial<Notes>;
   hypotheses: { text: string; ids: number[]; log_probabilities: number[]; is_finished: boolean; score: number }[];
@@ -54,13 +46,27 @@ export class ServiceModel implements Source {
     private readonly askForKey: () => string | null = () => prompt("This server needs a key."),
   ) {}
 
-  get name() { return this.carried.name; }
-  get command() { return this.carried.command; }
-  get languages() { return this.carried.languages; }
-  get hash() { return this.carried.model_hash; }
-  get taught() { return parseHead(this.carried.taught_head); }
-  get about() { return this.carried.about; }
-  get unit() { return this.carried.unit; }
+  get name() {
+    return this.carried.name;
+  }
+  get command() {
+    return this.carried.command;
+  }
+  get languages() {
+    return this.carried.languages;
+  }
+  get hash() {
+    return this.carried.model_hash;
+  }
+  get taught() {
+    return parseHead(this.carried.taught_head);
+  }
+  get about() {
+    return this.carried.about;
+  }
+  get unit() {
+    return this.carried.unit;
+  }
 
   token(id: number): string {
     return this.vocabulary.get(id) ?? `#${id}`;
@@ -119,19 +125,7 @@ export class ServiceModel implements Source {
       this.texts.set(one.ids.join(), one.text);
       return { ids: one.ids, logs: one.log_probabilities, isFinished: one.is_finished, score: one.score };
     });
-    const trace = new Trace(
-      {
-        sourceTokens: records.source_tokens.map(plain),
-        sourceIds: records.source_ids,
-        targetTokens: records.target_tokens.map(plain),
-        predictedTokens: records.predicted_tokens.map(plain),
-        predictedIds: records.predicted_ids,
-        logProbabilities: records.log_probabilities,
-        text: records.text,
-        heads: records.heads,
-      },
-      arrays,
-    );
+    const trace = new Trace(readRecords(records, plain), arrays);
     const milliseconds = performance.now() - started;
     const remark = records.problems.join(" ");
     return { text, trace, hypotheses, tree: [], notes: { ...NO_NOTES, ...records.notes }, milliseconds, remark };
@@ -185,7 +179,7 @@ export class ServiceModel implements Source {
     const records: Records = JSON.parse(header.__metadata__.trace);
     for (const [id, token] of Object.entries(records.vocabulary)) this.vocabulary.set(Number(id), plain(token));
     const arrays = new Map<string, Tensor>();
-    for (const [name, { shape, data_offsets }] of Object.entries<{ shape: number[]; data_offsets: number[] }>(header)) {
+    for (const [name, { shape, data_offsets }] of Object.entries<{ shape: number[]; data_offsets: [number, number] }>(header)) {
       if (name === "__metadata__") continue;
       const [start, end] = data_offsets;
       arrays.set(name, { shape, data: new Float32Array(buffer, 8 + size + start, (end - start) / 4) });

@@ -1,6 +1,6 @@
 /** The record of one pair of source and target: arrays by name, and the tokens of their rows. */
 
-import { row, type Tensor } from "../model/tensor";
+import { row, sizesOf, type Tensor } from "../model/tensor";
 
 export const STAGES = ["scores", "scaled", "masked", "weights"] as const;
 export type Stage = (typeof STAGES)[number];
@@ -50,6 +50,32 @@ export interface Records {
   heads: number[];
 }
 
+/** The records as Python writes them, which docs/formats/trace.md explains. */
+export interface CarriedRecords {
+  source_tokens: string[];
+  source_ids: number[];
+  target_tokens: string[];
+  predicted_tokens: string[];
+  predicted_ids: number[];
+  log_probabilities: number[];
+  heads: number[];
+  text: string;
+}
+
+/** Read records, with tokens as a reader should see them. */
+export function readRecords(carried: CarriedRecords, shown: (token: string) => string): Records {
+  return {
+    sourceTokens: carried.source_tokens.map(shown),
+    sourceIds: carried.source_ids,
+    targetTokens: carried.target_tokens.map(shown),
+    predictedTokens: carried.predicted_tokens.map(shown),
+    predictedIds: carried.predicted_ids,
+    logProbabilities: carried.log_probabilities,
+    text: carried.text,
+    heads: carried.heads,
+  };
+}
+
 export class Trace {
   constructor(
     readonly records: Records,
@@ -65,16 +91,16 @@ export class Trace {
     const whole = this.arrays.get(name);
     if (!whole) return null;
     if (whole.shape.length < 3) return whole;
-    const place = this.records.heads.indexOf(head ?? this.records.heads[0]);
+    const place = this.records.heads.indexOf(head ?? this.records.heads[0] ?? -1);
     if (place < 0) return null;
-    const [, rows, columns] = whole.shape;
+    const [, rows, columns] = sizesOf(whole, 3);
     const size = rows * columns;
     return { shape: [rows, columns], data: whole.data.subarray(place * size, (place + 1) * size) };
   }
 
   vector(name: string, position: number, head?: number): Float32Array | null {
     const matrix = this.matrix(name, head);
-    return matrix && position < matrix.shape[0] ? row(matrix, position) : null;
+    return matrix && position < sizesOf(matrix, 2)[0] ? row(matrix, position) : null;
   }
 
   /** Every head of which a map is here, in the order of the arrays. */
@@ -87,7 +113,7 @@ export class Trace {
   private findHeads(): HeadPlace[] {
     const found = new Map<string, HeadPlace>();
     for (const name of this.arrays.keys()) {
-      const [part, layer, kind, stage] = name.split(".");
+      const [part, layer, kind, stage = ""] = name.split(".");
       if (!(STAGES as readonly string[]).includes(stage)) continue;
       for (const head of this.records.heads) {
         const place = { part, layer: Number(layer), kind, head } as HeadPlace;
@@ -113,9 +139,7 @@ export class Trace {
 
   /** The tokens attended to. */
   columns(place: { part: string; kind: string }): string[] {
-    return place.part === "encoder" || place.kind === "cross"
-      ? this.records.sourceTokens
-      : this.records.targetTokens;
+    return place.part === "encoder" || place.kind === "cross" ? this.records.sourceTokens : this.records.targetTokens;
   }
 
   /** What each row predicts; only decoder rows do. */

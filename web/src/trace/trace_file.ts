@@ -1,27 +1,18 @@
 /** A source that holds one trace: it shows what was recorded, and answers nothing else. */
 
 import { bytesOf } from "../model/config";
-import { sum } from "../model/decode";
-import type { Tensor } from "../model/tensor";
+import { sum, type Tensor } from "../model/tensor";
 import { plain } from "../model/tokenizer";
 import { judge } from "../notes/judging";
 import { NO_NOTES } from "../notes/notes";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
-import { parseHead, Trace } from "./trace";
+import { parseHead, readRecords, Trace, type CarriedRecords } from "./trace";
 
 export const FORMAT = 1;
 
 /** A trace as a page carries it: the records of trace.md, and packed arrays. */
-export interface CarriedTrace {
+export interface CarriedTrace extends CarriedRecords {
   format: number;
-  source_tokens: string[];
-  source_ids: number[];
-  target_tokens: string[];
-  predicted_tokens: string[];
-  predicted_ids: number[];
-  log_probabilities: number[];
-  heads: number[];
-  text: string;
   /** The source line, and the model as a command names it; empty if not known. */
   source: string;
   command: string;
@@ -54,31 +45,30 @@ export class TraceFile implements Source {
       arrays.set(name, { shape, data: bytes === 8 ? new Float32Array(new Float64Array(buffer)) : new Float32Array(buffer) });
     }
     this.measures = Object.keys(carried.measures?.maps ?? {});
-    this.trace = new Trace(
-      {
-        sourceTokens: carried.source_tokens.map(unspaced),
-        sourceIds: carried.source_ids,
-        targetTokens: carried.target_tokens.map(unspaced),
-        predictedTokens: carried.predicted_tokens.map(unspaced),
-        predictedIds: carried.predicted_ids,
-        logProbabilities: carried.log_probabilities,
-        text: carried.text,
-        heads: carried.heads,
-      },
-      arrays,
-    );
+    this.trace = new Trace(readRecords(carried, unspaced), arrays);
   }
 
-  get name() { return this.carried.model.name ?? "a recorded model"; }
-  get command() { return this.carried.command; }
-  get about() { return `a recorded sentence. ${this.carried.about}`; }
-  get hash() { return this.carried.model.model_hash ?? ""; }
-  get taught() { return parseHead(this.carried.model.taught_head ?? ""); }
-  get languages() { return this.carried.model.languages ?? { source: "", target: "" }; }
+  get name() {
+    return this.carried.model.name ?? "a recorded model";
+  }
+  get command() {
+    return this.carried.command;
+  }
+  get about() {
+    return `a recorded sentence. ${this.carried.about}`;
+  }
+  get hash() {
+    return this.carried.model.model_hash ?? "";
+  }
+  get taught() {
+    return parseHead(this.carried.model.taught_head ?? "");
+  }
+  get languages() {
+    return this.carried.model.languages ?? { source: "", target: "" };
+  }
 
   token(id: number): string {
-    const place = this.carried.predicted_ids.indexOf(id);
-    return place < 0 ? `#${id}` : this.trace.records.predictedTokens[place];
+    return this.trace.records.predictedTokens[this.carried.predicted_ids.indexOf(id)] ?? `#${id}`;
   }
 
   text(): string {
@@ -92,8 +82,10 @@ export class TraceFile implements Source {
   }
 
   async measure(name: string): Promise<Measured> {
-    const { words, maps } = this.carried.measures!;
-    const { layer, rows } = maps[name];
+    const { words = [], maps = {} } = this.carried.measures ?? {};
+    const found = maps[name];
+    if (!found) throw new Problem(`This recording does not hold the measure ${name}.`);
+    const { layer, rows } = found;
     const map = { rows: rows.length, columns: words.length, data: Float64Array.from(rows.flat()) };
     return { map, columns: words.map(unspaced), layer };
   }

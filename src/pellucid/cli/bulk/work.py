@@ -43,7 +43,6 @@ class Work:
             form=task["form"],
             treatment=task["treatment"],
             ensemble=tuple(others),
-            workers=1,
             to=task["to"],
         )
 

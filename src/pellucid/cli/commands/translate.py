@@ -115,11 +115,6 @@ DOCUMENTS: Mapping[str, Option] = {
         "properties, strings, csv, tsv. [default: by its name]",
         {"name": "--format"},
     ),
-    workers=(
-        "N",
-        "Processes that share the threads and translate side by side. This is faster for many "
-        "lines, but each process loads the model into its own memory.",
-    ),
 )
 def translate(
     model: Model,
@@ -134,7 +129,6 @@ def translate(
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: str | None = None,
-    workers: int = 1,
     **options: Any,
 ) -> int:
     """Translate lines, the texts of JSON Lines, or a document, keeping their order.
@@ -169,7 +163,7 @@ def translate(
     from pellucid.cli.lines.objects import choose_objects
     from pellucid.translate.translator import load
 
-    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()), workers=workers)
+    translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
     warn_without_engine()
     if change:
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
@@ -181,7 +175,6 @@ def translate(
         form=choose_form(given, is_json=json),
         treatment={name: options[name] for name in TREATMENT},
         ensemble=tuple(ensemble or ()),
-        workers=workers,
         to=to,
         aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),

@@ -83,8 +83,6 @@ def translate_files(
         has_progress = is_terminal("stderr") and not by_line and not is_read
     if may_overwrite and is_special(output_file):
         warn("--overwrite has no effect without -o FILE.")
-    if not job.can_share(window_lines):
-        warn(f"--workers has no effect on so few lines at once ({window_lines}).")
     run: dict[str, Any] = {}
     if not is_special(output_file):
         run = {**job.identify(), "--stream": by_line}

@@ -45,7 +45,6 @@ class TranslationJob:
         treatment: what to do with lines and their translations, by the argument of
             `Translator.translate`.
         ensemble: names of further models.
-        workers: number of processes that translate; 1 is this process only.
         to: the language whose code every line gets; None leaves lines as they are.
         aligner: links the words of translations; None if that was not asked for.
         change: the changes of the model.
@@ -57,7 +56,6 @@ class TranslationJob:
     form: Form
     treatment: Mapping[str, Any]
     ensemble: tuple[str, ...]
-    workers: int
     to: str | None = None
     aligner: Aligner | None = None
     change: tuple[str, ...] = ()
@@ -104,7 +102,7 @@ class TranslationJob:
         # Only the engine in C lets Python run in the meantime.
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
         is_free = self.constraints.rule is None and self.aligner is None
-        return is_one_call and is_free and self.workers == 1 and threads_in_use() > 1
+        return is_one_call and is_free and threads_in_use() > 1
 
     @property
     def max_lines(self) -> int:
@@ -112,27 +110,17 @@ class TranslationJob:
         return max(1, min(MAX_LINES, MAX_HYPOTHESES // self.decoding.n_best))
 
     def describe(self, *, is_streamed: bool = False) -> str:
-        """Describe the engine, precision, threads and workers in a sentence."""
-        from pellucid.machine.hardware import share_threads
+        """Describe the engine, precision and threads in a sentence."""
+        from pellucid.machine.hardware import threads_in_use
 
         rule = "lines are written in pieces" if is_streamed else self.constraints.rule
-        threads = share_threads(self.workers)
-        workers = "" if self.workers == 1 else f"{self.workers} workers of "
         return (
             f"Translating in {self.decoding.precision} by {self._describe_engine(rule)}, with "
-            f"{workers}{count_of(threads, 'thread')}."
+            f"{count_of(threads_in_use(), 'thread')}."
         )
 
     def _describe_engine(self, rule: str | None) -> str:
         return self.translator.describe_engine(rule, **self.given)
-
-    def can_share(self, num_lines: int) -> bool:
-        """Tell whether windows of so many lines are large enough to use the workers."""
-        if self.workers == 1:
-            return True
-        from pellucid.decode.workers import is_worth
-
-        return is_worth(num_lines, self.workers)
 
     def useless_treatment(self) -> Iterator[str]:
         """Find the options for lines that cannot change anything; yield a sentence for each."""
@@ -221,7 +209,6 @@ class TranslationJob:
             "the processor": describe_processor(),
             "the engine": self._describe_engine(self.constraints.rule),
             "--threads": threads_in_use(),
-            "--workers": self.workers,
             "--to": self.code,
             "--change": list(self.change),
             "--align": None if self.aligner is None else self.aligner.settings,

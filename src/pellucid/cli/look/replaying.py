@@ -14,7 +14,6 @@ from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
 from pellucid.documents.placeholder_masks import mask
-from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.inside.traces import Trace
 from pellucid.text.language_tokens import CodeFaults, find_fault
@@ -90,11 +89,13 @@ def replay_line(
 
 def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> None:
     """Name the words of a line that no word of its translation is linked to."""
-    view = guided_view(translator.own_bundle)
-    if view is None:
+    bundle = translator.own_bundle
+    head = bundle.guided_head
+    if head is None:
         return
     pair = (text, trace.source_ids, trace.predicted_ids)
-    (words,) = unlinked_words(translator.model, translator.tokenizer, view, [pair])
+    reader = translator.attention_reader()
+    (words,) = unlinked_words(reader, head, bundle.guided_convention, [pair])
     if words:
         named = ", ".join(f'"{word}"' for word in words)
         warn(f"The translation may leave words out: nothing in it is linked to {named}.")

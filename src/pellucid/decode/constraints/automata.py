@@ -14,7 +14,8 @@ from pellucid.languages.letters import is_word_letter
 # The end of a text between two tokens.
 _OPEN, _IN_WORD, _SPACE = range(3)
 
-BEGINS_IN_WORD, SILENT = 3, 6
+BEGINS_IN_WORD = 3
+SILENT = 6
 NUM_KINDS = 7
 """Kinds of tokens that have nothing of a phrase: by their first sign and their end, or silent."""
 
@@ -59,7 +60,8 @@ def match_tokens(phrase: tuple[int, ...]) -> Automaton:
         Knuth, Morris and Pratt 1977, "Fast Pattern Matching in Strings".
     """
     classes = {token: NUM_KINDS + place for place, token in enumerate(dict.fromkeys(phrase))}
-    width, last = NUM_KINDS + len(classes), len(phrase)
+    width = NUM_KINDS + len(classes)
+    last = len(phrase)
     borders = _list_borders(phrase, lambda start: True)
     rows: list[tuple[int, ...]] = []
     for state in range(last):
@@ -170,7 +172,9 @@ class TextAutomata:
 
     def count(self, phrase: Sequence[int], text: Sequence[int]) -> int:
         """Count how often one phrase is in the text of another."""
-        automaton, state, count = self.match(tuple(phrase)), 0, 0
+        automaton = self.match(tuple(phrase))
+        state = 0
+        count = 0
         kinds = self.kinds
         for token in text:
             symbol = automaton.classes.get(token, kinds[token])
@@ -212,7 +216,8 @@ class TextAutomata:
 
     def _find_relevant(self, reader: _Reader) -> set[int]:
         """Find the tokens with something of a phrase in them; all others interrupt it."""
-        text, found = reader.text, set[int]()
+        text = reader.text
+        found = set[int]()
         for start in range(len(text)):
             rest = text[start : start + self._width]
             # Tokens that lie inside the phrase, or begin with its end.
@@ -287,7 +292,8 @@ class _Reader:
     def __init__(self, text: bytes) -> None:
         self.text = text
         letters = text.decode(errors="replace")
-        self.begins, self.ends = is_word_letter(letters[0]), is_word_letter(letters[-1])
+        self.begins = is_word_letter(letters[0])
+        self.ends = is_word_letter(letters[-1])
         # The end of each beginning of the phrase.
         self._end = [_end_of(text[:depth]) for depth in range(len(text) + 1)]
         self._borders = _list_borders(
@@ -296,7 +302,9 @@ class _Reader:
 
     def read(self, state: int, token: Sequence[_Byte]) -> tuple[int, int]:
         """Return the state after a token, and the number of occurrences that ended before it."""
-        text, whole, count = self.text, len(self.text), 0
+        text = self.text
+        whole = len(self.text)
+        count = 0
         depth = max(0, state - _SPACE)
         before = self._end[depth] if depth else state
         for place, (value, is_letter, inside) in enumerate(token):

@@ -100,7 +100,8 @@ class Glossary:
         may_differ = self._match != "exact"
         is_caseless = _find_caseless(words) if has_capitals else []
         found = []
-        place, is_start = 0, True
+        place = 0
+        is_start = True
         while place < len(words):
             length, target = self._longest(words, place, is_start)
             if has_capitals:

@@ -320,7 +320,8 @@ def allocate(
     is_chosen_BC = rank_BC <= room_BX.gather(1, bank_BC)
     # Move the chosen ones to the front, still by score.
     front_BC = is_chosen_BC.long().argsort(dim=1, descending=True, stable=True)
-    index_BC, is_filled_BC = order_BC.gather(1, front_BC), is_chosen_BC.gather(1, front_BC)
+    index_BC = order_BC.gather(1, front_BC)
+    is_filled_BC = is_chosen_BC.gather(1, front_BC)
     missing = max(0, width - index_BC.shape[1])
     return (
         F.pad(index_BC, (0, missing))[:, :width],
@@ -331,7 +332,8 @@ def allocate(
 def _share(num_there_BX: Tensor, num_places_B: Tensor, num_banks_B: Tensor) -> Tensor:
     """Give each bank its places, never more than it has candidates."""
     bank_X = torch.arange(num_there_BX.shape[1], device=num_there_BX.device)
-    num_banks_B1, num_places_B1 = num_banks_B[:, None], num_places_B[:, None]
+    num_banks_B1 = num_banks_B[:, None]
+    num_places_B1 = num_places_B[:, None]
     share_BX = num_places_B1 // num_banks_B1 + (
         bank_X >= num_banks_B1 - num_places_B1 % num_banks_B1
     )

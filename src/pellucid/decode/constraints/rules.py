@@ -117,7 +117,8 @@ class _NoRepeatedNgram:
         self._size = size
 
     def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
-        tokens_AT, num_before = history.tokens_AT, self._size - 1
+        tokens_AT = history.tokens_AT
+        num_before = self._size - 1
         num_places = tokens_AT.shape[1] - num_before
         if num_places <= 0:
             return
@@ -207,7 +208,8 @@ class _ForcedPrefix:
         self._others = others
 
     def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
-        request_A, last = history.request_A, self._prefix_RX.shape[1] - 1
+        request_A = history.request_A
+        last = self._prefix_RX.shape[1] - 1
         is_inside_A1 = (history.length_A < self._length_R[request_A])[:, None]
         forced_A1 = self._prefix_RX[request_A, history.length_A.clamp(max=last)][:, None]
         value_A1 = values_AV.gather(1, forced_A1)

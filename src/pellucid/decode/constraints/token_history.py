@@ -45,7 +45,8 @@ def last_tokens(history: TokenHistory, count: int) -> Tensor:
     Returns:
         Ids of shape (rows, count); -1 before the beginning.
     """
-    tokens_AT, length_A = history.tokens_AT, history.length_A
+    tokens_AT = history.tokens_AT
+    length_A = history.length_A
     columns_AX = length_A[:, None] + torch.arange(-count, 0, device=length_A.device)
     last = tokens_AT.shape[1] - 1
     if last < 0:

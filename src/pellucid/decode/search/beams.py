@@ -98,7 +98,8 @@ class Beams:
         rows_A = self.rows_of(slots_B)
         for name in ("request_B", "length_B", "total_BW", "num_finished_BG", "best_BN", "margin_B"):
             setattr(self, name, getattr(self, name)[slots_B])
-        self.tokens_AT, self.logs_AT = self.tokens_AT[rows_A], self.logs_AT[rows_A]
+        self.tokens_AT = self.tokens_AT[rows_A]
+        self.logs_AT = self.logs_AT[rows_A]
 
     def rows_of(self, slots_B: Tensor) -> Tensor:
         """The rows of some slots: ``rows_A``."""

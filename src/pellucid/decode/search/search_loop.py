@@ -185,7 +185,8 @@ class Search:
 
     def _apply_rules(self, logits_AV: Tensor, normalizer_A: Tensor) -> tuple[Tensor, Tensor | None]:
         """Return the values to choose by, and the model's own if the rules may change them."""
-        values_AV, logs_AV = logits_AV, None
+        values_AV = logits_AV
+        logs_AV = None
         if self._is_normalized:
             values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
             # Of the rules only the penalty changes the value of a token that may be chosen.
@@ -201,7 +202,8 @@ class Search:
         return values_AV, logs_AV
 
     def _choose(self, values_AV: Tensor, normalizer_A: Tensor) -> Choice:
-        beams, config = self.beams, self._config
+        beams = self.beams
+        config = self._config
         if self._uniform_RT is not None:
             # The length of an empty slot grows past the end, so it wraps around.
             column_B = beams.length_B % self._uniform_RT.shape[1]
@@ -271,7 +273,8 @@ class Search:
             if not self._encoded:
                 self._encode()
             begun = self._encoded[: len(free)]
-            slots_X, free = free[: len(begun)], free[len(begun) :]
+            slots_X = free[: len(begun)]
+            free = free[len(begun) :]
             requests_X = torch.tensor(list(begun), device=self._device)
             self._state.insert(slots_X, self._memory, requests_X - self._memory_start)
             self.beams.begin(slots_X, requests_X)
@@ -287,7 +290,8 @@ class Search:
 
     def _encode(self) -> None:
         """Read as many of the waiting sentences as there are slots, as one batch."""
-        self._encoded, self._waiting = self._waiting[: self._size], self._waiting[self._size :]
+        self._encoded = self._waiting[: self._size]
+        self._waiting = self._waiting[self._size :]
         self._memory_start = self._encoded.start
         self._memory = self._stepper.encode(
             [self._requests[index].source_ids for index in self._encoded]

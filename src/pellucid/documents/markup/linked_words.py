@@ -56,7 +56,8 @@ def common(first: Chain, second: Chain) -> Chain:
 
 def locate_words(text: str, words: Iterable[str]) -> list[Span]:
     """Find the words of a text in it; one that is missing gets no character."""
-    found, place = [], 0
+    found = []
+    place = 0
     for word in words:
         start = text.find(word, place, place + len(word) + _LONG)
         found.append((max(start, place), place if start < 0 else start + len(word)))
@@ -125,8 +126,11 @@ class Alignment:
         target_words: Iterable[str],
         links: Iterable[tuple[int, int]],
     ) -> None:
-        self.segment, self.text, self.translation = segment, segment.text, translation
-        self.folded, self.folded_translation = fold(segment.text), fold(translation)
+        self.segment = segment
+        self.text = segment.text
+        self.translation = translation
+        self.folded = fold(segment.text)
+        self.folded_translation = fold(translation)
         self._sources = locate_words(segment.text, source_words)
         self._targets = locate_words(translation, target_words)
         self._starts = [start for start, _ in self._sources]
@@ -165,11 +169,13 @@ class Alignment:
 
     def _seek_in_words(self, start: int, end: int) -> Iterator[Span]:
         """Seek a copy's text in the words that are linked to it, first at the same place."""
-        own, length = self.folded[start:end], end - start
+        own = self.folded[start:end]
+        length = end - start
         word = bisect_right(self._starts, start) - 1
         linked = [self._targets[one] for one in self._linked(start, start + 1)]
         for first, last in linked:
-            from_start, from_end = start - self._sources[word][0], start - self._sources[word][1]
+            from_start = start - self._sources[word][0]
+            from_end = start - self._sources[word][1]
             for place in (first + from_start, max(0, last + from_end)):
                 yield from self._find(own, place, place + length)
         for first, last in linked:
@@ -201,7 +207,8 @@ class Alignment:
             after = self.text[end : min(self._sources[other][1], end + _LONG)]
             own = self.translation[first:last].strip()
             first = self.translation.find(own, first)
-            last, after = first + len(own), after or own[len(own.rstrip(".,;:!?…")) :]
+            last = first + len(own)
+            after = after or own[len(own.rstrip(".,;:!?…")) :]
             if own.startswith(before) and own.endswith(after):
                 yield first + len(before), last - len(after)
             elif not any(map(str.isalnum, before + after)):

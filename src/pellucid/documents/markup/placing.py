@@ -76,14 +76,16 @@ class _Placing:
         own[0] = own[-1] = self._around
         chains = _fill_gaps(own, self._around)
         for number, target in enumerate(found.targets):
-            before, after = chains[max(0, number - 1)], chains[min(number + 1, len(chains) - 1)]
+            before = chains[max(0, number - 1)]
+            after = chains[min(number + 1, len(chains) - 1)]
             partner = found.partners[number]
             source = None if partner is None else found.sources[partner]
             self._place_atom(source, target, before, chains[number], after)
         for number, (one, other) in enumerate(pairwise(found.targets)):
             first, second = found.partners[number : number + 2]
             if first is not None and second == first + 1:
-                start, end = found.sources[first].end, found.sources[second].start
+                start = found.sources[first].end
+                end = found.sources[second].start
                 if found.text[start:end] == found.translation[one.end : other.start]:
                     self._keep(start, one.end, end - start)
                     continue
@@ -95,7 +97,8 @@ class _Placing:
 
         An element that is a smaller part of the atom gets all of it, unless it is raised.
         """
-        text, elements = self._found.text, self._found.segment.elements
+        text = self._found.text
+        elements = self._found.segment.elements
         places = range(atom.start + head, min(atom.end - tail, atom.start + head + _MANY))
         letters = [k for k in places if text[k].isalnum()] or places
         counts = Counter(map(self._found.chains.__getitem__, letters))
@@ -119,7 +122,8 @@ class _Placing:
         self, atom: Atom | None, target: Atom, before: Chain, main: Chain, after: Chain
     ) -> None:
         """Find the elements of an atom from those of its partner in the text."""
-        start, end = target.start, target.end
+        start = target.start
+        end = target.end
         if atom is not None and atom.copy is not None:
             self._set(start, end, self._found.chains[atom.start])
             self._reached |= {atom.start: start, atom.end - 1: end - 1}
@@ -128,7 +132,8 @@ class _Placing:
             head, tail = self._count_equal(atom, target)
             self._keep(atom.start, start, head)
             self._keep(atom.end - tail, end - tail, tail)
-            start, end = start + head, end - tail
+            start = start + head
+            end = end - tail
             before = self._chains[start - 1] if head else before
             after = self._chains[end] if tail else after
             if start < end and 0 < head + tail < atom.end - atom.start:
@@ -156,7 +161,8 @@ class _Placing:
         """Tell whether elements or letters begin or end between two characters of an atom."""
         if not atom.start < place < atom.end:
             return False
-        text, chains = self._found.text, self._found.chains
+        text = self._found.text
+        chains = self._found.chains
         is_edge = text[place - 1].isalnum() != text[place].isalnum()
         return is_edge or chains[place - 1] != chains[place]
 

@@ -115,7 +115,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
     for name, match in found.items():
         raw = match[2] or ""
         quote = raw[0] if raw[:1] in ("'", '"') and raw[-1:] == raw[0] and len(raw) > 1 else ""
-        start, end = match.start(2) + len(quote), match.end(2) - len(quote)
+        start = match.start(2) + len(quote)
+        end = match.end(2) - len(quote)
         if name in ("lang", "xml:lang"):
             if all(languages) and short_code(_value(match)) == short_code(languages[0]):
                 pieces += [token.raw[place:start], short_code(languages[1])]
@@ -166,7 +167,9 @@ class _Frame:
         last = self.maker.last
         if not following.strip() or not last.strip() or self.maker.link_start > 0:
             return None
-        closed, opened, is_raised = "", list[tuple[str, int]](), False
+        closed = ""
+        opened = list[tuple[str, int]]()
+        is_raised = False
         for number, (token, _) in enumerate(self.tags):
             is_raised = is_raised or token.name in RAISED
             if token.kind == "start":
@@ -174,7 +177,8 @@ class _Frame:
             elif token.kind == "end" and opened and opened[-1][0] == token.name:
                 opened.pop()
             elif token.kind == "end":
-                closed, opened = token.name, []
+                closed = token.name
+                opened = []
         if not closed or not opened:
             return None
         name, number = opened[0]
@@ -195,7 +199,8 @@ class _Frame:
         self.pieces += pieces
 
     def _take(self) -> None:
-        segment, self.maker = self.maker.take(), Maker()
+        segment = self.maker.take()
+        self.maker = Maker()
         if segment.pieces:
             self.pieces.append(segment)
 
@@ -296,7 +301,8 @@ class _Reader:
     def _leave(self, token: Token) -> None:
         """End a part, and add it to what is around it."""
         frame = self._frames.pop()
-        outer, name = self._frames[-1], self._tokens[frame.start].name
+        outer = self._frames[-1]
+        name = self._tokens[frame.start].name
         if frame.role == "box":
             frame.end([token.raw])
         if outer.role != "box":

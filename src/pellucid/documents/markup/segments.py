@@ -223,7 +223,8 @@ class Maker:
         place = 0
         while match := _SPECIAL.search(raw, place):
             self._write(raw[place : match.start()])
-            form, place = match[0], match.end()
+            form = match[0]
+            place = match.end()
             text = unescape(form)
             if text == form and form[0] == "&":  # No name follows the sign.
                 form = text = "&"
@@ -256,7 +257,9 @@ class Maker:
             self._write_space(" ")
 
     def _add(self, spelled: Spelled, start: int, end: int) -> None:
-        text, forms, syntax = spelled.text[start:end], spelled.forms, self._made.syntax
+        text = spelled.text[start:end]
+        forms = spelled.forms
+        syntax = self._made.syntax
         for k, character in enumerate(text, start=start):
             if k in forms or syntax.escape(character) != character:
                 self._made.spellings[self._length + k - start] = forms.get(k, character)
@@ -272,7 +275,8 @@ class Maker:
                 self._made.is_blank &= is_copy
 
     def _write_space(self, form: str) -> None:
-        spellings, place = self._made.spellings, self._length - 1
+        spellings = self._made.spellings
+        place = self._length - 1
         if self.last != " ":
             self._spell_space()
             self._write(" ")
@@ -307,7 +311,8 @@ class Maker:
         self, pieces: Sequence[Piece], name: str = "", *, is_half: bool = False
     ) -> Element:
         """Make an element that begins, and may end, at the end of the text so far."""
-        parents, place = tuple([number for number, _, _ in self._opened]), self._length
+        parents = tuple([number for number, _, _ in self._opened])
+        place = self._length
         return Element(place, place, tuple(pieces), parents, name=name, is_half=is_half)
 
     def add_tag(self, token: Token, pieces: list[Piece]) -> None:

@@ -36,7 +36,9 @@ class TagWriter:
     def __init__(
         self, found: Alignment, chains: Sequence[Chain], reached: Mapping[int, int]
     ) -> None:
-        self._found, self._segment, self._translation = found, found.segment, found.translation
+        self._found = found
+        self._segment = found.segment
+        self._translation = found.translation
         reopens = self._segment.syntax.reopens
         self._chains = chains if reopens else once_each(chains, self._segment.elements)
         self._reached = reached
@@ -47,7 +49,8 @@ class TagWriter:
         self._last = ""
         self._origins = {target: source for source, target in reached.items()}
         # Where what was written last ends in the text, and whether it is a copy that was lost.
-        self._source, self._is_lost = 0, False
+        self._source = 0
+        self._is_lost = False
         self._syntax = self._segment.syntax
         self._final, self._forms = self._find_forms()
         special = re.escape("".join({*self._syntax.escapes, *self._forms}))
@@ -62,7 +65,9 @@ class TagWriter:
 
         An atom without a translation gets the end of the atom before it.
         """
-        found, begins, ends = self._found, dict[int, int](), dict[int, Span]()
+        found = self._found
+        begins = dict[int, int]()
+        ends = dict[int, Span]()
         for atom, one in zip(found.targets, found.partners, strict=True):
             if one is not None:
                 begins.setdefault(found.sources[one].start, atom.start)
@@ -75,10 +80,13 @@ class TagWriter:
 
     def _find_place(self, place: int) -> int:
         """Find the place in the translation that belongs to one in the text."""
-        sources, targets, text = self._found.sources, self._found.targets, self._found.text
+        sources = self._found.sources
+        targets = self._found.targets
+        text = self._found.text
         if place in (sources[0].end, sources[-1].start):
             return targets[0].end if place == sources[0].end else targets[-1].start
-        before, after = self._reached.get(place - 1), self._reached.get(place)
+        before = self._reached.get(place - 1)
+        after = self._reached.get(place)
         is_after_space = text[place - 1 : place] == " "
         joins_next = is_after_space and text[place : place + 1] not in ("", " ")
         if after is not None and (before is None or joins_next):
@@ -96,7 +104,8 @@ class TagWriter:
 
     def _find_forms(self) -> tuple[str | None, dict[str, Iterator[str]]]:
         """Find how the document writes a last space, and the other characters in turn."""
-        text, spellings = self._segment.text, self._segment.spellings
+        text = self._segment.text
+        spellings = self._segment.spellings
         final = spellings.get(len(text) - 1) if text.endswith(" ") else None
         forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
         for place in range(len(text) - (final is not None)):
@@ -111,14 +120,17 @@ class TagWriter:
     def write(self) -> tuple[str, str]:
         """Return the translation as the document writes it, and its text with the copies."""
         points = self._find_points()
-        place, number, length = 0, 0, len(self._translation)
+        place = 0
+        number = 0
+        length = len(self._translation)
         while place <= length:
             while number < len(points) and points[number][0] <= place:
                 self._write_point(*points[number][1:], place)
                 number += 1
             if place == length:
                 break
-            chain, end = self._chains[place], place + 1
+            chain = self._chains[place]
+            end = place + 1
             is_copy = self._is_copy(chain)
             limit = points[number][0] if number < len(points) and not is_copy else length
             while end < limit and self._chains[end] == chain:
@@ -148,7 +160,8 @@ class TagWriter:
         """
         elements = self._segment.elements
         found: list[tuple[int, int, Chain, str, str | None]] = []
-        least, last = 0, (-1, 0)
+        least = 0
+        last = (-1, 0)
         for point in self._segment.points:
             if point.name == ACCELERATOR:
                 target = find_accelerator(self._segment.text, point.start, self._translation)
@@ -156,7 +169,8 @@ class TagWriter:
                 target = self._find_place(point.start)
             if point.is_half:
                 target = least = max(least, target)
-            raw, start = spell(point.opening), point.start
+            raw = spell(point.opening)
+            start = point.start
             is_apart = (
                 not (point.is_half or point.name == ACCELERATOR or raw.isspace())
                 and self._syntax.has_placeholders
@@ -193,7 +207,9 @@ class TagWriter:
 
     def _note(self, last: str, source: int, *, is_lost: bool = False) -> None:
         """Note the last character of what was written, and where it ends in the text."""
-        self._last, self._source, self._is_lost = last, source, is_lost
+        self._last = last
+        self._source = source
+        self._is_lost = is_lost
 
     def _add_space(self, chain: Chain, start: int, sign: str) -> None:
         """Put a space before a part that a place of the text gave, unless they touch there."""

@@ -44,6 +44,9 @@ class ReplayDecoder:
         """Say why the engine in C computes no step."""
         return SLOWLY
 
+    def find_engine(self, precision: Precision) -> None:
+        """Give no engine: PyTorch computes every step."""
+
     def describe(self, config: DecodingConfig, rule: str | None = None) -> str:
         """Describe what answers requests."""
         return f"PyTorch, since {SLOWLY}"

@@ -68,6 +68,8 @@ typedef struct {
     slot *slot;
     long place;
     int32_t newest;     /* the token to read */
+    float *weights;     /* NULL, or where its cross-attention goes: [layer][head][weights_step] */
+    long weights_step;
     float largest, sum; /* of the logits; of their exponentials less the largest */
     float normalizer;
     long num_found;

@@ -211,12 +211,13 @@ static void *compute_part(void *argument) {
     const int64_t size = s->job.model->output.out;
     for (long first = p->first, count; first < p->end; first += count) {
         count = min_long(p->end - first, STEP_ROWS);
+        const float *states = decode_rows(p->scratch, &s->job, s->rows + first, count);
+        if (!p->logits) continue;
         float *to[STEP_ROWS];
         for (long i = 0; i < count; i++) {
             const row *r = &s->rows[first + i];
             to[i] = p->logits + ((r->slot - s->slots) * s->job.width + r->place) * size;
         }
-        const float *states = decode_rows(p->scratch, &s->job, s->rows + first, count);
         compute_logits(p->scratch, states, count, to);
     }
     return NULL;
@@ -243,21 +244,27 @@ static int need_scratches(session *s, long threads, long longest) {
 
 /* List the rows to compute, have room for their keys and values, and find the longest row. */
 static int list_rows(session *s, const int64_t *newest, const uint8_t *is_needed, float *logits,
-                     long *num_rows, long *longest) {
+                     float *weights, int64_t weights_step, long *num_rows, long *longest) {
+    const model *m = s->job.model;
     const long width = s->job.width;
-    const int64_t size = s->job.model->output.out;
+    const int64_t size = m->output.out, heads = m->num_decoder_layers * m->num_heads;
     *num_rows = *longest = 0;
     for (long at = 0; at < s->num_slots * width; at++) {
         slot *own = &s->slots[at / width];
         if (own->request >= 0 && make_room(own, &s->job)) return NO_MEMORY;
         if (own->request < 0 || (is_needed && !is_needed[at])) {
-            memset(logits + at * size, 0, (size_t)size * sizeof *logits);
+            if (logits) memset(logits + at * size, 0, (size_t)size * sizeof *logits);
             continue;
         }
-        if (newest[at] < 0 || newest[at] >= s->job.model->target.size) return WRONG;
+        if (newest[at] < 0 || newest[at] >= m->target.size) return WRONG;
+        CHECK(!weights || own->source_length <= weights_step);
         *longest = max_long(*longest, max_long(own->source_length, own->length + 1));
         s->rows[(*num_rows)++] =
-            (row){.slot = own, .place = at % width, .newest = (int32_t)newest[at]};
+            (row){.slot = own,
+                  .place = at % width,
+                  .newest = (int32_t)newest[at],
+                  .weights = weights ? weights + at * heads * weights_step : NULL,
+                  .weights_step = weights_step};
     }
     return DONE;
 }
@@ -265,12 +272,15 @@ static int list_rows(session *s, const int64_t *newest, const uint8_t *is_needed
 /* Read a token of every row.
  *
  * newest: [slot][place]; is_needed: likewise, or NULL if all rows are needed; logits:
- * [slot][place][vocabulary], zeros for rows that are not needed or in empty slots.
+ * [slot][place][vocabulary], zeros for rows that are not needed or in empty slots, or NULL if only
+ * the weights are wanted; weights: of cross-attention, [slot][place][layer][head][weights_step], or
+ * NULL. Those of other rows, and behind a source's end, are not written.
  */
 EXPORT int step_session(session *s, const int64_t *newest, const uint8_t *is_needed, float *logits,
-                        int64_t threads) {
+                        float *weights, int64_t weights_step, int64_t threads) {
     long num_rows, longest;
-    int status = list_rows(s, newest, is_needed, logits, &num_rows, &longest);
+    int status =
+        list_rows(s, newest, is_needed, logits, weights, weights_step, &num_rows, &longest);
     threads = max_long(1, min_long(threads, num_rows));
     if (!status && num_rows) status = need_scratches(s, threads, longest);
     if (status || !num_rows) return status;

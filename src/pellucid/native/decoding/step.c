@@ -22,6 +22,16 @@ static void attend_to_targets(scratch *s, const job *j, const layer *l, long ind
     finish_attention(s, &l->self_out, &l->norms[0], num_rows);
 }
 
+/* The weights of a row at its source, which attend_to_source left as exponentials and their sum. */
+static void keep_weights(const model *m, const row *r, long index, const float *scores) {
+    const long length = r->slot->source_length, stride = score_stride(length);
+    for (long head = 0; head < m->num_heads; head++) {
+        const float total = scores[(head + 1) * stride - LANES];
+        float *weights = r->weights + (index * m->num_heads + head) * r->weights_step;
+        for (long i = 0; i < length; i++) weights[i] = scores[head * stride + i] / total;
+    }
+}
+
 static void attend_to_sources(scratch *s, const layer *l, long index, const row *rows,
                               long num_rows) {
     const model *m = s->model;
@@ -35,6 +45,7 @@ static void attend_to_sources(scratch *s, const layer *l, long index, const row 
                                 m->d_value * length};
         attend_to_source(m, s->wide + i * s->wide_stride, &source, s->scores,
                          s->context + i * s->context_stride);
+        if (rows[i].weights) keep_weights(m, &rows[i], index, s->scores);
     }
     finish_attention(s, &l->cross_out, &l->norms[1], num_rows);
 }

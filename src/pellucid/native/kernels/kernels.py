@@ -249,7 +249,8 @@ class Kernels:
             grad_dropped=None if dropout is None else grad_dropped_JD.data_ptr(),
         )
         if norm is not None and grads is not None:
-            call.normal, call.inverse = norm.normal_JD.data_ptr(), norm.inverse_J.data_ptr()
+            call.normal = norm.normal_JD.data_ptr()
+            call.inverse = norm.inverse_J.data_ptr()
             call.gain = norm.gain.data_ptr()
             call.grad_gain, call.grad_shift = (grad.data_ptr() for grad in grads)
         if call.grad_input or call.grad_dropped:

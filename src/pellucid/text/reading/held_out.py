@@ -48,7 +48,8 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
         DataError: there are too few pairs.
     """
     kept: dict[bytes, set[bytes]] = {}
-    low, high = b"\xff" * 9, b""
+    low = b"\xff" * 9
+    high = b""
     num_pairs = 0
     for source, target in pairs:
         if not source.strip() or not target.strip():
@@ -59,7 +60,8 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
             kept.setdefault(key, set()).add(_hash(target))
             if len(kept) > 8 * number:
                 order = sorted(kept)
-                low, high = order[2 * number - 1], order[-2 * number]
+                low = order[2 * number - 1]
+                high = order[-2 * number]
                 kept = {key: kept[key] for key in order if not low < key < high}
     if len(kept) < 3:
         raise DataError(

@@ -160,7 +160,8 @@ class JoinedStream(io.RawIOBase):
     """
 
     def __init__(self, file: BinaryIO, pieces: Iterator[bytes]) -> None:
-        self._file, self._pieces = file, pieces
+        self._file = file
+        self._pieces = pieces
         self._waiting = memoryview(b"")
 
     def readable(self) -> bool:
@@ -181,7 +182,8 @@ class JoinedStream(io.RawIOBase):
             return 0
         except Exception as error:  # each library raises its own
             raise EOFError(str(error)) from error
-        found, self._waiting = self._waiting[: len(buffer)], self._waiting[len(buffer) :]
+        found = self._waiting[: len(buffer)]
+        self._waiting = self._waiting[len(buffer) :]
         buffer[: len(found)] = found
         return len(found)
 
@@ -266,7 +268,8 @@ def read_chunks(path: Path | str) -> Iterator[str]:
     Raises:
         DataError: it is not UTF-8, or damaged.
     """
-    stream, number = open_binary(path), 1
+    stream = open_binary(path)
+    number = 1
     with reading(path), nullcontext() if str(path) == "-" else closing(stream):
         try:
             while data := b"".join(stream.readlines(_CHUNK)):

@@ -276,7 +276,8 @@ def find_dotted_key(value: dict[str, Any], path: str) -> tuple[str, dict[str, An
         inner = value.get(first)
         if not isinstance(inner, dict):
             break
-        value, key = inner, rest
+        value = inner
+        key = rest
     return key, value
 
 

@@ -104,7 +104,8 @@ class BadLines:
 
     def listed(self) -> str:
         """List the first ten with their kinds: ``a.tsv:2 (1 column), 7 (empty)``."""
-        shown, file = [], ""
+        shown = []
+        file = ""
         only = next(iter(self.kinds)) if len(self.kinds) == 1 else ""
         for line in self.first:
             here, _, number = line.where.rpartition(":")
@@ -325,7 +326,8 @@ def _usable(
 ) -> Iterator[SentencePair]:
     """Yield the pairs of one file, and collect its bad lines or stop because of them."""
     is_skipping = data.on_bad_line == "skip"
-    found, num_good = bad if is_skipping else BadLines(), 0
+    found = bad if is_skipping else BadLines()
+    num_good = 0
     for row in rows:
         if isinstance(row, BadLine):
             (found if row.fault.sentence else bad).add(row)

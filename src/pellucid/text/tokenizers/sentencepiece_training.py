@@ -193,7 +193,8 @@ def _training_error(recipe: TokenizerRecipe, feed: _Feed, message: str) -> Excep
             f"{size}. Lower it, or give more text."
         )
     if found := re.search(r"required_chars\. \d+ vs (\d+)", message):
-        least, advice = int(found[1]), "Raise it, or lower tokenizer.character_coverage."
+        least = int(found[1])
+        advice = "Raise it, or lower tokenizer.character_coverage."
         if recipe.byte_fallback:
             advice = (
                 f"{NUM_BYTES} of these are bytes: raise it, or set tokenizer.byte_fallback=false, "

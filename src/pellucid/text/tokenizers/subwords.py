@@ -51,7 +51,8 @@ class SubwordVocabulary:
             RuntimeError: the bytes are not a model.
             UnicodeDecodeError: a piece is not UTF-8.
         """
-        self._model, self._symbols = model, symbols
+        self._model = model
+        self._symbols = symbols
         self._processor = sentencepiece.SentencePieceProcessor()
         self._processor.LoadFromSerializedProto(model)
         self.special_ids = (
@@ -303,11 +304,13 @@ class MergeDropout:
         pieces = list(word)
         draws = self._draws(word, number)
         while True:
-            best, place = math.inf, -1
+            best = math.inf
+            place = -1
             for at, (left, right) in enumerate(pairwise(pieces)):
                 rank = self._ranks.get(left + right, math.inf)
                 if rank < best and next(draws) >= self._threshold:
-                    best, place = rank, at
+                    best = rank
+                    place = at
             if place < 0:
                 is_whole = all(piece in self._ids for piece in pieces)
                 return tuple(self._ids[piece] for piece in pieces) if is_whole else ()

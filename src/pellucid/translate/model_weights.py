@@ -1,0 +1,50 @@
+"""The weights that answer: those that the engine in C reads, and ensembles that fit together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from pellucid.bundle import Bundle
+from pellucid.decode.native import StoredModel
+from pellucid.errors import InputError
+from pellucid.machine.hardware import set_threads
+from pellucid.native.stored_weights import read_stored
+from pellucid.text.tokenizers.marian import MarianTokenizer
+
+if TYPE_CHECKING:
+    from pellucid.model import EncoderDecoder
+
+
+def find_stored(bundle: Bundle, threads: int | None) -> StoredModel | None:
+    """Find the weights of a model that the engine in C may read; None if PyTorch must load them.
+
+    PyTorch's loading says what is wrong with weights that are damaged or belong to another model.
+    """
+    if isinstance(bundle.tokenizer, MarianTokenizer):  # Some of its logits are changed on loading.
+        return None
+    weights = read_stored(bundle.weights_path, bundle.config)
+    if weights is None:
+        return None
+
+    def load_model() -> EncoderDecoder:
+        set_threads(threads)
+        return bundle.model
+
+    return StoredModel(bundle.config.model, weights, load_model)
+
+
+def check_vocabularies(bundles: Sequence[Bundle]) -> None:
+    """Check that the models of an ensemble have the same vocabularies.
+
+    Raises:
+        InputError: they have not.
+    """
+    bundle = bundles[0]
+    for other in bundles[1:]:
+        for side in ("source", "target"):
+            if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
+                raise InputError(
+                    f"The models of an ensemble must have one {side} vocabulary, but that of "
+                    f"{other.folder} is not that of {bundle.folder}. Train them with one tokenizer."
+                )
