@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pellucid.cli.lesson_walk import output_of, walk
+from pellucid.cli.commands.lesson import output_of, walk
 from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -35,6 +35,7 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.by_hand.written_stages import Product, stage_steps, write_added
 from pellucid.errors import DataError, InputError, suggestion
+from pellucid.files import endings
 
 _ROLES = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
@@ -60,7 +61,7 @@ def read_example(path: Path) -> WorkedExample:
         InputError: one sentence about what is wrong, with file, line and key.
     """
     # Compressed files are read like all others.
-    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".toml")):
+    if endings(path).kind not in (".csv", ".toml"):
         raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
     return _work_out(read_matrix_file(path), str(path))
 

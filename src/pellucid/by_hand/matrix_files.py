@@ -24,6 +24,7 @@ from pellucid.by_hand.sheet import AttentionByHand, Part, Step, matrix
 from pellucid.config.base import Strict
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError, suggestion
+from pellucid.files import endings
 from pellucid.text.reading.lines import read_lines
 
 MAX_NUMBERS = 4096
@@ -241,7 +242,7 @@ def read_matrix_file(path: Path) -> MatrixFile:
     Raises:
         DataError: one sentence about what is wrong, with file, line and key.
     """
-    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
+    is_csv = endings(path).kind == ".csv"
     values, lines = _read_csv(path) if is_csv else _read_toml(path)
     try:
         return MatrixFile(OwnFile.model_validate(values), lines, path)

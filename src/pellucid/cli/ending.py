@@ -23,10 +23,10 @@ from pellucid.errors import (
 )
 from pellucid.terminal.text import TerminalOutput, replace_letters
 
+# Options of earlier versions, with what does the same now.
 REPLACED = {
     "pellucid align --history": "pellucid study RUN --history",
 }
-"""Options of earlier versions, with what does the same now."""
 
 
 class _Closed(io.TextIOBase):

@@ -13,11 +13,12 @@ from pellucid.cli.options import (
     Overwrite,
     Threads,
     described,
-    with_options,
 )
 
 
 @described(
+    VIEWS,
+    WORDS,
     source=("FILE", "Source lines; '-' is standard input."),
     target=("FILE", "Their translations, line by line."),
     pairs=(
@@ -32,7 +33,6 @@ from pellucid.cli.options import (
     target_words=("FILE", "The same for the target lines."),
     gold=("FILE", "The gold links: i-j sure, ipj possible."),
 )
-@with_options(VIEWS, WORDS)
 def align(
     model: Model,
     source: str | None = None,

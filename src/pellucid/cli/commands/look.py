@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.decoding_options import DECODING
+from pellucid.cli.lines.decoding_options import DECODING
 from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.look.look_options import (
     FILES,
@@ -16,16 +16,19 @@ from pellucid.cli.look.look_options import (
     check_texts,
     to_files,
 )
-from pellucid.cli.options import Model, Threads, check_utf8, described, with_options
+from pellucid.cli.options import Model, Threads, check_utf8, described
 
 
 @described(
+    PLACE,
+    SHOWN,
+    FILES,
+    DECODING,
     target=("TEXT", "Look at this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
     other=("OTHER", "With --why: the word that might stand there instead.", {"name": "--not"}),
     float64=("", "Replay in double precision."),
 )
-@with_options(PLACE, SHOWN, FILES, DECODING)
 def look(
     model: Model,
     text: Annotated[

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.decoding_options import DECODING
+from pellucid.cli.lines.decoding_options import DECODING
 from pellucid.cli.lines.streams import STANDARD
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Option, check_utf8, flag

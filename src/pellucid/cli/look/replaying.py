@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
-from pellucid.cli.decoding_options import DECODING, useless_options
 from pellucid.cli.ending import warn
+from pellucid.cli.lines.decoding_options import DECODING, useless_options
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences

@@ -23,6 +23,7 @@ from pellucid.config.parsing import read_json_text
 from pellucid.errors import InputError, InputFileNotFoundError, fault_of_machine
 from pellucid.files import (
     create_file,
+    endings,
     is_device,
     is_packed,
     open_to_write,
@@ -93,7 +94,8 @@ def name_without_gz(path: Path) -> str:
     """Return a file's name in lower case, without the ``.gz`` that only text files may have."""
     # An ending in capitals is still that ending.
     name = path.name.lower()
-    return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
+    is_text = endings(path).kind in (".json", ".html")
+    return name.removesuffix(".gz") if is_text else name
 
 
 class NpzWriter:

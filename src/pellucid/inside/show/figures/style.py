@@ -20,7 +20,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from rich.cells import cell_len
 
 from pellucid.errors import InputError
-from pellucid.files import write_bytes
+from pellucid.files import endings, write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
 
 INK = "#1a1a1a"
@@ -73,7 +73,7 @@ class Lettering:
     """
 
     def __init__(self, path: Path, texts: Iterable[str]) -> None:
-        self.is_free = path.suffix.lower() == ".svg"
+        self.is_free = endings(path).kind == ".svg"
         letters = {letter for text in texts for letter in text if not letter.isspace()}
         self.families = [FIRST_FONT]
         # Listing the installed fonts is slow, and seldom needed.
@@ -173,7 +173,7 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    kind = path.suffix.lower().removeprefix(".")
+    kind = endings(path).kind.removeprefix(".")
     metadata: dict[str, dict[str, str | None]] = {
         "svg": {"Title": title, "Creator": None, "Date": None},
         "png": {"Title": title, "Software": None},
@@ -194,7 +194,7 @@ def check_ending(path: str | Path) -> Path:
         InputError: the ending is not known.
     """
     path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
+    if endings(path).kind not in ENDINGS:
         raise InputError(
             f"A picture's file must end in {', '.join(ENDINGS)}, but is named {path.name}. "
             "Rename it."
