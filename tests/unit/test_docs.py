@@ -16,11 +16,15 @@ import typer
 from page_code import (
     RUNS,
     SHOWS,
+    Block,
     all_blocks,
     check_toml,
     commands,
     compare,
+    compare_comment,
+    complain,
     find_pages,
+    mark_prints,
     read_blocks,
 )
 
@@ -140,7 +144,17 @@ def test_contributing_has_every_module_on_its_floor() -> None:
 
 
 BLOCKS = all_blocks()
-SAMPLE = ("start", "data", "probes", "python", "looking", "trace", "ten-tasks")
+SAMPLE = (
+    "start",
+    "data",
+    "probes",
+    "python",
+    "looking",
+    "trace",
+    "ten-tasks",
+    "measures",
+    "what-if",
+)
 """Pages whose Python the tests run; `benchmarks/doc_blocks.py` runs everything."""
 
 
@@ -193,8 +207,8 @@ def test_python_of_a_page_prints_what_the_page_says(
     names: dict[str, Any] = {}
     for block in blocks:
         with contextlib.redirect_stdout(io.StringIO()) as shown:
-            exec(block.text, names)
-        assert not compare(block.output, shown.getvalue())
+            exec(mark_prints(block.text), names)
+        assert not complain(block, shown.getvalue())
 
 
 def test_tasks_of_research_take_one_command_or_ten_lines() -> None:
@@ -207,6 +221,16 @@ def test_tasks_of_research_take_one_command_or_ten_lines() -> None:
 def test_guard_another_output_than_the_page_says_is_found() -> None:
     assert not compare("a …\nd", "a  b c d\n")
     assert compare("a …\nd", "a b c e")
+
+
+def test_guard_another_number_than_the_comment_after_a_print_says_is_found() -> None:
+    block = Block("page.md", 1, "python", "print(0.8912)  # 0.89: a share\n", "", None)
+    with contextlib.redirect_stdout(io.StringIO()) as shown:
+        exec(mark_prints(block.text), {})
+    assert not complain(block, shown.getvalue())
+    assert complain(block, shown.getvalue().replace("0.89", "0.98"))
+    assert not compare_comment("Edit(place=7, before=…)", "Edit(place=7, before=('a',))\n")
+    assert compare_comment("elle", "il\n")
 
 
 def test_notebook_shows_what_its_cells_show() -> None:
