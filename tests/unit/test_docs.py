@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
 import re
 import runpy
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ from page_code import (
     find_pages,
     mark_prints,
     read_blocks,
+    run_shell,
 )
 
 import pellucid
@@ -209,6 +212,17 @@ def test_python_of_a_page_prints_what_the_page_says(
         with contextlib.redirect_stdout(io.StringIO()) as shown:
             exec(mark_prints(block.text), names)
         assert not complain(block, shown.getvalue())
+
+
+@pytest.mark.parametrize("name", ["looking", "what-if"])
+def test_commands_of_a_page_print_what_the_page_says(name: str, tmp_path: Path) -> None:
+    (page,) = (page for page in find_pages() if page.stem == name)
+    blocks = [one for one in read_blocks(page) if one.language in ("sh", "console")]
+    shown = [one for one in blocks if one.output is not None or one.language == "console"]
+    assert shown
+    env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    complaints = [run_shell(one, tmp_path, env) for one in shown]
+    assert not any(complaints), complaints
 
 
 def test_tasks_of_research_take_one_command_or_ten_lines() -> None:
