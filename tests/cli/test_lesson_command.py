@@ -5,13 +5,19 @@ from __future__ import annotations
 import json
 import math
 import re
+import shlex
 import subprocess
 from collections.abc import Callable, Sequence
+from typing import get_args
 
 import pytest
+import typer
 
+from pellucid.cli.app import build_app
+from pellucid.cli.commands.inspect import Drawn
 from pellucid.cli.lesson import output_of, walk
 from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
+from pellucid.lessons.why import CLAIMS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -147,6 +153,20 @@ def test_lesson_as_data_has_every_statement(run_here: Run) -> None:
     assert record["name"] == "slides"
     assert len(record["statements"]) == len(load_walk("slides").statements)
     assert {"says", "expect", "command", "number", "errs", "vary"} <= set(record["statements"][0])
+
+
+def test_commands_to_try_have_only_options_that_exist() -> None:
+    tried = [one.vary for one in STATEMENTS.values() if one.vary]
+    tried += [command for claim in CLAIMS.values() for command in claim.to_try]
+    assert len(tried) > 80
+    for text in tried:
+        first, name, *arguments = shlex.split(text)
+        assert first == "pellucid", text
+        command = typer.main.get_command(build_app(name)).commands[name]  # type: ignore[attr-defined]
+        command.make_context(name, arguments, resilient_parsing=False)
+        if "--draw" in arguments:
+            assert arguments[arguments.index("--draw") + 1] in get_args(Drawn)
+            assert "-o" in arguments, text
 
 
 def test_walk_waits_for_the_reader_and_ends_when_told() -> None:

@@ -82,7 +82,7 @@ def answer(statement: Statement, output: str) -> Iterator[str]:
         yield from _fill(f"Where the text errs: {statement.errs}")
     if statement.vary:
         yield ""
-        yield from _fill(f"Try: {statement.vary}")
+        yield from _fill(f"Try: {statement.tried}")
 
 
 def ask_for_enter() -> bool:

@@ -45,7 +45,8 @@ class Statement:
         check: an expression that is true of these numbers, of ``output`` and of ``exp`` if the
             answer is; the tests compute it.
         errs: where the text errs, and what is right; empty if it does not.
-        vary: what to try next, as a command or a sentence.
+        vary: a command to try next, as typed; empty if there is none.
+        vary_says: what that command shows; empty if its name says it.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all. Of what is measured the answer is shown, and each paragraph that has one.
         live: what a page shows of the model after the answer, as ``VIEW HEAD:ROW>COLUMN``; empty if
@@ -64,6 +65,7 @@ class Statement:
     check: str = ""
     errs: str = ""
     vary: str = ""
+    vary_says: str = ""
     lines: int = 0
     live: str = ""
 
@@ -73,6 +75,11 @@ class Statement:
         first, *arguments = shlex.split(self.command)
         assert first == "pellucid", self.command
         return arguments
+
+    @property
+    def tried(self) -> str:
+        """The command to try next, with what it shows."""
+        return f"{self.vary}: {self.vary_says}" if self.vary_says else self.vary
 
     @property
     def sentence(self) -> str:
