@@ -32,7 +32,7 @@ PICTURES = ROOT / "docs" / "pictures" / "claims"
 OPENING = """# The claims, measured
 
 What five texts on self-attention and the Transformer claim, measured with `pellucid why CLAIM
---full`: three seeds, or five where a run takes seconds. A claim has one verdict for each statement
+--full`: three seeds, or five if a run takes seconds. A claim has one verdict for each statement
 of the texts. **Open** means that the seeds disagree: one by itself, or all but one, would be judged
 otherwise. Each name leads to the log: the statements, the numbers, the rule that each verdict
 follows from, and the seeds as dots. [Why](guides/why.md) explains how to read an answer, and how to

@@ -214,13 +214,16 @@ def test_python_of_a_page_prints_what_the_page_says(
         assert not complain(block, shown.getvalue())
 
 
-@pytest.mark.parametrize("name", ["looking", "what-if"])
+@pytest.mark.parametrize("name", ["looking", "recurrent", "translating", "what-if"])
 def test_commands_of_a_page_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     (page,) = (page for page in find_pages() if page.stem == name)
     blocks = [one for one in read_blocks(page) if one.language in ("sh", "console")]
     shown = [one for one in blocks if one.output is not None or one.language == "console"]
     assert shown
-    env = {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    env = {
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "80",
+    }
     complaints = [run_shell(one, tmp_path, env) for one in shown]
     assert not any(complaints), complaints
 
