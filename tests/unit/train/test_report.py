@@ -94,7 +94,7 @@ def run(tmp_path: Path) -> Path:
     write_lines(run / "samples.jsonl", samples)
     (run / "recipe.toml").write_text(RECIPE, encoding="utf-8")
     (run / "bundle" / "manifest.json").write_text(json.dumps(MANIFEST), encoding="utf-8")
-    log = "step 5 loss 4\nSkipped update 7: its loss is nan.\nGoing on after step 20.\nDone.\n"
+    log = "step 5 loss 4\nSkipped update 7: its loss is nan.\nContinuing after step 20.\nDone.\n"
     (run / "log.txt").write_text(log, encoding="utf-8")
     return run
 
@@ -249,9 +249,12 @@ def test_report_sample_of_best_step_is_marked(run: Path) -> None:
 
 
 def test_report_events_are_lines_of_the_log_that_begin_so(run: Path) -> None:
-    assert read_run(run).events == ("Skipped update 7: its loss is nan.", "Going on after step 20.")
+    assert read_run(run).events == (
+        "Skipped update 7: its loss is nan.",
+        "Continuing after step 20.",
+    )
     words = report_of(run).words
-    assert "Going on after step 20." in words
+    assert "Continuing after step 20." in words
     assert "step 5 loss 4" not in words
 
 
