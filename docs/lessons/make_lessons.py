@@ -35,14 +35,8 @@ def page(walk: Walk) -> Iterator[str]:
         yield found["answer"]
         if one.errs:
             yield from ("", f"**Where the text errs.** {one.errs}")
-        if one.vary:
-            yield from ("", f"Try: {to_code(one.vary)}")
-
-
-def to_code(text: str) -> str:
-    """Set a command in a code font, if the text is nothing else."""
-    is_command = text.startswith("pellucid ") and ":" not in text
-    return f"`{text}`" if is_command else text
+        if further := one.write_next("`{}`"):
+            yield from ("", f"Try: {further}")
 
 
 def contents() -> Iterator[str]:

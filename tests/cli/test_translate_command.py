@@ -607,6 +607,7 @@ def lines_done(state: Path) -> int:
         return 0
 
 
+@pytest.mark.sample(threads="2")
 @pytest.mark.parametrize("threads", ["1", "2"])  # with two, Python works while the engine does
 def test_killed_three_times_is_byte_equal_to_an_uninterrupted_run(
     threads: str, start: Start, corpus: list[str], write_lines: WriteLines, tmp_path: Path

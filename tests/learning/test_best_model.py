@@ -13,13 +13,14 @@ from small_runs import make_recipe, read_metrics, write_text
 
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
+from pellucid.decode.precision import read_precisions
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate.corpus_scores import bleu_for_ranking
-from pellucid.machine.precision import read_precisions
 from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train import loop
 from pellucid.train.loop import train
+from pellucid.train.run import validator
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.validation import Validation, describe_measuring, validate_model
 from pellucid.translate.results import Translation
@@ -38,7 +39,7 @@ def set_validations(
         targets = tuple(pair.target for pair in pairs)
         return Validation(*next(left), targets, is_bleu_useful=is_bleu_useful)
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
 
 
 def run_with(tmp_path: Path, **training: Any) -> Any:
@@ -54,6 +55,7 @@ def state_of(run: Path) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("best_by", "figures", "best_step", "words"),
     [

@@ -349,6 +349,7 @@ def hurried(models: Models) -> Iterator[Live]:
         yield server
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", COSTLY)
 def test_costly_request_of_any_kind_stops_at_its_time(hurried: Live, name: str) -> None:
     path, body = COSTLY[name]

@@ -129,7 +129,7 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     reader.wait("/Because of ate/.test(document.querySelector('.live').textContent)")
     assert reader.texts("#question bdi") == ["mangée"]
     # The command to try next has another sentence, which the page can show too.
-    (tried,) = re.findall(r'"(.+?)"', load_walk("study-notes").statements[14].vary)
+    (tried,) = re.findall(r'"(.+?)"', load_walk("study-notes").statements[14].to_try[0])
     reader.click_text("Show this sentence below")
     reader.wait(f"document.querySelector('.live textarea').value === {tried!r}")
 

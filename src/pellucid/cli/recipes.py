@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import tomli_w
 
 from pellucid.cli.ending import warn
-from pellucid.config import DataConfig, apply_overrides, modernize, parse_toml, validate
+from pellucid.config import DataConfig, apply_overrides, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import endings, expand_home, read_bytes, write_text
 
@@ -90,7 +90,7 @@ def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         ConfigurationError: there is a recipe for other text.
     """
     if path.exists():
-        earlier = modernize(parse_toml(read_bytes(path), str(path)))
+        earlier = parse_toml(read_bytes(path), str(path))
         if earlier.get("data") != values["data"]:
             raise ConfigurationError(
                 f"{path} must be the recipe for this text, but names other text or languages. "

@@ -75,6 +75,7 @@ class Child:
             }
             try:
                 self.process = subprocess.Popen(
+                    # -P leaves out the current folder: the task brings the whole path.
                     [sys.executable, "-P", "-c", _PROGRAM, json.dumps(task)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

@@ -13,7 +13,7 @@ from pellucid.errors import InputError, suggestion
 from pellucid.serve.answers.responses import Problem
 
 if TYPE_CHECKING:
-    from pellucid.inside.align.linked_units import UnitRule
+    from pellucid.text.link_choices import UnitRule
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 

@@ -13,12 +13,13 @@ from pellucid.inside.align.alignment_maps import View, all_views, guided_view, m
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
-from pellucid.inside.align.linked_units import UnitRule, Units, words_of_units
+from pellucid.inside.align.linked_units import Units, words_of_units
 from pellucid.machine.turns import give_way
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
+from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation

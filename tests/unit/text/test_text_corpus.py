@@ -26,17 +26,15 @@ GOOD = '{"source": "one", "target": "un"}'
 
 def data(**settings: object) -> DataConfig:
     given = {
-        "train_source": "a.en",
-        "train_target": "a.fr",
-        "validation_source": "a.en",
-        "validation_target": "a.fr",
+        "train": ["a.en", "a.fr"],
+        "validation": ["a.en", "a.fr"],
         **settings,
     }
     return DataConfig.model_validate(given)
 
 
 def mixed(*names: str) -> DataConfig:
-    return data(train_source=(), train_target=(), train=names)
+    return data(train=names)
 
 
 def read(config: DataConfig, folder: Path) -> list[tuple[str, str]]:
@@ -54,7 +52,7 @@ def test_read_pairs_parallel_files_one_after_the_other(tmp_path: Path, packed: b
     write(tmp_path / "a.fr", "un\r\ndeux\r\n", packed=packed)
     write(tmp_path / "b.en", "\nfour", packed=packed)
     write(tmp_path / "b.fr", "trois\nquatre", packed=packed)
-    config = data(train_source=("a.en", "b.en"), train_target=("a.fr", "b.fr"))
+    config = data(train=[["a.en", "a.fr"], ["b.en", "b.fr"]])
     assert list(read_pairs(config, "train", tmp_path)) == [
         SentencePair("one", "un", f"{tmp_path / 'a.en'}:1"),
         SentencePair("two\u2028still two", "deux", f"{tmp_path / 'a.en'}:2"),
@@ -65,7 +63,7 @@ def test_read_pairs_parallel_files_one_after_the_other(tmp_path: Path, packed: b
 
 def test_read_pairs_validation_reads_its_own_files(tmp_path: Path) -> None:
     write(tmp_path / "v.tsv", "five\tcinq\n")
-    config = data(validation_source=(), validation_target=(), validation="v.tsv")
+    config = data(validation="v.tsv")
     assert [pair.target for pair in read_pairs(config, "validation", tmp_path)] == ["cinq"]
 
 

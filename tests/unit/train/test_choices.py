@@ -329,7 +329,7 @@ def test_choose_text_tokenized_before_keeps_its_escapes_in_one_piece() -> None:
     [choice] = [
         choice
         for choice in choose({"data": DATA}, Recipe.model_validate({"data": DATA}), many)
-        if choice.key == "tokenizer.split_by_script"
+        if choice.key == "tokenizer.split_by_script" @ pytest.mark.sample(3)
     ]
     assert choice.value is False
     assert str(choice).startswith("tokenizer.split_by_script = false: ")
@@ -409,9 +409,7 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     write_lines("a.yy", "one two three", "one")
     write_lines("b.tsv", "今天天气很好我们去公园散步吧吧\tit is fine")
     data = DataConfig(
-        train_source=("a.xx",),
-        train_target=("a.yy",),
-        train=("b.tsv",),
+        train=(("a.xx", "a.yy"), "b.tsv"),
         train_weights=(2.0, 0.5),
         validation=("b.tsv",),
     )
@@ -429,7 +427,7 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
 def test_count_text_counts_only_what_is_kept(tmp_path: Path, write_lines: Write) -> None:
     write_lines("a.xx", "one two three", "four &amp;", "five")
     write_lines("a.yy", "un deux", "trois", "quatre cinq")
-    data = DataConfig(train_source=("a.xx",), train_target=("a.yy",), validation=("a.tsv",))
+    data = DataConfig(train=("a.xx", "a.yy"), validation=("a.tsv",))
     counts = count_text(data, TokenizerRecipe(), tmp_path, bytes((1, 0, 1)))
     assert (counts.pairs, counts.source_words, counts.target_words) == (2, 4, 4)
     assert (counts.epoch_words, counts.escapes) == (4, 0)
@@ -450,6 +448,7 @@ LEFT_OUT = {
 """Pairs that are left out, by the reason; all have characters that no other line has."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("reason", "settings"),
     [
@@ -499,6 +498,7 @@ def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     return recipe
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("begun", [{}, {"max_minutes": 30.0}, {"patience": 3}])
 @pytest.mark.parametrize("limits", [{}, {"max_minutes": 3.0}, {"patience": 0}])
 def test_a_limit_changed_on_the_way_chooses_nothing_anew(
@@ -577,6 +577,7 @@ def test_a_run_whose_notes_are_lost_is_chosen_the_same_again(
     assert resumed({"data": DATA}, corpus) == first
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("times", "width"), [(1, 128), (300, 256), (20_000, 512)])
 @pytest.mark.parametrize(
     "given",

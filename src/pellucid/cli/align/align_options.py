@@ -3,27 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Option, flag
 from pellucid.errors import InputError, not_together
+from pellucid.text.link_choices import (
+    Convention,
+    LinkRule,
+    MapName,
+    Symmetrization,
+    UnitRule,
+    WordRule,
+)
 
 VIEWS: Mapping[str, Option] = {
     "layer": (int, "L", "Decoder layer, from 0."),
     "head": (int, "H", "Head of that layer, from 0."),
     "map": (
-        Literal["head", "layer-mean", "norms"],
+        MapName,
         None,
         "A head's weights, the mean over a layer's heads, or the norms of the weighted values.",
     ),
     "convention": (
-        Literal["predicts", "reads"],
+        Convention,
         None,
         "The token that a decoder row counts for: the one it predicts, or the one it reads.",
     ),
     "links": (
-        Literal["best", "both", "all"],
+        LinkRule,
         None,
         "Link each target word to its best source word (best), also each source word to its best "
         "target word (both), or each target word to all with half of the best one's weight (all). "
@@ -33,7 +41,7 @@ VIEWS: Mapping[str, Option] = {
     "reverse_layer": (int, "L", "Decoder layer of the --reverse model."),
     "reverse_head": (int, "H", "Head of that layer."),
     "symmetrize": (
-        Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"],
+        Symmetrization,
         None,
         "How to join the links of the two directions; grow-diag-final by default.",
     ),
@@ -41,7 +49,7 @@ VIEWS: Mapping[str, Option] = {
 
 WORDS: Mapping[str, Option] = {
     "words_by": (
-        Literal["auto", "spaces", "script"],
+        WordRule,
         None,
         "What a word is: a piece between spaces; or, in scripts without spaces, a Chinese "
         "character, a run of kana, or a Thai, Lao, Khmer or Burmese letter with its marks. The "
@@ -81,7 +89,7 @@ def gather_files(
     return found | {name: path for name, path in others.items() if path is not None}
 
 
-LINK_RULES = (
+TRANSLATED_LINKS_RULES = (
     Needs("align_layer align_head words_by subwords", "align"),
     Needs("align_head", "align_layer"),
     Apart("subwords", "words_by"),
@@ -94,11 +102,11 @@ ALIGN_RULES = (
 )
 
 
-def unit_rule(options: Mapping[str, Any]) -> Literal["auto", "spaces", "script", "subwords"]:
+def unit_rule(options: Mapping[str, Any]) -> UnitRule:
     """Return how lines are cut into the words that links count."""
     if options["subwords"]:
         return "subwords"
-    rule: Literal["auto", "spaces", "script"] | None = options["words_by"]
+    rule: WordRule | None = options["words_by"]
     return rule or "auto"
 
 
@@ -112,6 +120,7 @@ def check_align_options(options: Mapping[str, Any], files: Collection[str]) -> N
     Raises:
         InputError: some do.
     """
+    # Files are named by their options here, the others by their parameters.
     given_files = {name.removeprefix("--").replace("-", "_"): True for name in files}
     check_rules(ALIGN_RULES, {**options, **given_files})
     if options["map"] == "layer-mean":

@@ -15,13 +15,13 @@ from pellucid.evaluate.word_links import (
     GoldLinks,
     Link,
     LinkScore,
-    Symmetrization,
     score_links,
     symmetrize,
     write_links,
 )
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.text.link_choices import Symmetrization
 
 
 def write_all_links(
@@ -39,7 +39,8 @@ def write_all_links(
     """
     chosen: list[Direction] = []
     remarks = Remarks(directions)
-    number, has_errors = 0, False
+    number = 0
+    has_errors = False
     for lines in windows:
         if not chosen:
             chosen = [_choose_view(direction, lines) for direction in directions]
@@ -49,6 +50,7 @@ def write_all_links(
             has_errors = True
             warn(error)
         number += len(lines.sources)
+        # So that a program that reads the links gets them window by window.
         output.flush()
     remarks.tell()
     return 2 if has_errors else 0
@@ -59,9 +61,11 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     if len(direction.views) == 1:
         return direction
     whose = "of --reverse " if direction.is_backward else ""
+    # A head that was taught links needs no choice.
     if direction.taught is not None:
         warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
         return replace(direction.only(direction.taught), rule=direction.taught_rule)
+    # Chosen by the first window, so that a stream need not be read to its end.
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
     warn(
@@ -69,6 +73,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
         f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
     )
+    # Consistency needs words that repeat.
     if num_pairs < FEW_PAIRS:
         warn(
             f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
@@ -144,12 +149,19 @@ def links_of_pairs(
         errors = [pair.error for pair in pairs if pair.error is not None]
         links = pairs[0].links[0]
         if errors:
+            # Half of the answer would look like all of it.
             links = frozenset()
         elif len(pairs) == 2:
             links = symmetrize(links, pairs[1].links[0], method)
+        # Each piece once, in the order of the line.
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
-        words = pairs[0].source_words, pairs[0].target_words
-        yield JoinedLinks(errors[0] if errors else None, links, *words, unknown)
+        yield JoinedLinks(
+            error=errors[0] if errors else None,
+            links=links,
+            source_words=pairs[0].source_words,
+            target_words=pairs[0].target_words,
+            unknown=unknown,
+        )
 
 
 def report_errors(
@@ -168,6 +180,7 @@ def report_errors(
     failed: set[int] = set()
 
     def warn_once(index: int, error: str) -> None:
+        # Both directions may fail on one pair.
         if index not in failed:
             failed.add(index)
             warn(f"line {index + 1}: {error}")
@@ -195,6 +208,7 @@ def report_errors(
     if is_json:
         sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
     else:
+        # One name is left over without a second model.
         for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
             sys.stdout.write(_report_table(name, views, best))
         if joined is not None:
@@ -209,7 +223,8 @@ def _report_record(
     method: str,
 ) -> dict[str, Any]:
     def flat(one: Judged) -> dict[str, Any]:
-        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
+        view = dataclasses.asdict(one.view)
+        score = dataclasses.asdict(one.score)
         return {**view, **score, "end_share": one.end_share}
 
     record: dict[str, Any] = {}

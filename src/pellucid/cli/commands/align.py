@@ -61,6 +61,7 @@ def align(
     others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
     files = gather_files(source=source, target=target, pairs=pairs, others=others)
     check_align_options(options, files)
+    # An output that cannot be written would only show after all the work.
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     # Before PyTorch is loaded, so that a mistake shows at once.

@@ -18,7 +18,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.config import Precision
-    from pellucid.machine.precision import AskedPrecision
+    from pellucid.decode.precision import AskedPrecision
 
 RULES = (Needs("source", "reference"), Needs("reference", "source"))
 
@@ -103,9 +103,9 @@ def _export_bundle(
     bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], ...] | None
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
+    from pellucid.decode.precision import LOSS_ALLOWED
     from pellucid.evaluate.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
-    from pellucid.machine.precision import LOSS_ALLOWED
     from pellucid.translate.translator import load
 
     precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"

@@ -141,9 +141,9 @@ def answer(statement: Statement, output: str) -> Iterator[str]:
     if statement.errs:
         yield ""
         yield from _fill(f"Where the text errs: {statement.errs}")
-    if statement.vary:
+    if further := statement.write_next():
         yield ""
-        yield from _fill(f"Try: {statement.vary}")
+        yield from _fill(f"Try: {further}")
 
 
 def ask_for_enter() -> bool:

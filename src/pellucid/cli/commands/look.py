@@ -52,6 +52,7 @@ def look(
     options["not"] = other
     check_look_options(options, target=target, prefix=prefix)
     check_texts(text, options)
+    # Bytes that are no text would only fail inside the model.
     for name, given in (
         ("--target", target),
         ("--prefix", prefix),
@@ -68,7 +69,8 @@ def look(
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
-        word, is_plain = options["contexts"], bool(options["plain"])
+        word = options["contexts"]
+        is_plain = bool(options["plain"])
         return show_contexts(model, word, text, is_plain=is_plain, threads=threads)
 
     from pellucid.cli.look.line import look_at_line

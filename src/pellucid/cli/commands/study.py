@@ -18,6 +18,7 @@ from pellucid.cli.look.head_history import (
     Form,
     draw_history,
     follow_run,
+    lay_out_figures,
     read_gold_columns,
     write_csv,
     write_found,
@@ -26,10 +27,9 @@ from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
-from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -148,7 +148,9 @@ def study(
     if patch:
         return _patch(bundle, columns, at, position, form, output_file, overwrite=overwrite)
     golds = None if gold is None else read_gold_columns(columns, gold, bundle)
+    # Measures are compared with gold links, so that without them there is nothing to measure.
     measured = (MEASURED if gold else 0) if measures is None else measures
+    # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
     found = _study_heads(bundle, columns, golds, head, measured, kept)
     for sentence in (*found.left_out, *found.notes):
@@ -159,6 +161,7 @@ def study(
         with open_output(output_file, may_overwrite=overwrite) as output:
             _write(found, sort, form, output)
     if kept is not None:
+        # Only now: an interruption before this line costs one step.
         kept.unlink(missing_ok=True)
     return 2 if found.left_out else 0
 
@@ -196,6 +199,7 @@ def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns
     if is_history:
         known = [name for name in known if name not in CUTS]
         known += PRONOUN_FIGURES if has_pronouns else ()
+        # The figure that the given files are about.
         usual = "pronoun" if has_pronouns else "error_predicts" if has_gold else "entropy"
     if sort is not None and sort not in known:
         raise InputError(
@@ -253,26 +257,15 @@ def _write(study: Study, sort: str, form: Form, output: TextIO) -> None:
     if form == "json":
         output.write(to_json_line(study.record()))
         return
-    order = study.heads.column(sort).argsort(kind="stable")
-    records = study.heads.records()
-    rows = [records[index] for index in order]
+    order = study.heads.order(sort)
     if form == "csv":
+        records = study.heads.records()
+        rows = [records[index] for index in order]
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
         write_csv(rows, output)
         return
     output.write(f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n")
-    for table in (rows, study.lens.records(), study.measures.records()):
-        if table:
-            output.write("\n" + "".join(f"{line}\n" for line in _lay_out(table)))
-
-
-def _lay_out(rows: list[dict[str, object]]) -> Iterator[str]:
-    def write(value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.3f}"
-        return "–" if value is None else str(value)
-
-    names = list(rows[0])
-    cells = [names, *([write(row[name]) for name in names] for row in rows)]
-    return lay_out(cells, [False, *[True] * (len(names) - 1)])
+    for cells in (study.heads.cells(order), study.lens.cells(), study.measures.cells()):
+        if len(cells) > 1:
+            output.write("\n" + "".join(f"{row}\n" for row in lay_out_figures(cells)))

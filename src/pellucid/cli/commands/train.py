@@ -188,7 +188,7 @@ def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> Data
     tokenizer = None if bundle is None else bundle.tokenizer
     report = report.with_findings(check_fit(recipe, found.folder, kept, report.tags, tokenizer))
     if data.train_alignments:
-        from pellucid.train.start.token_links import check_links
+        from pellucid.check.link_check import check_links
 
         report = report.with_findings(check_links(data, found.folder, tokenizer))
     return report

@@ -6,7 +6,7 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.align.align_options import LINK_RULES, WORDS, unit_rule
+from pellucid.cli.align.align_options import TRANSLATED_LINKS_RULES, WORDS, unit_rule
 from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
 from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, useless_options
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from pellucid.translate.translator import Translator
 
 Marks = Literal["all", "unsure", "none"]
-Units = Literal["auto", "spaces", "script", "subwords"]
 
 LINKS: Mapping[str, Option] = {
     "align": (
@@ -151,7 +150,7 @@ def translate(
     """
     given = given_of(DECODING, options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    check_rules(LINK_RULES, options)
+    check_rules(TRANSLATED_LINKS_RULES, options)
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     files = {INPUT: input_file, **constraints.files}

@@ -12,6 +12,7 @@ from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Option, check_utf8, flag
 from pellucid.errors import InputError, not_together
 from pellucid.files import is_device, is_packed
+from pellucid.text.link_choices import Convention
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
@@ -57,7 +58,7 @@ SHOWN: Mapping[str, Option] = {
         "With --heads: show each head's alignment error, given gold word links such as '0-0 1-2'.",
     ),
     "convention": (
-        Literal["predicts", "reads"],
+        Convention,
         None,
         "With --gold: the token that a decoder row counts for: the one it predicts (default), or "
         "the one it reads.",
@@ -191,6 +192,7 @@ def check_look_options(
     if options["why"] is not None and options["patch_from"] is not None:
         ways.remove("--why")  # it says which answers are compared
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
+    # Ways of looking write no files, except those that can be drawn.
     drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
     if options["beside"] is not None or options["patch_from"] is not None:
         drawn = ("svg", "png", "pdf", "json")
@@ -217,6 +219,7 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
 
 def _check_integrals(options: Mapping[str, Any]) -> None:
     """Refuse options of integrals without one."""
+    # A contrast measures integrated gradients unless told otherwise.
     is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
     is_used |= options["why"] is not None and not options["measure"]
     for name in ("steps", "baseline"):
@@ -235,7 +238,9 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     """Collect the arrays that the options ask for."""
     from pellucid.inside.ask import Ask
 
-    part, kind = options["part"], options["kind"]
+    part = options["part"]
+    kind = options["kind"]
+    # What one wants to see of a unit is its state, of an attention its weights.
     stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
     return Ask(
         parts=None if part is None else (part,),
@@ -257,7 +262,9 @@ def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
     for name in FILES:
         if options[name] is None:
             continue
+        # A file as any other, so that every writer can write to it.
         path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
+        # The second would overwrite the first without a word.
         others = [flag(other) for other in found if found[other] == path]
         if others:
             raise InputError(

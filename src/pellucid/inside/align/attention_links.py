@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -25,7 +24,6 @@ from pellucid.inside.align.linked_units import (
     SIDES,
     GivenUnits,
     PairWords,
-    UnitRule,
     Units,
     find_units,
     words_of_units,
@@ -33,11 +31,9 @@ from pellucid.inside.align.linked_units import (
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
 from pellucid.text.language_tokens import split_code
+from pellucid.text.link_choices import LinkRule, UnitRule
 from pellucid.text.token_words import mark_unknown, unknown_pieces
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-LinkRule = Literal["best", "both", "all"]
-LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
 
 _ALL_FROM = 0.5
 """The share of the strongest weight from which ``all`` links a word too."""
@@ -118,6 +114,7 @@ def align_pairs(
         )
     aligner = _Aligner(model, tokenizer, tuple(views), rule, units)
     pairs = list(zip(sources, targets, strict=True))
+    # In parts, so that a long file gives its first links soon.
     for start in range(0, len(pairs), CHUNK):
         yield from aligner.align(pairs[start : start + CHUNK], given, start)
 
@@ -156,6 +153,7 @@ def link_words(
     source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
     if not len(target_words) or not len(source_words):
         return [frozenset() for _ in maps_XTM]
+    # Words without a token would divide by 0 below.
     is_of_LT = is_of_LT[target_words]
     maps_XTM = maps_XTM[:, :, source_words]
     maps_XLM = is_of_LT @ maps_XTM / is_of_LT.sum(axis=1, keepdims=True)
@@ -169,7 +167,9 @@ def link_words(
             for one in is_linked_XLM
         ]
     maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
+    # A word without any weight must not divide by 0.
     totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    # The share of a source word's weight, not the weight: some words draw all rows.
     best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
     best_XM = target_words[maps_XLM.argmax(axis=1)]
     return [
@@ -219,6 +219,7 @@ class _Aligner:
                 ready[index] = prepared
         layers = {view.layer for view in self.views if view.layer is not None}
         if any(view.layer is None for view in self.views):
+            # A view without a layer is the mean of all.
             layers = set(self.model.config.attending_layers)
         places = list(ready)
         all_maps = map_pairs(
@@ -239,6 +240,7 @@ class _Aligner:
     ) -> tuple[Aligned, _Prepared | None]:
         """Cut a pair into tokens and words; None in place of one that cannot be aligned."""
         tokenizer = self.tokenizer
+        # Given words name the letters of the line, which masks would replace.
         if all(given.words(side, number) is None for side in SIDES):
             lines = tokenizer.masked_pair(*lines, words_only=True)
         source, target = lines
@@ -258,15 +260,24 @@ class _Aligner:
                     find_units(tokenizer, side, line, rule=self.units, words=words, ids=one)
                 )
             except DataError as error:
+                # The first fault of a pair is its reason; later ones may follow from it.
                 sentence = str(error).replace("The words", f"The {side} words", 1)
                 problem = problem or sentence
                 units.append(Units((), ()))
         unknown: tuple[str, ...] = ()
         if tokenizer.config.unk_id in ids[1]:
             unknown = tuple(unknown_pieces(tokenizer, target))
-        names = (units[0].names, units[1].names)
-        pair = Aligned(text, target, *names, nothing, shares, problem, unknown)
-        if problem is not None or not all(names):
+        pair = Aligned(
+            source=text,
+            target=target,
+            source_words=units[0].names,
+            target_words=units[1].names,
+            links=nothing,
+            end_shares=shares,
+            error=problem,
+            unknown=unknown,
+        )
+        if problem is not None or not pair.source_words or not pair.target_words:
             return pair, None
         return pair, _Prepared(ids, (units[0], units[1]), lines)
 
@@ -274,6 +285,7 @@ class _Aligner:
         """Read the links of a pair from its maps."""
         words = words_of_units(self.tokenizer, prepared.units, prepared.lines, prepared.ids)
         maps_XTS = np.stack([maps.get(view) for view in self.views])
+        # Weights too large for the precision overflow; links of them would be chance.
         if not np.isfinite(maps_XTS).all():
             return replace(pair, error=OVERFLOW)
         links = links_of_maps(maps_XTS, words, self.rule)

@@ -15,8 +15,7 @@ import torch
 
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluate.word_links import GoldLinks, count_links, error_of_counts
-from pellucid.inside.align.alignment_maps import Convention
-from pellucid.inside.align.attention_links import LinkRule, links_of_maps
+from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
@@ -24,6 +23,7 @@ from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weig
 from pellucid.inside.pair import Pair
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.shapes import Brief
+from pellucid.text.link_choices import Convention, LinkRule
 from pellucid.text.token_words import is_punctuation
 
 
@@ -124,6 +124,7 @@ def head_rows(
             )
             row = _figures(where, weights_HLM[index].astype(np.float64), end, is_mark)
             if gold is not None and where.kind == "cross":
+                # The row that reads the start token, or predicts the end, belongs to no word.
                 map_TS = weights_HLM[index]
                 rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
                 (links,) = links_of_maps(rows[None], gold.words, gold.rule)
@@ -167,6 +168,7 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
     def place(row: HeadRow) -> float:
         figure = getattr(row, by)
+        # Rows without the figure come last in either direction.
         return math.inf if figure is None else sign * figure
 
     return sorted(rows, key=place)
@@ -177,15 +179,16 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
     rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
     found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
+    # A row that may attend nowhere would pull the mean down.
     attending = weights_LM[weights_LM.sum(axis=1) > 0]
+    on_marks = float(attending[:, is_mark].sum(axis=1).mean()) if len(attending) else math.nan
     return HeadRow(
         head,
         entropy=figures["entropy"],
         confidence=figures["confidence"],
+        # Which is the start token where `end` is 0.
         end_mass=figures["end" if end else "first"],
-        punctuation_mass=float(attending[:, is_mark].sum(axis=1).mean())
-        if len(attending)
-        else math.nan,
+        punctuation_mass=on_marks,
         distance=figures["distance"],
     )
 

@@ -45,13 +45,17 @@ _WIDE_FONTS = (
 )
 _SETTINGS: dict[str, Any] = {
     "font.size": 8.0,
+    # Text stays text, so that it can be searched and read aloud.
     "svg.fonttype": "none",
+    # Equal pictures have equal bytes.
     "svg.hashsalt": "pellucid",
+    # TrueType, since some journals refuse the default, Type 3.
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.5,
     "hatch.color": "#8a8a8a",
     "text.color": INK,
     "axes.formatter.use_mathtext": False,
+    # A token may hold a dollar sign, which is no formula.
     "text.parse_math": False,
 }
 
@@ -72,6 +76,7 @@ class Lettering:
         self.is_free = endings(path).kind == ".svg"
         letters = {letter for text in texts for letter in text if not letter.isspace()}
         self.families = [FIRST_FONT]
+        # Listing the installed fonts is slow, and seldom needed.
         missing = letters - _letters_of(FIRST_FONT)
         installed = set(fontManager.get_font_names()) if missing else set()
         for family in _WIDE_FONTS:
@@ -97,6 +102,7 @@ class Lettering:
             settings = _SETTINGS | families
             for name, value in settings.items():
                 mpl.rcParams[name] = value  # type: ignore[index]
+            # Matplotlib warns about each font that is not installed.
             log.setLevel(logging.ERROR)
             try:
                 yield
@@ -113,7 +119,8 @@ class Sheet:
     """
 
     def __init__(self, width: float, height: float) -> None:
-        self.width, self.height = width, height
+        self.width = width
+        self.height = height
         self.figure = Figure(figsize=(width, height), facecolor="white")
 
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
@@ -197,6 +204,7 @@ def check_ending(path: str | Path) -> Path:
 
 def width_in_inches(text: str, size: float) -> float:
     """Return the most room that a text needs at a font size in points."""
+    # An estimate that is never too small: measuring would need the drawn text.
     broad = sum(letter in "MWmw@%" for letter in text)
     return (cell_len(text) * 0.66 + broad * 0.34) * size / 72
 
