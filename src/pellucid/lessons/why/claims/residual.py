@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from pellucid.data import Batch
 from pellucid.lessons.why.cells import (
     PERCENT,
     Cells,
@@ -24,6 +23,7 @@ from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     count_exact,
+    derive_loss,
     loss_on,
     make_tiny,
     thin,
@@ -32,7 +32,6 @@ from pellucid.lessons.why.tiny.learn import (
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.train.plain import compute_loss
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
@@ -216,7 +215,7 @@ def look_untrained(
         average. It is 0 if all words have become the same.
     """
     tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
-    batch = _derive_loss(tiny, pairs)
+    batch = derive_loss(tiny, pairs)
     gradient = _norms_of_layers(tiny, depth)[0]
     with torch.no_grad():
         memory_BSD = tiny.model.encode(batch.source_BS, batch.source_mask_BS)
@@ -291,17 +290,9 @@ def gradient_by_layer(
         tiny = make_tiny(pairs, seed=seed, num_encoder_layers=layers, **changes)
         # Gradients through many layers may be smaller than float32 can hold.
         tiny.model.double()
-        _derive_loss(tiny, pairs)
+        derive_loss(tiny, pairs)
         norms[layers] = _norms_of_layers(tiny, layers)
     return [norm / norms[1][0] for norm in norms[depth]]
-
-
-def _derive_loss(tiny: Tiny, pairs: Sequence[Pair]) -> Batch:
-    """Compute the gradients of the translations' loss in all weights."""
-    batch = tiny.batch(pairs)
-    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
-    loss.backward()  # type: ignore[no-untyped-call]
-    return batch
 
 
 def _norms_of_layers(tiny: Tiny, depth: int) -> list[float]:
