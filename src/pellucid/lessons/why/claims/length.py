@@ -360,7 +360,7 @@ def _panels(cells: Cells) -> Iterator[Panel]:
         yield cells.panel(
             title,
             ("tokens", label),
-            {name: {"what": f"{way}_{cost}"} for name, way in names.items()},
+            {name: f"{way}_{cost}" for name, way in names.items()},
             "length",
             scale=scale,
             x_log=True,

@@ -94,7 +94,7 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
             speeds.panel(
                 "Training",
                 ("tokens of source and target", "1,000 tokens a second"),
-                {"Transformer": {"form": "Transformer"}} | speeds.each("form"),
+                {"Transformer": {"form": "Transformer"}, **speeds.each("form")},
                 "length",
                 "speed",
                 scale=1e-3,
@@ -267,7 +267,7 @@ def _draw_races(races: Cells) -> tuple[Panel, Panel]:
         races.panel(
             "Forward and backward",
             ("words of the target", "ms"),
-            {"one pass": {"what": "pass_seconds"}, "word by word": {"what": "loop_seconds"}},
+            {"one pass": "pass_seconds", "word by word": "loop_seconds"},
             "length",
             scale=1000,
             x_log=True,

@@ -59,15 +59,16 @@ _SHORT = {BOTH: "both", "residual only": "residual", NORM: "norm", NEITHER: "nei
 def measure(setting: MeasurementSetting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
     kinds = setting.choose((BOTH, NORM, NEITHER), (BOTH, NORM, NEITHER), tuple(KINDS))
-    sizes = setting.choose((6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
-    count, _, steps, every = sizes
+    count, num_tests, steps, every = setting.choose(
+        (6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10)
+    )
     rate = setting.choose(2e-3, 2e-3, 4e-3)
     untrained = _measure_untrained(setting, kinds, count)
     cells = measure_cells(
         setting,
         f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
         lambda kind, depth, seed: train_deep(
-            *sizes, seed=seed, rate=rate, depth=depth, **KINDS[kind]
+            count, num_tests, steps, every, seed=seed, rate=rate, depth=depth, **KINDS[kind]
         ),
         depth=setting.choose((4,), (2,), (1, 3, 6, 12)),
         kind=kinds,

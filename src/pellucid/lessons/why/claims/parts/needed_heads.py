@@ -331,7 +331,7 @@ def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
         cuts.panel(
             "Loss without heads",
             ("heads cut, of all", "nats a token"),
-            {"the least needed first": {"what": "loss"}, "order drawn": {"what": "random"}},
+            {"the least needed first": "loss", "order drawn": "random"},
             "cut",
             y_log=True,
         ),
