@@ -49,9 +49,12 @@ format: setup ## put the code into its format, with Node also the page's
 	@if command -v npm >/dev/null; then $(MAKE) --silent $(WEB_STAMP) && npm --prefix web run --silent format; \
 	  else echo "The page's source in web/ was not formatted: Node is missing."; fi
 
-test: setup ## run every test, one process a core, and name the ten slowest
-	@# More threads in a process would only wait for the cores of the other processes.
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 --dist worksteal --durations 10
+test: setup ## run a sample of each proof; `make test FULL=1` runs them all
+	@# Three processes for two cores (tests/shared/case_samples.py). More threads in one would only
+	@# wait for the cores of the others. Hundreds of short programs start: an environment that keeps
+	@# Python from writing what it compiled would have each of them compile the package again.
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n auto --maxprocesses 8 \
+	  --dist worksteal --durations 10 $(if $(FULL),--full)
 
 sanitize: setup ## run the tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer
 	$(BIN)/python benchmarks/sanitize.py

@@ -1,10 +1,13 @@
 """The tests of the engine in C under AddressSanitizer and UndefinedBehaviorSanitizer.
 
-python benchmarks/sanitize.py [-k EXPRESSION]    # -k "" runs every architecture
+python benchmarks/sanitize.py [--full]    # --full runs every architecture
 
 Builds each library of the engine with both sanitizers and with checks of all sizes (-DCHECKED), and
 runs the engine's tests on them in another process. A fault ends that process with a report. The
 exit code is 77 if this machine cannot run Python with the sanitizers.
+
+The sample of those tests is enough here, also for continuous integration: it runs every line and
+branch of the engine that all of them run (`DIFFERENT` in tests/shared/small_native.py).
 """
 
 from __future__ import annotations
@@ -26,9 +29,6 @@ OPTIONS = (
     "-O1 -g -DCHECKED -fno-omit-frame-pointer -fsanitize=address,undefined "
     "-fno-sanitize-recover=undefined"
 )
-SAMPLE = "not (test_samples_are_those_of_pytorch and (vocabulary or gelu or swish or none))"
-"""What runs without other words: samples of three architectures of ten, whose code is the same."""
-
 CANNOT = 77
 """The exit code of a check that cannot be made here."""
 
@@ -59,8 +59,7 @@ def main() -> None:
                     engines,
                 )
             )
-        chosen = sys.argv[1:] or ["-k", SAMPLE]
-        arguments = [sys.executable, "-c", RUN, folder, *map(str, TESTS), *chosen]
+        arguments = [sys.executable, "-c", RUN, folder, *map(str, TESTS), *sys.argv[1:]]
         sys.exit(subprocess.run(arguments, env=environment, cwd=ROOT).returncode)
 
 
@@ -79,6 +78,7 @@ def make_environment(compiler: list[str]) -> dict[str, str] | None:
         "LD_PRELOAD": " ".join(found),
         "ASAN_OPTIONS": "detect_leaks=0",  # Python itself frees little at its end.
         "OMP_NUM_THREADS": "1",
+        "CI": "",  # It would imply --full.
     }
     starts = subprocess.run([sys.executable, "-c", ""], env=environment, capture_output=True)
     # A name that cannot be loaded is only complained about.

@@ -15,13 +15,9 @@ from typing import Any
 
 import pytest
 from forked import Forked, start_python
-from hypothesis import settings
 from small_runs import make_recipe, write_text
 
-# The time limit is for a test as a whole: a busy machine may be slow at one example.
-settings.register_profile("any machine", deadline=None)
-settings.register_profile("full count", deadline=None, max_examples=2000)
-settings.load_profile("any machine")
+pytest_plugins = ("case_samples",)
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCE = {"PYTHONPATH": str(ROOT / "src")}

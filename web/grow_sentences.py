@@ -11,6 +11,7 @@ from __future__ import annotations
 import json
 import random
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 from pellucid.corpora.example import Style, make_example
@@ -32,20 +33,29 @@ _WATCHED = re.compile(r"the (pizza|cake) came out of the oven and it (tasted goo
 """What the page watches: no model learns from these."""
 
 
-def choose(seed: int = 1) -> dict[str, list[str]]:
-    """Draw the pairs to learn from, new ones to test with, and those that the page watches."""
+def draw(seed: int = 1) -> Iterator[tuple[str, bool]]:
+    """Draw pairs without end, and whether the page watches them; some come again and again."""
     pick = Pick(random.Random(derive_key(seed, "page grow")).random)
-    others: list[str] = []
-    watched: set[str] = set()
-    while len(others) < NUM_LEARNED + NUM_NEW or len(watched) < 4:
+    while True:
         frame = FRAMES[pick.one(("subject pronoun, origin", "subject pronoun, place"))](pick)
         which = int(pick.chance(0.5))
         sentence = frame.complete(which, pick.one(frame.predicates[which]))
-        pair = make_example(sentence, join_french_words(sentence.french), Style(False, ""))
-        written = f"{pair.source}|{pair.target}"
-        if _WATCHED.fullmatch(pair.source):
+        english = " ".join(sentence.english)
+        is_watched = bool(_WATCHED.fullmatch(english))
+        if is_watched or _FORM.fullmatch(english):
+            pair = make_example(sentence, join_french_words(sentence.french), Style(False, ""))
+            yield f"{pair.source}|{pair.target}", is_watched
+
+
+def choose(pairs: Iterator[tuple[str, bool]]) -> dict[str, list[str]]:
+    """Choose the pairs to learn from, new ones to test with, and those that the page watches."""
+    others: list[str] = []
+    watched: set[str] = set()
+    while len(others) < NUM_LEARNED + NUM_NEW or len(watched) < 4:
+        written, is_watched = next(pairs)
+        if is_watched:
             watched.add(written)
-        elif _FORM.fullmatch(pair.source) and written not in others:
+        elif written not in others:
             others.append(written)
     return {
         "learned": others[:NUM_LEARNED],
@@ -60,4 +70,4 @@ def to_text(chosen: dict[str, list[str]]) -> str:
 
 
 if __name__ == "__main__":
-    FILE.write_text(to_text(choose()), encoding="utf-8")
+    FILE.write_text(to_text(choose(draw())), encoding="utf-8")

@@ -38,6 +38,7 @@ def blocks_of(output: str) -> list[str]:
     return re.split(r"(?m)^(?=Page \d+ of \d+: )", output)[1:]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_every_page_can_be_asked_for_and_fits_the_terminal(run_here: Run, name: str) -> None:
     whole = blocks_of(run_here("attend", name).stdout)
@@ -56,6 +57,7 @@ def test_every_page_can_be_asked_for_and_fits_the_terminal(run_here: Run, name: 
         assert (next_page in " ".join(block.split())) is (number == 1)
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_corrections_come_after_the_steps_of_a_page(run_here: Run, name: str) -> None:
     blocks = blocks_of(run_here("attend", name).stdout)
@@ -236,6 +238,7 @@ def text_of(page: str) -> str:
     return html.unescape(re.sub(r"<[^>]+>", " ", lines)).replace("  Page", "Page")
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("name", NAMES)
 def test_html_has_the_numbers_of_the_terminal_page_by_page(
     run_here: Run, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -238,6 +238,7 @@ sys.meta_path.insert(0, Finder())
 """
 
 
+@pytest.mark.sample(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
 @pytest.mark.parametrize(
     ("at", "number"),

@@ -145,6 +145,23 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
             "--target cannot be combined with --beam",
         ),
         ([SUBWORDS, SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
+        ([SUBWORDS, SOURCE, "--links", "--layer", "0"], "--links cannot be combined with --layer"),
+        (
+            [SUBWORDS, SOURCE, "--lens", "--part", "encoder"],
+            "--lens cannot be combined with --part",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--change", "cut decoder.0.cross.1", "--kind", "self"],
+            "--change cannot be combined with --kind",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--patch-from", SOURCE, "--layer", "0"],
+            "--patch-from cannot be combined with --layer",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--measure", "occlusion", "--stage", "query"],
+            "--measure cannot be combined with --stage",
+        ),
         ([SUBWORDS, SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
         ([SUBWORDS, SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
         ([SUBWORDS, SOURCE, "--row", "77"], "row must be from 0 to 8"),
@@ -181,7 +198,7 @@ def test_look_lists_all_heads_sorted(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--heads", "--sort", "cut_effect")
     rows = [line.split() for line in found.stdout.splitlines() if re.match(r"(en|de)coder\.", line)]
     assert len(rows) == 24
-    effects = [float(row[-1]) for row in rows]
+    effects = [float(row[-1].replace("−", "-")) for row in rows]
     assert effects == sorted(effects)
     assert effects[0] < -0.5
 
@@ -261,7 +278,8 @@ def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_pat
     assert "Weight on columns that only one of them has" in found.stdout
     found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", "decoder.1.cross.3")
     row = next(line for line in found.stdout.splitlines() if line.startswith("row 2, "))
-    largest = (first[1, 2] - first[3, 2]).max()
+    differences = first[1, 2] - first[3, 2]
+    largest = differences[np.abs(differences).argmax()]
     assert float(re.findall(r"-?\d\.\d\d", row)[0]) == pytest.approx(largest, abs=0.006)
     begun = ("--prefix", "Le", "--compare-head", "decoder.1.cross.3")
     found = run_here("look", SUBWORDS, SOURCE, *one, *begun)

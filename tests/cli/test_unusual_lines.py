@@ -23,6 +23,7 @@ def known() -> list[str]:
     return [found.text for found in pellucid.load(SUBWORDS).translate(KNOWN)]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize(
     ("old", "new", "name"),
     [

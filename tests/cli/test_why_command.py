@@ -32,6 +32,7 @@ def test_why_list_as_json_names_the_timed_claims(run_here: Run) -> None:
     assert {one["claim"] for one in claims if one["is_timed"]} == TIMED
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize("name", CLAIMS)
 def test_why_claim_gives_verdicts_tables_and_a_picture(
     run_here: Run, tmp_path: Path, name: str

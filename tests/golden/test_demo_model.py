@@ -146,34 +146,34 @@ def test_demo_is_a_model_on_the_command_line(run_cli: Run) -> None:
     assert done.stdout == "La pizza est sortie du four et elle avait bon goût\n"
 
 
-def test_unknown_words_are_answered_and_named(run_cli: Run) -> None:
-    done = run_cli("translate", "demo", stdin="The zebra ate the appel.\n")
+def test_unknown_words_are_answered_and_named(run_forked: Run) -> None:
+    done = run_forked("translate", "demo", stdin="The zebra ate the appel.\n")
     assert done.returncode == 0
     assert done.stdout.strip()
     assert '"zebra" (nothing close)' in done.stderr
     assert '"appel" (close: "apple"' in done.stderr
-    looked = run_cli("look", "demo", "The zebra ate the appel.", "--json", "/dev/null")
+    looked = run_forked("look", "demo", "The zebra ate the appel.", "--json", "/dev/null")
     assert '"zebra" (nothing close)' in looked.stderr
 
 
-def test_look_says_that_a_sentence_was_in_training(run_cli: Run) -> None:
+def test_look_says_that_a_sentence_was_in_training(run_forked: Run) -> None:
     said = "This sentence is in the text that the model learned from."
-    assert said in run_cli("look", "demo", "Pizza is awesome", "--json", "/dev/null").stderr
-    assert said not in run_cli("look", "demo", "Soup is awesome", "--json", "/dev/null").stderr
+    assert said in run_forked("look", "demo", "Pizza is awesome", "--json", "/dev/null").stderr
+    assert said not in run_forked("look", "demo", "Soup is awesome", "--json", "/dev/null").stderr
 
 
 @pytest.mark.parametrize(
     "place", [0, 1], ids=["the order sentence", "the sentence whose sizes differ"]
 )
 def test_align_links_the_words_of_the_texts_exactly(
-    place: int, run_cli: Run, tmp_path: Path
+    place: int, run_forked: Run, tmp_path: Path
 ) -> None:
     """*European Economic Area* turns round; *of the oven* is *du four*: two words are one."""
     example = seed_examples()[place]
     (tmp_path / "en").write_text(f"{example.source}\n", encoding="utf-8")
     (tmp_path / "fr").write_text(f"{example.target}\n", encoding="utf-8")
     files = ("--source", str(tmp_path / "en"), "--target", str(tmp_path / "fr"))
-    done = run_cli("align", "demo", *files)
+    done = run_forked("align", "demo", *files)
     links = {tuple(map(int, link.split("-"))) for link in done.stdout.split()}
     assert links == set(example.alignment)
 

@@ -163,6 +163,7 @@ def test_axis_names_while_training_and_decoding_agree_with_shapes(
     assert len(seen) > 60, sorted(seen)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "options",
     [

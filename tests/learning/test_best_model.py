@@ -53,6 +53,7 @@ def state_of(run: Path) -> dict[str, Any]:
     return state
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("best_by", "figures", "best_step", "words"),
     [

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from forked import Forked
 from small_runs import NO_REPORT, write_text
 
 from pellucid.train.distill import run, teacher
@@ -22,7 +23,9 @@ PROGRAM = f"""
 import sys
 from pellucid.cli.main import main
 from pellucid.train.distill import run
-run.SECONDS, run.FEWEST_ROUNDS = 0.0, 2  # two rounds are enough to see that there are speeds
+# Two rounds of a few lines are enough to see that there are speeds.
+run.SECONDS, run.FEWEST_ROUNDS = 0.0, 2
+run.SINGLE_LINES, run.BULK_LINES = 7, 50
 sys.exit(main())
 """
 
@@ -52,10 +55,17 @@ validate_every = 100
 
 
 def _run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", PROGRAM, *arguments], cwd=folder, capture_output=True, text=True,
+    command = [sys.executable, "-c", PROGRAM, *arguments]
+    with Forked(
+        command,
+        cwd=folder,
         env={**os.environ, "OMP_NUM_THREADS": "1"},
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        output, errors = process.communicate()
+    return subprocess.CompletedProcess(command, process.returncode, output, errors)
 
 
 @pytest.fixture(scope="module")

@@ -47,6 +47,7 @@ def same(first: list[UpdateBatches], second: list[UpdateBatches]) -> bool:
     )
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     "changes",
     [

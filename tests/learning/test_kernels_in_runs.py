@@ -68,6 +68,7 @@ def test_own_and_pytorchs_kernels_learn_alike(tmp_path: Path) -> None:
     assert model_bytes(tmp_path / "own/bundle") != model_bytes(tmp_path / "pytorch/bundle")
 
 
+@pytest.mark.sample(kernels="own")
 @pytest.mark.parametrize("kernels", ["own", "pytorch"])
 def test_the_memory_that_is_said_is_about_what_is_taken(
     tmp_path: Path, start: Callable[..., subprocess.Popen[bytes]], kernels: str

@@ -59,6 +59,7 @@ def write(folder: Path, **settings: Any) -> None:
 LOST = "ended or fell silent. The same command continues"
 
 
+@pytest.mark.sample(1)
 @pytest.mark.parametrize(
     ("settings", "plan"),
     [

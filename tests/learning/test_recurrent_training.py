@@ -41,6 +41,7 @@ def recurrent_recipe(form: str = "additive", **changes: dict[str, Any]) -> Recip
     return validate(Recipe, json.loads(json.dumps(values)), "test")
 
 
+@pytest.mark.sample(form="additive")
 @pytest.mark.parametrize("form", ["additive", "dot"])
 def test_model_with_attention_learns_to_copy_unseen_sequences(form: str, tmp_path: Path) -> None:
     numbers = random.Random(7)
@@ -64,6 +65,7 @@ def test_model_with_attention_learns_to_copy_unseen_sequences(form: str, tmp_pat
     assert num_right >= 95
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     ("form", "settings"),
     [
@@ -154,6 +156,7 @@ def pellucid_in(runs: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch) -> R
 LINE = "small dog sees man"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("form", ["additive", "none"])
 @pytest.mark.parametrize(
     "options",
@@ -319,6 +322,7 @@ def test_training_from_a_recurrent_model_keeps_its_architecture(
     assert pellucid.load(runs / "more").model.config.is_recurrent
 
 
+@pytest.mark.sample(form="additive")
 @pytest.mark.parametrize("form", ["additive", "none"])
 def test_demo_trains_tests_and_shows_a_recurrent_model(
     form: str, tmp_path: Path, run_here: Run, monkeypatch: pytest.MonkeyPatch, no_report: None

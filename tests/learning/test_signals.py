@@ -83,6 +83,7 @@ def run_interrupted(
 ENDS = [(signal.SIGINT, 130), (signal.SIGTERM, 143)]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("phase", "number", "code"),
     [

@@ -33,6 +33,7 @@ def write_pairs(path: Path, pairs: list[tuple[str, str]]) -> None:
     path.write_text("".join(f"{source}\t{target}\n" for source, target in pairs))
 
 
+@pytest.mark.sample(task="reverse")
 @pytest.mark.parametrize("task", sorted(TASKS))
 def test_training_on_a_toy_task_solves_unseen_sequences(task: str, tmp_path: Path) -> None:
     pairs = make_pairs(task, 3300)

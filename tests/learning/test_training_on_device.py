@@ -72,6 +72,7 @@ def write_recipe(folder: Path, training: dict[str, Any]) -> str:
     return str(path)
 
 
+@pytest.mark.sample(training=GUIDED)
 @pytest.mark.parametrize("training", [PLAIN, GUIDED], ids=["plain", "guided"])
 def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
     tmp_path: Path, training: dict[str, Any], run_here: Run, run_there: Callable[..., str]

@@ -97,6 +97,7 @@ EVERYTHING_ON = {
 }
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("stops", "settings"),
     [
@@ -393,6 +394,7 @@ def test_separate_vocabularies_train_and_translate(tmp_path: Path) -> None:
     assert translations[1].text == ""
 
 
+@pytest.mark.sample(number=signal.SIGTERM)
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_signal_while_training_saves_and_the_same_command_goes_on(
     number: signal.Signals, code: int, tmp_path: Path, start: Start, run_forked: Run

@@ -93,6 +93,7 @@ def assert_near(actual: list[float], expected: list[float]) -> None:
     assert largest <= 1e-4, f"largest difference {largest:.3g}"
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "changes",
     [
@@ -216,6 +217,7 @@ def guide(folder: Path, training: str = "", imported: Any = None) -> Bundle:
     return load_bundle(folder)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("training", "imported", "layer", "head"),
     [

@@ -209,6 +209,7 @@ def make_ours(folder: Path, sharing: str = "joint", **changes: Any) -> Bundle:
     return load_bundle(folder)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("sharing", "changes"),
     [

@@ -222,6 +222,7 @@ def test_demo_traces_equal_numpy_and_their_decode(decoding: str, demo: Translato
             assert not trace.problems
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("case", CASES)
 def test_trace_of_every_kind_of_model_equals_numpy(case: str, tmp_path: Path) -> None:
     folder = save_random(tmp_path / "bundle", **CASES[case])

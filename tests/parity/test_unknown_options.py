@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 import torch
+from page_in_node import learning_page_computes
 from small_native import SPECIAL, make_requests, make_transformer
 from small_words import make_words_bundle
 
 from pellucid.bundle import load_bundle
+from pellucid.by_hand import small_translator
 from pellucid.config import DecodingConfig, ModelConfig, TrainingConfig
 from pellucid.config.model import AS_FIRST_BUILT
 from pellucid.decode.constraints.request import Request
@@ -68,6 +71,18 @@ def translate_plainly(model: Any, source_ids: tuple[int, ...], length: int) -> t
 def test_options_that_are_tested_are_all_that_there_are() -> None:
     assert set(OPTIONS) == set(AS_FIRST_BUILT)
     assert len(OPTIONS) == 14
+
+
+@pytest.mark.parametrize(
+    "computes", [learning_page_computes(), small_translator.COMPUTES], ids=["page", "by hand"]
+)
+def test_models_built_from_no_configuration_list_every_option(
+    computes: Mapping[str, Collection[object]],
+) -> None:
+    # A new option is missing here until it is decided what these two do about it.
+    assert set(computes) == set(OPTIONS)
+    for name, values in computes.items():
+        assert set(values) <= set(AS_FIRST_BUILT[name]), name
 
 
 @pytest.mark.parametrize("name", [*OPTIONS, "gate"])

@@ -276,6 +276,7 @@ def test_as_many_heads_of_keys_as_of_queries_is_the_plain_model() -> None:
     assert find_obstacle(plain.config, "float32") is None
 
 
+@pytest.mark.sample(3)
 def test_variant_learns_to_turn_a_line_around(name: str) -> None:
     sizes = {"d_model": 26, "d_ff": 38, "num_encoder_layers": 1, "num_decoder_layers": 2}
     model = make_transformer(**{**sizes, "d_key": 6, "d_value": 7, **VARIANTS[name]}).train()

@@ -99,7 +99,7 @@ def test_step_of_any_number_is_found_without_walking_through_batches(
     assert earlier + index == step
 
 
-@settings(max_examples=40)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(st.lists(st.tuples(sequences, sequences), min_size=1, max_size=13), st.data())
 def test_batch_of_stored_pairs_reads_back_row_by_row(
     pairs: list[tuple[list[int], list[int]]], data: st.DataObject

@@ -136,6 +136,7 @@ def check_wide_beam(options: dict[str, Any], stopping: str) -> None:
         assert_same(found, enumerate_best(7, request, DecodingConfig(**options)), 17)
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("place", range(len(PENALTIES)))
 def test_beam_as_wide_as_the_space_equals_counting(place: int) -> None:
     check_wide_beam(PENALTIES[place], STOPPING[place % 2])
@@ -212,6 +213,7 @@ def test_sentence_with_more_required_tokens_may_end_before_the_others() -> None:
         assert [one.ids for one in found.hypotheses] == [one.ids for one in apart.hypotheses]
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(("place", "name"), list(enumerate(CONSTRAINTS)))
 def test_constrained_beam_as_wide_as_the_space_equals_counting(place: int, name: str) -> None:
     check_constrained_beam(name, PENALTIES[1 + place % 3])

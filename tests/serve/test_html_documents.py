@@ -36,6 +36,7 @@ def test_generated_documents_keep_tags_and_texts(number: int) -> None:
         assert translator is not copy or answer == document
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", SHAPES)
 def test_hostile_shapes_take_time_in_proportion_to_their_size(name: str) -> None:
     few, many = (min(seconds_of(SHAPES[name](size), lose) for _ in range(2)) for size in (50, 400))

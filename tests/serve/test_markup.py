@@ -271,6 +271,7 @@ HOSTILE = (
 """Documents on which careless parsers take the square of their length."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("number", range(len(HOSTILE)))
 def test_hostile_html_ends(number: int) -> None:
     # If time grew with the square of the length, this would take longer than a test may.

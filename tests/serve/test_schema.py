@@ -15,7 +15,7 @@ from schemathesis.specs.openapi.checks import (
 )
 from served import ROUTES, Live
 
-EXAMPLES = 50
+EXAMPLES = settings.default.max_examples // 2
 CHECKS = (
     not_a_server_error,
     status_code_conformance,

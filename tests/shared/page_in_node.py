@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import subprocess
 from collections.abc import Iterable, Sequence
@@ -15,7 +16,7 @@ import numpy as np
 import pellucid
 from pellucid.inside.show.model_page import carry_model
 
-__all__ = ["compare", "find_node", "write_fixture"]
+__all__ = ["compare", "find_node", "learning_page_computes", "write_fixture"]
 
 WEB = Path(__file__).parents[2] / "web"
 
@@ -23,6 +24,14 @@ WEB = Path(__file__).parents[2] / "web"
 def find_node() -> str | None:
     """Find Node, or return None if it or the page's libraries are missing."""
     return shutil.which("node") if (WEB / "node_modules" / ".bin" / "esbuild").exists() else None
+
+
+def learning_page_computes() -> dict[str, list[object]]:
+    """Read from its source which options the model that learns in the page computes."""
+    source = (WEB / "src" / "grow" / "model.ts").read_text(encoding="utf-8")
+    _, _, after = source.partition("export const COMPUTES")
+    rows = re.findall(r"^  (\w+): (\[.*\]),$", after[: after.index("};")], re.MULTILINE)
+    return {name: json.loads(values) for name, values in rows}
 
 
 def write_fixture(folder: Path, sentences: Iterable[str], file: Path) -> Path:

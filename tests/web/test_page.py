@@ -417,6 +417,7 @@ def test_unknown_words_are_named_and_long_lines_refused(reader: PageReader) -> N
     assert not reader.texts("[role=alert]")
 
 
+@pytest.mark.sample(width=390)
 @pytest.mark.parametrize("width", [390, 1400])
 @pytest.mark.parametrize(
     "view",

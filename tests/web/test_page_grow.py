@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from browser import Browser
-from page_in_node import WEB, compare
+from page_in_node import WEB, compare, learning_page_computes
 from page_reader import PageReader
 from torch import nn
 
@@ -114,6 +114,13 @@ def test_forward_backward_and_adam_in_the_page_are_those_of_pytorch_in_every_for
         )
 
 
+def test_what_the_page_lists_is_what_is_compared_with_pytorch() -> None:
+    configs = [make_model(*form).config for form in FORMS.values()]
+    for name, values in learning_page_computes().items():
+        assert {getattr(config, name) for config in configs} == set(values), name
+
+
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("name", [name for name in FORMS if name != "whole"])
 def test_guard_another_form_is_found(node: str, tmp_path: Path, name: str) -> None:
     fixture = write_fixture(tmp_path / "changed.json", name)
@@ -132,9 +139,22 @@ def load_script() -> ModuleType:
     return script
 
 
+def test_first_sentences_in_the_page_are_the_first_that_the_script_draws() -> None:
+    script = load_script()
+    learned = json.loads(script.FILE.read_text(encoding="utf-8"))["learned"]
+    others = (written for written, is_watched in script.draw() if not is_watched)
+    found: list[str] = []
+    while len(found) < 20:
+        written = next(others)
+        if written not in found:
+            found.append(written)
+    assert found == learned[:20]
+
+
+@pytest.mark.sample(0)  # Most draws bring what was drawn before.
 def test_sentences_in_the_page_are_those_that_the_script_draws_from_the_corpus() -> None:
     script = load_script()
-    chosen = script.choose()
+    chosen = script.choose(script.draw())
     assert script.FILE.read_text(encoding="utf-8") == script.to_text(chosen)
     assert {name: len(pairs) for name, pairs in chosen.items()} == {
         "learned": 200,

@@ -42,6 +42,7 @@ def emulated(browser: Browser, **features: str) -> Iterator[None]:
         browser.call("Emulation.setEmulatedMedia", features=[])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("view", VIEWS)
 def test_forced_colors_leave_text_to_read_and_choices_to_see(
     browser: Browser, page: Path, view: str
@@ -95,6 +96,7 @@ def test_nothing_moves_for_readers_who_ask_for_that(browser: Browser, page: Path
         assert reader.run(count) == 0
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_other_scripts_fit_a_phone_and_keep_their_direction(
     browser: Browser, tmp_path: Path, script: str

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
+from case_samples import Some
 from page_in_node import WEB
 from page_reader import PageReader
 
@@ -122,7 +123,7 @@ def test_picture_starts_above_300_pixels_on_a_projector(browser: Browser, room: 
     assert {state: top for state, top in tops.items() if not 0 < top < 300} == {}
 
 
-def test_every_text_has_15_pixels_or_more(browser: Browser, room: Path) -> None:
+def test_every_text_has_15_pixels_or_more(browser: Browser, room: Path, some: Some[str]) -> None:
     small = """
     (() => {
       const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
@@ -138,7 +139,8 @@ def test_every_text_has_15_pixels_or_more(browser: Browser, room: Path) -> None:
       return found;
     })()"""
     with window(browser, 1024):
-        for state in (*STATES, "learn", "learn&lesson=slides&screen=1", "learn&lesson=grow"):
+        states = (*STATES, "learn", "learn&lesson=slides&screen=1", "learn&lesson=grow")
+        for state in some(states, 5):
             assert opened(browser, room, state).run(small) == [], state
 
 
@@ -207,12 +209,14 @@ def test_choice_and_weight_have_colors_of_their_own(browser: Browser, room: Path
     assert weight == "rgb(43, 80, 200)"
 
 
-def test_paper_has_the_link_and_nothing_to_press(browser: Browser, room: Path) -> None:
+def test_paper_has_the_link_and_nothing_to_press(
+    browser: Browser, room: Path, some: Some[str]
+) -> None:
     pressed = (
         "[...document.querySelectorAll('.button, select, input, .tabs, .keys, .export')]"
         ".filter((one) => one.getClientRects().length).map((one) => one.className)"
     )
-    for state in (*STATES, "why&present=1", "learn&lesson=slides&screen=1"):
+    for state in some((*STATES, "why&present=1", "learn&lesson=slides&screen=1"), 4):
         reader = opened(browser, room, state)
         assert reader.run("document.querySelector('.paper').getClientRects().length") == 0
         with window(browser, 720, media="print"):
@@ -301,6 +305,7 @@ def test_term_opens_a_sentence_and_a_link_by_mouse_and_key(browser: Browser, roo
     assert reader.is_quiet
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("state", STATES)
 def test_technical_words_of_a_view_can_be_opened(browser: Browser, room: Path, state: str) -> None:
     reader = opened(browser, room, state)
@@ -332,6 +337,7 @@ def test_technical_words_of_a_view_can_be_opened(browser: Browser, room: Path, s
     assert left == set()
 
 
+@pytest.mark.sample(scheme="light")
 @pytest.mark.parametrize("state", ["why", "look&open=1", "change&show=decoding&decode=sample"])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_nothing_serious_with_a_term_open(

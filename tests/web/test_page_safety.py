@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 from browser import Browser
+from case_samples import Some
 from made_up_traces import make_trace
 from page_in_node import WEB
 from page_reader import PageReader
@@ -103,12 +104,14 @@ def test_guard_foreign_script_in_the_file_is_forbidden(
     assert browser.problems
 
 
-def test_hostile_lines_and_links_run_no_script(browser: Browser, page: Path) -> None:
+def test_hostile_lines_and_links_run_no_script(
+    browser: Browser, page: Path, some: Some[str]
+) -> None:
     reader = PageReader(browser, page)
-    for text in hostile(100):
+    for text in some(hostile(100), 25):
         reader.run(f"location.hash = {json.dumps('#view=look&text=' + text)}")
         reader.settle()
-    for text in hostile(50):
+    for text in some(hostile(50), 10):
         reader.type(text)
     assert is_untouched(reader), (browser.requests, browser.problems)
     reader.type(SENTENCES[0])
@@ -236,6 +239,7 @@ def test_changed_replay_says_so(browser: Browser, tmp_path: Path) -> None:
     assert "CHANGED on the way: cut decoder.1.cross.0." in reader.texts(".remark")
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "link",
     [

@@ -9,12 +9,14 @@ import re
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
 from browser import Browser
+from case_samples import Some
 
 from pellucid.lessons.walks.walk import load_walk
 
@@ -25,6 +27,11 @@ LIVE = "live.html"
 
 MOST_BYTES, MOST_IN_INDEX = 12_800_000, 300_000
 PAGES = ("index", "start", "guides/measures", "lessons/slides", "notebook", "reference/python")
+SAMPLE = (
+    *("docs/README.md", "docs/start.md", "docs/guides/measures.md", "docs/lessons/README.md"),
+    *("docs/lessons/slides.md", "docs/notebook.ipynb", "docs/reference/*.md"),
+)
+"""The sources that are built without `--full`: those that the tests open."""
 
 pytestmark = pytest.mark.timeout(400)  # building takes half a minute, and several on a busy machine
 
@@ -50,8 +57,8 @@ class Page(HTMLParser):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The site, built once for all processes of the tests."""
+def site(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Path:
+    """The site, or a few of its pages without `--full`, built once for all processes."""
     if importlib.util.find_spec("sphinx") is None:
         assert not os.environ.get("CI"), "with CI=1 there must be Sphinx: make setup"
         pytest.skip("Sphinx is missing; install the extra `site`")
@@ -62,14 +69,18 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with (base / "site.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not folder.exists():
-            build_site(base / "site-cache", base / "site-new")
+            sources = () if request.config.getoption("full") else SAMPLE
+            build_site(base / "site-cache", base / "site-new", sources)
             (base / "site-new").rename(folder)
     return folder
 
 
-def build_site(cache: Path, folder: Path) -> None:
-    """Build the site as `make site` does: a warning is a failure."""
+def build_site(cache: Path, folder: Path, sources: Sequence[str] = ()) -> None:
+    """Build the site, or some sources of it, as `make site` does: a warning is a failure."""
     command = [sys.executable, "-m", "sphinx", "-q", "-W", "--keep-going", "-c", "docs/site"]
+    if sources:  # Their links to the other pages lead nowhere.
+        command += ["-D", f"include_patterns={','.join(sources)}"]
+        command += ["-D", "suppress_warnings=toc,myst.xref_missing"]
     done = subprocess.run(
         [*command, "-d", str(cache), ".", str(folder)],
         cwd=ROOT,
@@ -102,14 +113,20 @@ def find_remote(pages: dict[Path, Page], styles: list[str]) -> list[str]:
     return [load for load in loads if re.match(r"(?:https?:)?//", load)]
 
 
-def test_site_is_whole_small_and_without_remote_addresses(site: Path) -> None:
+@pytest.mark.sample(0)
+def test_site_is_whole_and_small(site: Path) -> None:
     files = [path for path in site.rglob("*") if path.is_file()]
     assert sum(path.stat().st_size for path in files) < MOST_BYTES
     assert (site / "searchindex.js").stat().st_size < MOST_IN_INDEX
     pages = {path: Page(path) for path in files if path.suffix == ".html" and path.name != LIVE}
     assert len(pages) > 60
     assert not find_dead(pages)
-    styles = [path.read_text(encoding="utf-8") for path in files if path.suffix == ".css"]
+
+
+def test_site_has_lessons_formulas_and_commands_and_no_remote_addresses(site: Path) -> None:
+    pages = {path: Page(path) for path in site.rglob("*.html") if path.name != LIVE}
+    styles = [path.read_text(encoding="utf-8") for path in site.rglob("*.css")]
+    assert len(pages) >= len(PAGES)
     assert not find_remote(pages, styles)
     assert (site / LIVE).exists()
     slides = (site / "lessons" / "slides.html").read_text(encoding="utf-8")
@@ -123,9 +140,11 @@ def test_site_is_whole_small_and_without_remote_addresses(site: Path) -> None:
     assert "pellucid.Translator.translate" in (site / "reference" / "python.html").read_text()
 
 
-def test_site_works_from_disk_and_axe_finds_nothing_serious(site: Path, browser: Browser) -> None:
+def test_site_works_from_disk_and_axe_finds_nothing_serious(
+    site: Path, browser: Browser, some: Some[str]
+) -> None:
     requests: list[str] = []
-    for number, name in enumerate(PAGES):
+    for number, name in enumerate(some(PAGES, 3)):
         scheme = ("light", "dark")[number % 2]
         features = [{"name": "prefers-color-scheme", "value": scheme}]
         browser.call("Emulation.setEmulatedMedia", features=features)
@@ -160,7 +179,9 @@ def serious(browser: Browser) -> list[tuple[str, list[str]]]:
     ]
 
 
-def test_site_is_searched_from_disk_and_fits_a_phone(site: Path, browser: Browser) -> None:
+def test_site_is_searched_from_disk_and_fits_a_phone(
+    site: Path, browser: Browser, some: Some[str]
+) -> None:
     browser.open(site / "search.html", "?q=glossary")
     found = "[...document.querySelectorAll('#search-results li a')].map((one) => one.href).join()"
     deadline = time.monotonic() + 30
@@ -170,7 +191,7 @@ def test_site_is_searched_from_disk_and_fits_a_phone(site: Path, browser: Browse
     sizes = {"width": 390, "height": 800, "deviceScaleFactor": 1, "mobile": True}
     browser.call("Emulation.setDeviceMetricsOverride", **sizes)
     try:
-        for name in PAGES:
+        for name in some(PAGES, 3):
             browser.open(site / f"{name}.html")
             assert browser.run("document.scrollingElement.scrollWidth") <= 390, name
     finally:

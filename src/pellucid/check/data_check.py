@@ -18,7 +18,6 @@ from pellucid.check.findings import (
     Finding,
     FoundPlace,
     Severity,
-    percent,
     read_words,
 )
 from pellucid.check.foreign_text import (
@@ -43,7 +42,7 @@ from pellucid.check.shifts import Shift
 from pellucid.check.tags import find_tags, without_tags
 from pellucid.config import DataConfig
 from pellucid.languages.codes import release_identifier
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.row_sides import is_source_name
 

@@ -160,11 +160,6 @@ def say(name: str, **values: object) -> str:
     return sentence.format(**values)
 
 
-def percent(share: float) -> str:
-    """Write a share in percent, small ones with two digits after the point."""
-    return f"{100 * share:.{2 if share < 0.1 else 0}f} %"
-
-
 def _place(example: FoundPlace) -> str:
     other = f", like {example.other}" if example.other else ""
     both = dict.fromkeys((example.source_where, example.target_where))

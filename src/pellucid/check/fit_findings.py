@@ -6,9 +6,10 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 
-from pellucid.check.findings import NAMES, Finding, FoundPlace, Severity, percent, say
+from pellucid.check.findings import NAMES, Finding, FoundPlace, Severity, say
 from pellucid.config import DataConfig, ModelConfig
 from pellucid.config.data import Split
+from pellucid.terminal.text import percent
 from pellucid.text.outside import Outside
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -17,12 +16,12 @@ from pydantic import (
 )
 
 from pellucid.config.base import Several, Strict
-from pellucid.files import expand_home
+from pellucid.files import endings, expand_home
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
-_TABLE = re.compile(r"\.(?:tsv|csv|jsonl|parquet|arrow|po|xlf|xliff|tmx)(?:\.(?:gz|xz|bz2|zst))?$")
+_TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow", ".po", ".xlf", ".xliff", ".tmx")
 
 
 def as_texts(value: Any) -> Any:
@@ -32,7 +31,7 @@ def as_texts(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     is_pair = len(value) == 2 and all(
-        isinstance(name, str) and not _TABLE.search(name) for name in value
+        isinstance(name, str) and endings(name).kind not in _TABLES for name in value
     )
     texts = [value] if is_pair else value
     for text in texts:

@@ -22,7 +22,7 @@ from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_reci
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.config.training import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.files import read_bytes
+from pellucid.files import endings, read_bytes
 
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
@@ -238,7 +238,7 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         advice = " A recipe ends in .toml; a table of pairs must end in .tsv, .csv, .jsonl or "
         advice += ".parquet; or give two text files, one for each language."
-        advice = "" if where.endswith(".toml") else advice
+        advice = "" if endings(where).kind == ".toml" else advice
         raise ConfigurationError(
             f"A recipe must be TOML, but is not: {error} ({where}).{advice}"
         ) from None

@@ -128,8 +128,11 @@ def _read_nouns() -> dict[str, Noun]:
             french, _, mark = rest.partition(".")
             gender: Gender = "f" if mark[0] == "f" else "m"
             plural = WORDS["irregular_plurals"].get(english, english + "s")
-            forms = (plural, make_plural(french))
-            nouns[english] = Noun(english, french, gender, kind, mark.endswith("*"), *forms)
+            # A star marks what cannot be counted.
+            is_mass = mark.endswith("*")
+            nouns[english] = Noun(
+                english, french, gender, kind, is_mass, plural, make_plural(french)
+            )
     return nouns
 
 

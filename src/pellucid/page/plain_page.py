@@ -69,5 +69,6 @@ def scrolling(table: str, name: str) -> str:
 
 
 def _align(cell: str) -> str:
-    is_number = cell[:1].isdigit() and not any(letter.isalpha() for letter in cell)
+    starts_with_digit = cell.removeprefix("−")[:1].isdigit()
+    is_number = starts_with_digit and not any(letter.isalpha() for letter in cell)
     return ' class="number"' if is_number else ""

@@ -111,7 +111,7 @@ def test_edit_distance_known_pairs(first: str, second: str, distance: int) -> No
 _words = st.text(alphabet="abc", max_size=6)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None)
 @given(_words, _words, _words)
 def test_edit_distance_is_a_metric(first: str, second: str, third: str) -> None:
     there, back = edit_distance(first, second), edit_distance(second, first)

@@ -207,6 +207,7 @@ def _small(*, requires_grad: bool = True) -> Three:
     return query, key, value
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("kind", ["none", "masked", "empty row"])
 @pytest.mark.parametrize("stage", ["scores", "scaled", "weights", "context"])
 def test_attend_gradients_pass_gradcheck(kind: str, stage: str) -> None:

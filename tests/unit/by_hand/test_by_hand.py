@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
@@ -13,6 +14,7 @@ import pytest
 import torch
 
 from pellucid.attention import attend, attend_to_others, attend_with_keys, attend_with_values
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.gradient import (
     GRADIENT_INPUT,
@@ -23,7 +25,7 @@ from pellucid.by_hand.examples.gradient import (
     backward,
     loss_of,
 )
-from pellucid.by_hand.examples.lets_go import LETS_GO_EMBEDDINGS, share_of_own_weight_first
+from pellucid.by_hand.examples.lets_go import share_of_own_weight_first
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.room_number import (
     ngram_similarity,
@@ -32,14 +34,7 @@ from pellucid.by_hand.examples.room_number import (
     soundex,
 )
 from pellucid.by_hand.examples.show_me_the_money import decode_by_heart, run_decoder
-from pellucid.by_hand.examples.toy_four import (
-    TOY_FOUR_EMBEDDINGS,
-    TOY_FOUR_KEY,
-    TOY_FOUR_QUERY,
-    TOY_FOUR_VALUE,
-)
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.printed import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.by_hand.row import follow_row_of
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -51,7 +46,11 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.errors import DataError, InputError
 
-WORKED = {name: make() for name, make in EXAMPLES.items()}
+
+@cache
+def worked(name: str) -> WorkedExample:
+    """Work an example once: one of them trains a model."""
+    return EXAMPLES[name]()
 
 
 def attentions(example: WorkedExample) -> list[AttentionByHand]:
@@ -69,9 +68,9 @@ def part_of(example: WorkedExample, title: str) -> AttentionByHand:
     return found
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_example_every_attention_keeps_the_definitions(name: str) -> None:
-    for a in attentions(WORKED[name]):
+    for a in attentions(worked(name)):
         assert a.scores_LM.dtype == torch.float64
         torch.testing.assert_close(a.scaled_LM, a.scores_LM / a.divisor)
         torch.testing.assert_close(a.weights_LM, a.exponentials_LM / a.sums_L1)
@@ -84,25 +83,27 @@ def test_example_every_attention_keeps_the_definitions(name: str) -> None:
             torch.testing.assert_close(a.context_LE, context)
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_example_every_printed_number_that_differs_says_why(name: str) -> None:
-    for step in steps(WORKED[name]):
+    for step in steps(worked(name)):
         for number in step.printed:
             assert number.printed, number.place
             assert number.is_right or (number.cause and number.largest_difference > 0), number.place
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_example_tables_have_a_name_for_every_row_and_column(name: str) -> None:
-    for step in steps(WORKED[name]):
+    for step in steps(worked(name)):
         for table in step.tables:
             assert table.values_LX.shape == (len(table.rows), len(table.columns)), step.name
 
 
 def test_toy_four_forms_are_those_of_the_library() -> None:
-    x, wq, wk, wv = map(matrix, (TOY_FOUR_EMBEDDINGS, TOY_FOUR_QUERY, TOY_FOUR_KEY, TOY_FOUR_VALUE))
+    x, wq, wk, wv = (
+        read_matrix(f"toy-four.{name}") for name in ("embeddings", "query", "key", "value")
+    )
     is_other = ~torch.eye(3, dtype=torch.bool)
-    first, second, third, whole, network = attentions(WORKED["toy-four"])
+    first, second, third, whole, network = attentions(worked("toy-four"))
     expected = {
         attend_to_others(x): first,
         attend_with_keys(x, wq, wk, mask=is_other): second,
@@ -121,10 +122,11 @@ def test_toy_four_forms_are_those_of_the_library() -> None:
 
 @pytest.mark.parametrize(("title", "is_transposed"), [("First", False), ("Second", True)])
 def test_pizza_both_readings_equal_numpy(title: str, is_transposed: bool) -> None:
-    x, w = np.array(PIZZA_EMBEDDINGS), np.array(PIZZA_WEIGHT)
+    x = np.array(read_numbers("pizza.embeddings"))
+    w = np.array(read_numbers("pizza.weight"))
     formula = "X·Wᵀ" if is_transposed else "X·W"
     for words, rows in (("three words", 3), ("with <EOS>", 4)):
-        found = part_of(WORKED["pizza"], f"{title} reading, {formula}: {words}")
+        found = part_of(worked("pizza"), f"{title} reading, {formula}: {words}")
         q = x[:rows] @ (w.T if is_transposed else w)
         e = np.exp(q @ q.T / np.sqrt(2))
         weights = e / e.sum(axis=1, keepdims=True)
@@ -134,7 +136,7 @@ def test_pizza_both_readings_equal_numpy(title: str, is_transposed: bool) -> Non
 
 
 def test_pizza_printed_numbers_are_off_by_known_amounts() -> None:
-    off = {n.place: n.largest_difference for s in steps(WORKED["pizza"]) for n in s.printed}
+    off = {n.place: n.largest_difference for s in steps(worked("pizza")) for n in s.printed}
     assert off["Query of “awesome”, X·W"] == pytest.approx(4.9410)
     assert off["Query of “awesome”, X·Wᵀ"] == pytest.approx(5.6238)
     assert off["row “Pizza”, X·W"] == pytest.approx(0.39852, abs=1e-6)
@@ -144,7 +146,7 @@ def test_pizza_printed_numbers_are_off_by_known_amounts() -> None:
 
 @pytest.mark.parametrize("d_key", [1, 50, 64, 100])
 def test_not_on_your_life_any_d_key_equals_numpy(d_key: int) -> None:
-    scores = np.array(NOT_ON_YOUR_LIFE_SCORES)
+    scores = np.array(read_numbers("not-on-your-life.scores"))
     e = np.tril(np.exp(scores / np.sqrt(d_key)))
     example = not_on_your_life(d_key)
     (attention,) = attentions(example)
@@ -159,7 +161,7 @@ def test_not_on_your_life_any_d_key_equals_numpy(d_key: int) -> None:
 def test_not_on_your_life_default_is_off_by_what_the_rows_say() -> None:
     off = [
         n.largest_difference
-        for s in steps(WORKED["not-on-your-life"])
+        for s in steps(worked("not-on-your-life"))
         for n in s.printed
         if "S′" in n.place
     ]
@@ -173,14 +175,14 @@ def test_not_on_your_life_impossible_d_key_is_refused(d_key: int) -> None:
 
 
 def test_help_me_scores_are_the_printed_ones_and_weights_follow() -> None:
-    first, second = attentions(WORKED["help-me"])
+    first, second = attentions(worked("help-me"))
     assert first.scores_LM.tolist() == [[6, 4]]
     assert second.scores_LM.tolist() == [[3, 8]]
     assert first.weights_LM[0].tolist() == pytest.approx([0.622459, 0.377541], abs=5e-7)
     assert second.weights_LM[0].tolist() == pytest.approx([0.222700, 0.777300], abs=5e-7)
     assert first.query_LK is not None
     assert first.query_LK.shape == (1, 16)
-    both = WORKED["help-me"].parts[-1].steps[0].tables[0].values_LX
+    both = worked("help-me").parts[-1].steps[0].tables[0].values_LX
     assert first.context_LE is not None
     assert second.context_LE is not None
     torch.testing.assert_close(both, torch.cat([first.context_LE, second.context_LE]))
@@ -218,7 +220,7 @@ def test_sound_similarity_counts_places_that_differ() -> None:
 def test_room_number_each_similarity_soft_and_hard() -> None:
     answers = {
         n.place.removeprefix("room of Summeth, "): n.computed[0]
-        for s in steps(WORKED["room-number"])
+        for s in steps(worked("room-number"))
         for n in s.printed
     }
     shares = np.exp([-3, -2, -2])
@@ -232,7 +234,7 @@ def test_room_number_each_similarity_soft_and_hard() -> None:
 
 
 def test_room_number_soft_parts_add_up_to_the_printed_answer() -> None:
-    for part in WORKED["room-number"].parts:
+    for part in worked("room-number").parts:
         if part.attention is not None:
             (number,) = part.steps[-1].printed
             assert part.attention.context_LE is not None
@@ -243,12 +245,12 @@ TARGET = ("<start>", "not", "on", "your", "life")
 
 
 def test_show_me_the_money_every_turn_reads_all_tokens_so_far() -> None:
-    titles = [part.title for part in WORKED["show-me-the-money"].parts]
+    titles = [part.title for part in worked("show-me-the-money").parts]
     turns = [title for title in titles if title.startswith("Turn")]
     assert turns == [
         f"Turn {n}: the decoder's input is {' '.join(TARGET[:n])}" for n in range(1, 6)
     ]
-    (loop,) = (s for s in steps(WORKED["show-me-the-money"]) if "next token" in s.name)
+    (loop,) = (s for s in steps(worked("show-me-the-money")) if "next token" in s.name)
     assert loop.lines[-1] == "turn 5: <start> not on your life → <end>"
 
 
@@ -272,16 +274,16 @@ def test_show_me_the_money_layer_norm_has_no_gain_and_the_variance_of_the_row() 
 
 
 def test_lets_go_is_drawn_the_same_each_time_and_chance_decides() -> None:
-    again, before = EXAMPLES["lets-go"](), WORKED["lets-go"]
+    again, before = EXAMPLES["lets-go"](), worked("lets-go")
     for one, other in zip(steps(again), steps(before), strict=True):
         for a, b in zip(one.tables, other.tables, strict=True):
             assert torch.equal(a.values_LX, b.values_LX)
-    assert 0.4 < share_of_own_weight_first(matrix(LETS_GO_EMBEDDINGS)) < 0.6
+    assert 0.4 < share_of_own_weight_first(read_matrix("lets-go.embeddings")) < 0.6
 
 
 def test_lets_go_same_word_has_another_key_in_another_place() -> None:
     (keys,) = (
-        s.tables[0].values_LX for s in steps(WORKED["lets-go"]) if s.formula.startswith("of “go”")
+        s.tables[0].values_LX for s in steps(worked("lets-go")) if s.formula.startswith("of “go”")
     )
     assert len({tuple(key) for key in keys.tolist()}) == len(keys) == 3
 
@@ -295,9 +297,9 @@ def evaluate(text: str) -> float:
     return float(eval(text, {"math": math}))
 
 
-@pytest.mark.parametrize("name", WORKED)
+@pytest.mark.parametrize("name", EXAMPLES)
 def test_row_every_written_equation_holds(name: str) -> None:
-    example = WORKED[name]
+    example = worked(name)
     checked = 0
     for row in range(max(len(a.query_names) for a in attentions(example))):
         for step in steps(follow_row_of(example, row)):
@@ -319,9 +321,9 @@ def test_row_every_written_equation_holds(name: str) -> None:
 def test_row_that_is_not_there_is_refused_with_the_range() -> None:
     rows = r"from 0 to 5, but is 6 \(--row, not-on-your-life\)\. Choose one of: 0 <start>, 1 not,"
     with pytest.raises(InputError, match=rows):
-        follow_row_of(WORKED["not-on-your-life"], 6)
+        follow_row_of(worked("not-on-your-life"), 6)
     with pytest.raises(InputError, match="is -1"):
-        follow_row_of(WORKED["pizza"], -1)
+        follow_row_of(worked("pizza"), -1)
 
 
 def test_attend_by_hand_row_that_may_attend_nowhere_has_nothing() -> None:

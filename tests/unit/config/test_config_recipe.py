@@ -227,6 +227,7 @@ def test_recipe_that_does_not_exist_says_which(tmp_path: Path) -> None:
         ("data.folder=C:\\data", "data", "folder", "C:\\data"),
         ("data.train=['a.tsv', 'b.tsv']", "data", "train", ("a.tsv", "b.tsv")),
         ("data.train=a.tsv", "data", "train", ("a.tsv",)),
+        ("data.train=['A.TSV', 'B.Tsv.GZ']", "data", "train", ("A.TSV", "B.Tsv.GZ")),
         ("data.train=['a.en', 'a.fr']", "data", "train", (("a.en", "a.fr"),)),
         ("data.train=[['a.en', 'a.fr'], 'b.tsv']", "data", "train", (("a.en", "a.fr"), "b.tsv")),
     ],

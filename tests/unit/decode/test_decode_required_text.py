@@ -75,7 +75,7 @@ def count(phrase: str, text: str) -> int:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(st.lists(st.sampled_from(PHRASES), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_progress_in_any_cut_is_what_a_regular_expression_counts(
     kind: str, phrases: list[str], seed: int

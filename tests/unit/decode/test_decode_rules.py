@@ -258,7 +258,7 @@ def walk(
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=settings.default.max_examples // 4, deadline=None)
 @given(st.lists(st.sampled_from(PHRASES), min_size=1, max_size=3), st.integers(0, 2**32))
 def test_forbidden_text_never_stands_in_what_is_written(
     kind: str, phrases: list[str], seed: int
@@ -270,6 +270,7 @@ def test_forbidden_text_never_stands_in_what_is_written(
         assert not any(holds(text, phrase, is_ended=is_ended) for phrase in phrases), text
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("phrases", [*((phrase,) for phrase in PHRASES), PHRASES])
 def test_forbidden_text_nothing_else_is_forbidden(kind: str, phrases: tuple[str, ...]) -> None:
@@ -297,6 +298,7 @@ def allowed_after(tokenizer: Tokenizer, phrase: str, names: list[str], token: st
     return edited_AV[0, vocabulary.index(token)].item() == 0
 
 
+@pytest.mark.sample(6)
 @pytest.mark.parametrize(
     ("phrase", "names", "token", "is_allowed"),
     [

@@ -35,6 +35,7 @@ def expected_logits(model: Transformer, source: list[int], target: list[int]) ->
         return model(torch.tensor([source]), torch.tensor([target]))[0, -1]
 
 
+@pytest.mark.sample(5)
 @pytest.mark.parametrize("changes", SWITCHES, ids=str)
 def test_step_of_every_architecture_equals_the_model(changes: dict[str, Any]) -> None:
     torch.manual_seed(1)

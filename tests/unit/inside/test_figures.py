@@ -203,6 +203,7 @@ def all_inside(figure: Figure) -> list[str]:
     return found
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("source", "target"),
     [
@@ -369,6 +370,7 @@ def test_map_of_a_usual_sentence_is_not_reduced(trace: Trace) -> None:
     assert panel.notes == ()
 
 
+@pytest.mark.sample(kind="cross")
 @pytest.mark.parametrize("kind", ["cross", "self"])
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 def test_grid_of_a_long_sentence_has_a_bounded_size(kind: str, ending: str, tmp_path: Path) -> None:

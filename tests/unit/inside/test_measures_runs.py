@@ -168,6 +168,7 @@ def test_value_zeroing_in_small_batches_is_the_same(
     np.testing.assert_allclose(found, layers[1] @ layers[0], atol=1e-12)
 
 
+@pytest.mark.sample(3)
 def test_occlusion_is_two_runs_in_every_form(pair: Pair) -> None:
     words = source_words(pair)
     removed = occlusion(pair).matrix

@@ -175,6 +175,7 @@ def test_a_change_is_seen_in_what_follows_from_it(translator: Translator, whole:
     assert not cut.get("decoder.1.cross.context").any()
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("ending", ["npz", "json", "json.gz"])
 @pytest.mark.parametrize("float64", [False, True])
 def test_a_trace_comes_back_equal(

@@ -121,6 +121,7 @@ def test_search_with_a_beam_of_one_equals_greedy_decoding(form: str) -> None:
     assert [one.ids for (one,) in found] == [one.ids for one in read]
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("strict", [False, True])
 def test_hypotheses_of_a_beam_have_the_log_probabilities_of_the_model(

@@ -58,6 +58,7 @@ def multiplier(dropped: DropoutBytes, *sizes: int) -> Tensor:
     return kept.double() * dropped.factor
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("num_rows", [1, 2, 3, 5, 11, 47, 48, 101])
 @pytest.mark.parametrize(("inner", "width"), [(16, 48), (112, 16), (528, 80)])
 def test_linear_of_any_number_of_rows_is_the_product(
@@ -147,6 +148,7 @@ def test_gradients_that_nobody_wants_are_left_out(kernels: Kernels) -> None:
     assert torch.equal(last, all_three[2])
 
 
+@pytest.mark.sample(24)
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("key_width", "value_width"), [(8, 16), (32, 32), (24, 40)])
 @pytest.mark.parametrize("longest", [1, 7, 37])
@@ -284,6 +286,7 @@ def assert_loss_is_that_of_pytorch(
     assert_close(kernels, grad_VD - 1, w.grad, loose=3)
 
 
+@pytest.mark.sample(14)
 @pytest.mark.parametrize("vocabulary", [37, 480, 481, 4003, 32_003])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_loss_and_gradients_are_those_of_pytorch(
@@ -316,6 +319,7 @@ def assert_r_drop_is_that_of_pytorch(
     assert_close(kernels, grad_VD - 1, w.grad, loose=3)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("vocabulary", [37, 481, 4003])
 @pytest.mark.parametrize("spread", [0.2, 3.0])
 def test_r_drop_pulls_two_readings_of_a_token_together(

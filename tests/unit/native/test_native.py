@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 import torch
 from small_native import (
+    DIFFERENT,
     END,
     SPECIAL,
     START,
@@ -70,6 +71,7 @@ def each_set(monkeypatch: pytest.MonkeyPatch) -> Iterator[Iterator[str]]:
     return forced()
 
 
+@pytest.mark.sample(changes=DIFFERENT)
 @pytest.mark.parametrize("changes", SWITCHES, ids=str)
 def test_engine_of_every_architecture_finds_what_pytorch_finds(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch
@@ -221,6 +223,7 @@ def with_rounded_products(model: Transformer) -> Transformer:
     return other.eval()
 
 
+@pytest.mark.sample(changes=DIFFERENT)
 @pytest.mark.parametrize("changes", SWITCHES, ids=str)
 def test_bfloat16_is_float32_with_rounded_weights_of_products(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch

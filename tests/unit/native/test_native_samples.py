@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 from small_native import (
+    DIFFERENT,
     END,
     SPECIAL,
     START,
@@ -62,6 +63,7 @@ def draw(
     )
 
 
+@pytest.mark.sample(changes=DIFFERENT)
 @pytest.mark.parametrize("changes", SWITCHES, ids=str)
 def test_samples_are_those_of_pytorch(
     changes: dict[str, Any], monkeypatch: pytest.MonkeyPatch

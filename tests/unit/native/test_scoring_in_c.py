@@ -33,6 +33,7 @@ def score_on_pytorch(
         return decoder.score(sources, targets)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 @pytest.mark.parametrize("num_models", [1, 3])
 def test_scores_in_c_equal_those_on_pytorch(

@@ -139,6 +139,7 @@ def test_an_imported_tokenizer_gets_pieces_on_both_sides() -> None:
     assert again.encode_source(">>ita<< γάτα") == source
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("tying", ["all", "decoder", "none"])
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "words"])
 def test_an_extended_model_translates_old_text_as_before(kind: str, tying: str) -> None:

@@ -232,6 +232,7 @@ def test_short_lines_and_numbers_have_no_language(line: str) -> None:
 UNNAMED = {"source_language": "", "target_language": ""}
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("in_one_file", [True, False])
 @pytest.mark.parametrize("tag", ["", "<2{}>", "{}"])
 def test_one_source_with_targets_in_two_languages_needs_a_tag(

@@ -40,6 +40,7 @@ def bpe() -> Tokenizer:
     return make()
 
 
+@pytest.mark.sample(28)
 @pytest.mark.parametrize("model_type", ["bpe", "unigram"])
 @pytest.mark.parametrize("sharing", ["joint", "separate"])
 @pytest.mark.parametrize(

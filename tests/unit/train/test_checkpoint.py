@@ -319,6 +319,7 @@ def flip(path: Path) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("damage", [truncate, flip, Path.unlink])
 @pytest.mark.parametrize("name", sorted(FILES))
 def test_damaged_checkpoint_is_skipped_for_the_older_one(

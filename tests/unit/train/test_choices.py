@@ -329,7 +329,7 @@ def test_choose_text_tokenized_before_keeps_its_escapes_in_one_piece() -> None:
     [choice] = [
         choice
         for choice in choose({"data": DATA}, Recipe.model_validate({"data": DATA}), many)
-        if choice.key == "tokenizer.split_by_script"
+        if choice.key == "tokenizer.split_by_script" @ pytest.mark.sample(3)
     ]
     assert choice.value is False
     assert str(choice).startswith("tokenizer.split_by_script = false: ")
@@ -448,6 +448,7 @@ LEFT_OUT = {
 """Pairs that are left out, by the reason; all have characters that no other line has."""
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("reason", "settings"),
     [
@@ -497,6 +498,7 @@ def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
     return recipe
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("begun", [{}, {"max_minutes": 30.0}, {"patience": 3}])
 @pytest.mark.parametrize("limits", [{}, {"max_minutes": 3.0}, {"patience": 0}])
 def test_a_limit_changed_on_the_way_chooses_nothing_anew(
@@ -575,6 +577,7 @@ def test_a_run_whose_notes_are_lost_is_chosen_the_same_again(
     assert resumed({"data": DATA}, corpus) == first
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize(("times", "width"), [(1, 128), (300, 256), (20_000, 512)])
 @pytest.mark.parametrize(
     "given",

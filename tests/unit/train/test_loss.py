@@ -47,6 +47,7 @@ def assert_near(actual: Tensor, expected: Tensor, tolerance: float) -> None:
     assert largest <= tolerance, f"largest difference {largest:.3g}, mean {mean:.3g}"
 
 
+@pytest.mark.sample(18)
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize("smoothing", [0.0, 0.1, 0.37])
 @pytest.mark.parametrize(
@@ -89,6 +90,7 @@ def by_pytorch_with_r_drop(
     return by_pytorch(rows, smoothing) + alpha / 4 * (there + back)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("has_bias", [True, False])
 @pytest.mark.parametrize(
     ("num_rows", "vocabulary"),

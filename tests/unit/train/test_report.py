@@ -276,6 +276,7 @@ def test_report_of_empty_folder_says_so(tmp_path: Path) -> None:
     assert page.words.count("nothing measured yet") == 6
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "lines",
     [
@@ -440,7 +441,7 @@ ODD: list[Any] = [
 
 
 @settings(
-    max_examples=40,
+    max_examples=settings.default.max_examples * 2 // 5,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )

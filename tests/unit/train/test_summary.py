@@ -115,7 +115,7 @@ def test_screen_several_corpora_have_their_weights() -> None:
 sentences = st.lists(st.text("abc de.", max_size=260), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples * 3 // 5, deadline=None)
 @given(
     names=st.lists(st.text(min_size=1, max_size=150), min_size=1, max_size=9),
     words=sentences,

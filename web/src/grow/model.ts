@@ -2,6 +2,25 @@
 
 import { add, attend, embed, loss, norm, project, relu, rowOf, type Matrix, type Tape } from "./operations";
 
+/** The options of `[model]` in a recipe, each with the values that this Transformer computes. It is built from no
+ * configuration; an option that is missing here has not been decided on (tests/parity/test_unknown_options.py). */
+export const COMPUTES: Record<string, readonly unknown[]> = {
+  architecture: ["transformer"],
+  norm: ["post", "none"],
+  activation: ["relu"],
+  positions: ["sinusoidal", "none"],
+  embedding_scale: ["sqrt"],
+  projection_bias: [false],
+  tied_embeddings: ["decoder"],
+  residual: [true, false],
+  scale_scores: [true, false],
+  look_ahead_mask: [true, false],
+  projections: ["qkv"],
+  norm_kind: ["layer"],
+  gated_feed_forward: [false],
+  num_key_value_heads: [0],
+};
+
 /** What a run takes away. */
 export interface Form {
   hasScale: boolean;

@@ -17,10 +17,9 @@ from pellucid.check.counting import (
     count_pairs_with_placeholders,
     count_text,
 )
-from pellucid.check.findings import percent
 from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 from pellucid.train.start.kept_pairs import SUBWORDS_PER_WORD, KeptText
 
 

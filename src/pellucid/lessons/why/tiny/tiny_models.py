@@ -10,7 +10,7 @@ import torch
 from pellucid.config import ModelConfig
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.model.make import make_model
+from pellucid.model import Transformer, initialize, make_model
 
 Form = Literal["fixed vector", "additive", "dot product", "Transformer"]
 
@@ -22,7 +22,8 @@ FORMS: Mapping[Form, Mapping[str, Any]] = {
 }
 """The fields of `pellucid.config.ModelConfig` of each form: what the encoder hands over decides."""
 
-_NARROWEST, _WIDEST = 8, 256
+_NARROWEST = 8
+_WIDEST = 256
 
 
 def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> Tiny:
@@ -49,6 +50,7 @@ def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> 
 
     def distance(width: int) -> int:
         config = ModelConfig.model_validate({**FORMS[form], **vocabularies, "d_model": width})
+        # Only counted: weights without memory are made in no time.
         with torch.device("meta"):
             model = make_model(config)
         return abs(sum(weight.numel() for weight in model.parameters()) - wanted)
@@ -59,6 +61,13 @@ def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> 
         while _NARROWEST <= width + step <= _WIDEST and distance(width + step) < distance(width):
             width += step
     return make_tiny(pairs, seed=seed, d_model=width, **FORMS[form])
+
+
+def make_transformer(seed: int, **sizes: Any) -> Transformer:
+    """Make an untrained Transformer of some sizes, for measurements that train nothing."""
+    model = Transformer(ModelConfig.model_validate(sizes))
+    initialize(model, seed)
+    return model
 
 
 def count_trained_numbers(tiny: Tiny) -> int:

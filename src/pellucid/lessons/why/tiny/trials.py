@@ -89,6 +89,7 @@ def run_trial(
     layers = {"num_encoder_layers": task.num_encoder_layers}
     tiny = make_tiny([*task.train, *task.tests], seed=seed, **(sizes | layers | changes))
     for name, parameter in tiny.model.named_parameters():
+        # Set before `train_tiny` makes the optimizer.
         if any(name.endswith(f"_attention.{one}.weight") for one in frozen):
             parameter.requires_grad_(False)
     tiny = train_tiny(tiny, task.train, steps=task.steps, seed=seed, rate=5e-3, rows=32)
@@ -101,9 +102,23 @@ def run_trial(
     return trial, tiny
 
 
+def make_untrained(task: TextToLearn, tiny: Tiny, *, seed: int) -> Tiny:
+    """Make a model of a trial again, as it was before its training."""
+    config = tiny.model.config
+    return make_tiny(
+        [*task.train, *task.tests],
+        seed=seed,
+        num_heads=config.num_heads,
+        d_model=config.d_model,
+        d_ff=config.d_ff,
+        num_encoder_layers=config.num_encoder_layers,
+    )
+
+
 def updates_to(losses: Sequence[float], limit: float) -> int:
     """Count the updates until the mean loss of the last few is below a limit."""
     for end in range(_WINDOW, len(losses) + 1):
+        # A single batch may be easy by chance.
         if sum(losses[end - _WINDOW : end]) / _WINDOW < limit:
             return end
     return len(losses)
