@@ -59,6 +59,7 @@ def locate_words(text: str, words: Iterable[str]) -> list[Span]:
     found = []
     place = 0
     for word in words:
+        # A bound: words that are missing would each be sought to the end of the text.
         start = text.find(word, place, place + len(word) + _LONG)
         found.append((max(start, place), place if start < 0 else start + len(word)))
         place = found[-1][1]
@@ -74,6 +75,7 @@ def find_letters(text: str, start: int, end: int) -> Span:
 def fold(text: str) -> str:
     """Return a text without capitals, of the same length."""
     lower = text.lower()
+    # One letter may become two, as Turkish İ does, and would move all places after it.
     same = (one.lower() if len(one.lower()) == 1 else one for one in text)
     return lower if len(lower) == len(text) else "".join(same)
 
@@ -157,6 +159,7 @@ class Alignment:
 
     def _find_copies(self, spans: dict[int, Span]) -> dict[int, Span]:
         copies: dict[int, Span] = {}
+        # Each way for all copies before the next, so that a guess takes no place of a sure one.
         for seek in (self._seek_in_words, self._seek_everywhere, self._seek_instead):
             for number, span in spans.items():
                 if number in copies:
@@ -257,6 +260,7 @@ class Alignment:
             own = of_words.get(key, [])
             equal = {self.folded[self.sources[k].start : self.sources[k].end]: k for k in own}
             for number, place in enumerate(places if own else ()):
+                # With other numbers of parts on both sides, each gets its share of the others.
                 one = own[number * len(own) // len(places)]
                 if len(own) != len(places):
                     atom = self.targets[place]

@@ -65,6 +65,7 @@ class _Placing:
         self._found = found
         inner = slice(found.sources[0].end, found.sources[-1].start)
         shown = zip(found.chains[inner], found.text[inner], strict=True)
+        # Elements around all of the text stay around all of the translation.
         self._around: Chain = reduce(common, {own for own, sign in shown if sign != " "} or {()})
         self._chains = [self._around] * len(found.translation)
         self._reached: dict[int, int] = {}
@@ -151,6 +152,7 @@ class _Placing:
         if head == len(one) == len(other):
             return head, 0
         tail = count_shared(one[head:][::-1], other[head:][::-1])
+        # Within a word equal letters may be chance: only up to a border they are kept.
         while head and not self._is_border(atom, atom.start + head):
             head -= 1
         while tail and not self._is_border(atom, atom.end - tail):
