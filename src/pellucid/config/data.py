@@ -76,6 +76,7 @@ def part_files(values: dict[str, Any], key: str) -> None:
     split, _, side = key.partition("_")
     if split in SPLITS and side in ("source", "target") and split in values:
         texts = as_texts(values.pop(split))
+        # Files of pairs have no side to change, and stay what they are.
         pairs = [text for text in texts if not isinstance(text, str)]
         values[split] = [text for text in texts if isinstance(text, str)]
         for place, former in enumerate(("source", "target")):

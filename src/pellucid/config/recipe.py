@@ -114,6 +114,7 @@ def _with_masks(values: dict[str, Any]) -> dict[str, Any]:
     data, tokenizer = values.get("data"), values.get("tokenizer", {})
     if not (isinstance(data, dict) and data.get("placeholders") == "masks"):
         return values
+    # What is no section is reported where sections are checked.
     if not isinstance(tokenizer, dict):
         return values
     own = tokenizer.get("symbols", ())
@@ -156,6 +157,7 @@ class Recipe(Strict):
         if not isinstance(size, str) or size not in NAMED_SIZES:
             raise ValueError(
                 f"model.size must be a known size, but is {size!r}. "
+                # `validate` ends the sentence itself.
                 + suggestion(str(size), NAMED_SIZES).removesuffix(".")
             )
         sizes = named_size(size, model.get("architecture"))
@@ -301,6 +303,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
             raise ConfigurationError(
                 f"{section}.{name} must be a setting, but {error} (--set). Correct it."
             ) from None
+    # Again, as a change may name a key of an earlier version.
     return modernize(changed)
 
 
@@ -312,6 +315,7 @@ def modernize(values: Mapping[str, Any]) -> dict[str, Any]:
     amounts = partial(join_amounts, is_unigram=is_unigram)
     for section, join in (("data", join_files), ("training", amounts)):
         if isinstance(joined.get(section), Mapping):
+            # What is wrong here is reported when the sections are built, with its key.
             with suppress(ValueError, TypeError):
                 joined[section] = join(joined[section])
     return joined
@@ -319,6 +323,7 @@ def modernize(values: Mapping[str, Any]) -> dict[str, Any]:
 
 def _parse_value(text: str) -> Any:
     try:
+        # A shell takes quotes away, so that what is no TOML is meant as text.
         return read_toml_text(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text

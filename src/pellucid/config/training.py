@@ -18,6 +18,7 @@ from pellucid.config.base import Count, Rate, Several, Steps, Strict
 
 Amount = Literal["auto"] | Annotated[float, Field(ge=0, le=1000)]
 
+# Resolved recipes of earlier versions spell out all of these, so that a default says nothing.
 _FORMER_DEFAULTS = {
     "average_decay": 0.999,
     "average_count": 10,
@@ -32,6 +33,7 @@ def join_amounts(values: Mapping[str, Any], *, is_unigram: bool = False) -> dict
     former = {name: joined.pop(name) for name in _FORMER_DEFAULTS if name in joined}
     changed = {name: value for name, value in former.items() if value != _FORMER_DEFAULTS[name]}
     average = "average_count" if joined.get("averaging") in ("last", "best") else "average_decay"
+    # The kind of vocabulary decides which of both had an effect.
     cuts = ("subword_dropout", "subword_alpha")[:: -1 if is_unigram else 1]
     found = {
         "averaging_amount": changed.get(average) if joined.get("averaging") != "none" else None,
@@ -218,6 +220,7 @@ class TrainingConfig(Strict):
     @property
     def subword_dropout(self) -> float:
         """The probability with which a byte-pair segmentation leaves out each merge."""
+        # Above 1 the amount can only be meant for a unigram vocabulary, as a power.
         return 0.1 if self.subword_amount == "auto" else min(1.0, self.subword_amount)
 
     @model_validator(mode="before")
@@ -226,6 +229,7 @@ class TrainingConfig(Strict):
         if not isinstance(values, Mapping):
             return values
         values = join_amounts(values)
+        # Such keys stood in this section before they were options of the command.
         log = {name: values.pop(name) for name in LogConfig.model_fields if name in values}
         return {**values, "log": log} if log else values
 
@@ -245,6 +249,7 @@ class TrainingConfig(Strict):
     @field_validator("processes", mode="before")
     @classmethod
     def _auto_or_number(cls, value: Any) -> Any:
+        # Not `isinstance`, for which True is a number.
         if value != "auto" and (type(value) is not int or not 1 <= value <= 256):
             raise ValueError(
                 f"training.processes must be 'auto' or between 1 and 256, but is {value!r}"

@@ -23,6 +23,7 @@ def fitted(replacement: Any, result: Tensor, site: str, stage: str) -> Tensor:
     found = type(replacement).__name__
     if isinstance(replacement, Tensor):
         found = f"{tuple(replacement.shape)} of {replacement.dtype} on {replacement.device}"
+        # A sparse tensor cannot be compared number by number, and a meta tensor has no numbers.
         is_dense = replacement.layout == torch.strided and not replacement.is_meta
         if is_dense and replacement.is_floating_point() and replacement.shape == result.shape:
             fit = replacement.to(result)
