@@ -69,5 +69,6 @@ def scrolling(table: str, name: str) -> str:
 
 
 def _align(cell: str) -> str:
+    # Digits with letters, such as `3 lines`, are words, and stand at the left.
     is_number = cell[:1].isdigit() and not any(letter.isalpha() for letter in cell)
     return ' class="number"' if is_number else ""

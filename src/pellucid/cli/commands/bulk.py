@@ -33,6 +33,8 @@ _BY_LINE = ("prefix_file", "require_file")
 PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
 """Constraints on all lines; files with one for each line belong to one input."""
 
+# Stored and claimed as a whole: a command that is killed loses what it had begun of one
+# (docs/decisions/0025).
 PIECE_BYTES = 16_000_000
 
 
@@ -100,7 +102,9 @@ def bulk(
             "Leave one out."
         )
     if collect is not None and not is_special(collect):
+        # Before hours of work, not after them.
         check_target(collect, may_overwrite=overwrite)
+    # Workers are made when their task is known, which --join reads from the job's manifest.
     make_crew, code = partial(_make_crew, workers, ray), 0
     if status is not None:
         bulk_jobs.show_status(status)
@@ -112,6 +116,7 @@ def bulk(
         code = bulk_jobs.begin(
             task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
         )
+    # What else is allowed is -o FOLDER --collect FILE, which only writes results.
     elif model is not None or inputs or output is None or collect is None:
         raise InputError(
             "Name a job: MODEL -i SHARD -o FOLDER begins one, --join FOLDER works on one, --status "
@@ -176,4 +181,5 @@ def _make_task(
 
 def _absolute(name: str) -> str:
     """Make the name of a file absolute; names of packaged models stay."""
+    # Workers may run in other folders than this command.
     return str(Path(name).resolve()) if Path(name).exists() else name

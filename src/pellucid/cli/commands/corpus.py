@@ -44,6 +44,7 @@ def corpus(
 
     names = list(dict.fromkeys(split)) if split else list(DEFAULT_COUNTS)
     for name in names:
+        # All names are checked before the first file is written.
         if name not in DEFAULT_COUNTS:
             raise InputError(
                 f"--split must be a split of the corpus, but is {name!r}. "
@@ -83,9 +84,11 @@ def extract(
     with open_output(output_file, may_overwrite=overwrite) as output:
         for name in expand_home(files):
             for pair in read_pairs_of_file(name, (source_language, target_language), bad):
+                # A tab or a line end would begin another side, or another pair.
                 sides = (re.sub(r"[\t\n]+", " ", one) for one in (pair.source, pair.target))
                 output.write("\t".join(sides) + "\n")
                 num_pairs += 1
+        # Inside the block, where an error leaves the old file or none.
         if not num_pairs:
             none = "The files must hold at least one pair, but hold none."
             raise DataError(f"{none} {bad.about_entries()}".strip())

@@ -79,6 +79,7 @@ def evaluate(
             "--change needs MODEL, and no --baseline: it compares with the unchanged model."
         )
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
+    # A chain: all three must be None.
     if model is not None and not reference and source is hypothesis is baseline is None:
         columns = _read_test(model)
     else:
@@ -101,12 +102,14 @@ def evaluate(
     if model is not None:
         errors = _translate(model, columns, change, to)
         config = _read_config(model)
+        # A model writes in its own normalization, in which references are compared then.
         how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
     if no_normalize:
         how["form"] = AS_IT_IS
     hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
+    # Without sources, the first reference says which placeholders a line must have.
     kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
     scoring = Scoring(**how)
@@ -206,6 +209,7 @@ def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: s
             )
         check_tokenizer(tokenize)
     if language is not None:
+        # No text, only the check of the language.
         lowercase_and_tokenize([], language)
 
 
@@ -256,6 +260,7 @@ def _to_json(
     if kept.lines:
         record["placeholders"] = dataclasses.asdict(kept)
     if evaluation.normalized is None:
+        # Only what happened is reported, as in the warnings.
         del record["normalized"]
     if comparison is not None:
         record[other] = {

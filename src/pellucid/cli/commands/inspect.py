@@ -45,6 +45,7 @@ def inspect(
     if (draw is None) is not (output_file is None):
         raise InputError("--draw and -o FILE must be given together. Give both or neither.")
     if output_file is not None and not is_special(output_file):
+        # Before the model is loaded, which may take seconds.
         check_target(output_file, may_overwrite=True)
     bundle = load_bundle(resolve_model(model))
     if draw is not None and output_file is not None:
@@ -122,6 +123,7 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
     return {**counts, "total": sum(counts.values())}
 
 
+# A bundle may come from anyone: its control characters are shown, and steer no terminal.
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Write nested values as an indented list."""
     for key, value in record.items():
@@ -129,6 +131,7 @@ def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
         if isinstance(value, Mapping):
             yield f"{indent}{name}\n"
             yield from _to_lines(value, depth + 1)
+        # True is an int as well, but gets no separators.
         elif isinstance(value, int) and not isinstance(value, bool):
             yield f"{indent}{name}: {value:,}\n"
         else:

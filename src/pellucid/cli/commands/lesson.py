@@ -39,6 +39,7 @@ def lesson(
     from pellucid.lessons.walks.walk import NAMES, load_walk
     from pellucid.machine.hardware import use_threads
 
+    # Only planned here: PyTorch is loaded by the first answer that needs it.
     use_threads(threads)
 
     if name is None:
@@ -66,6 +67,7 @@ def lesson(
             f"--from must be from 1 to {len(found.statements)}, the statements of {name}, but is "
             f"{first}."
         )
+    # Without a person at both ends, waiting for Enter would wait for ever.
     is_walked = sys.stdin.isatty() and sys.stdout.isatty() and not plain
     for line in walk(found, first, wait=ask_for_enter if is_walked else None):
         typer.echo(line)

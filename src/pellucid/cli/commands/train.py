@@ -88,6 +88,7 @@ def train(
     as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
     RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
+    # --minutes counts from here, with all that is imported below.
     began = time.monotonic()
     _refuse_without(check, "--check", {"--model": model is not None, "--json": json})
     _refuse_without(model is not None, "--model", {"--worst": worst is not None})
@@ -97,6 +98,7 @@ def train(
     from pellucid.machine.hardware import use_threads
 
     use_threads(threads)
+    # Without --tensorboard the recipe decides, so False must not be a change of it.
     settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None, keep)
     changes = [*(changes or ()), *settings]
     with contextlib.ExitStack() as stack:
@@ -108,6 +110,7 @@ def train(
             from pellucid.train.update.hands import be_hand
             from pellucid.train.update.ranks import Ranks
 
+            # Only rank 0 reads a recipe; hands have no state of their own (docs/decisions/0026).
             if place.rank:
                 return be_hand(place)
             ranks = stack.enter_context(Ranks(place))
@@ -138,12 +141,14 @@ def _read_keep(keep: float | str) -> str:
 
 def _changes_of(*given: float | str | None) -> Iterator[str]:
     """Write the options that stand for settings of ``[training]`` as changes of the recipe."""
+    # In the order in which `train` hands over the options.
     keys = (
         *("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard"),
         "keep_every",
     )
     for key, value in zip(keys, given, strict=True):
         if value is not None:
+            # TOML spells true and false in small letters.
             written = _read_keep(value) if key == "keep_every" else str(value).lower()
             yield f"training.{key}={written}"
 
@@ -162,6 +167,7 @@ def _check_text(
     if isinstance(sizes, Mapping):
         longest = (sizes.get("max_source_length"), sizes.get("max_target_length"))
         if given := [number for number in longest if isinstance(number, int)]:
+            # `Recipe` refuses a model that is too short for its text; here only the text counts.
             text["max_length"] = min(data.max_length, *given)
     values = {**values, "data": text, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
@@ -207,6 +213,7 @@ def _print_check(
     else:
         lines = report.lines() + ([] if found is None else list(_list_worst(found, str(model))))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # 2, as for all input that must change.
     return 2 if report.has_errors else 0
 
 
@@ -230,6 +237,7 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         f"by {model}: log-probability of the target, per token."
     )
     for pair in found.pairs:
+        # In a table both sides stand in one place.
         places = dict.fromkeys((pair.source_where, pair.target_where))
         yield f"{pair.score:8.3f}  {' | '.join(places)}"
         yield cut_line(f"    {pair.source}")
