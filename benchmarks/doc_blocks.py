@@ -28,10 +28,8 @@ DATA = """\
 [data]
 source_language = "en"
 target_language = "fr"
-train_source = "train.en"
-train_target = "train.fr"
-validation_source = "valid.en"
-validation_target = "valid.fr"
+train = ["train.en", "train.fr"]
+validation = ["valid.en", "valid.fr"]
 
 [training]
 max_steps = 30

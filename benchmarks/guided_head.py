@@ -24,7 +24,7 @@ from pellucid.bundle import load_bundle
 from pellucid.corpora import DEFAULT_COUNTS, make_split, write_examples
 from pellucid.demo import evaluate_split
 from pellucid.inside.align.alignment_maps import View
-from pellucid.inside.align.attention_links import LINK_RULES, LinkRule
+from pellucid.text.link_choices import LINK_RULES, LinkRule
 
 LAYER, HEAD = 1, 0
 

@@ -39,10 +39,8 @@ def main() -> None:
     language = arguments.language
     data = DataConfig(
         folder="$MULTI30K",
-        train_source=("train.en.gz",),
-        train_target=(f"train.{language}.gz",),
-        validation_source=("val.en.gz",),
-        validation_target=(f"val.{language}.gz",),
+        train=("train.en.gz", f"train.{language}.gz"),
+        validation=("val.en.gz", f"val.{language}.gz"),
     )
     pairs = list(read_pairs(data, "train", Path.cwd()))
     tokenizer = learn_tokenizer(

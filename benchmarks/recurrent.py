@@ -190,17 +190,20 @@ def measure_training(recipe: Recipe, prepared: PreparedData, tests: Tests) -> li
     """Make all updates of a recipe; return exact match and processor seconds along the way."""
     training = recipe.training
     config = make_bundle_config(recipe, prepared.tokenizer)
-    longest = prepared.longest(recipe.data.pad_to)
+    longest = prepared.longest
     plan = make_plan(config.model, training, TrainingState(), longest=longest)
     learner = Learner(training, config, prepared.tokenizer, plan)
     feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
     found: list[dict[str, Any]] = []
     seconds, started = 0.0, time.process_time()
-    with closing(learner), closing(feed.updates(0)) as updates:
-        learner.start()
+    with closing(learner.updater), closing(feed.updates(0)) as updates:
         for update in updates:
-            learner.update(update.batches)
+            learner.state.step += 1
             step = learner.state.step
+            rate, muon_rate = learner.rates
+            learner.count(
+                learner.updater.update(step, update.batches, rate=rate, muon_rate=muon_rate)
+            )
             is_last = step >= training.max_steps
             if is_last or step % (training.max_steps // MEASUREMENTS) == 0:
                 seconds += time.process_time() - started

@@ -1,13 +1,16 @@
-"""Judges the kept results again, and makes the page of claims: answers, pictures, rules, tables.
+"""Judges the kept results again, and writes their verdicts, pictures and log.
 
-    python benchmarks/claims/page.py
+    python benchmarks/claims/page.py                  # both pages and all pictures
+    python benchmarks/claims/page.py --tables memory  # print every number behind a claim
 
-Parts that are missing are measured, but no times: `run.py` does that. Writes ``docs/claims.md`` and
+Parts that are missing are measured, but no times: `run.py` does that. Writes the table of verdicts
+in ``docs/claims.md``, the log in ``benchmarks/results/claims/README.md``, and
 ``docs/pictures/claims/CLAIM.svg``.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
 from pathlib import Path
 from typing import Any
@@ -23,45 +26,75 @@ from pellucid.lessons.why.setting import MeasurementSetting
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results" / "claims"
 PAGE = ROOT / "docs" / "claims.md"
+LOG = RESULTS / "README.md"
 PICTURES = ROOT / "docs" / "pictures" / "claims"
+
 OPENING = """# The claims, measured
 
 What five texts on self-attention and the Transformer claim, measured with `pellucid why CLAIM
---full`: three seeds, or five where a run takes seconds. Each claim has an answer in one sentence,
-then its seeds as dots, then the rule that the verdict follows from. A verdict is **open** if one
-seed by itself, or all but one, would be judged otherwise: then the runs do not say. Tables list
-each seed (1 · 2 · 3), or the middle and the ends of five (2 (1 to 3)).
+--full`: three seeds, or five if a run takes seconds. A claim has one verdict for each statement
+of the texts. **Open** means that the seeds disagree: one by itself, or all but one, would be judged
+otherwise. Each name leads to the log: the statements, the numbers, the rule that each verdict
+follows from, and the seeds as dots. [Why](guides/why.md) explains how to read an answer, and how to
+measure one on your machine.
 
+"""
+
+LOG_OPENING = """# The claims, measured: the log
+
+The statements behind [the answers](../../../docs/claims.md), with the numbers and the rule that
+each verdict follows from. The pictures have every seed as a dot. The files in this folder have
+every number, and `python benchmarks/claims/page.py --tables CLAIM` prints them as tables.
 `python benchmarks/claims/run.py --all` measures what is missing, and
-`python benchmarks/claims/page.py` judges and makes this page. `pellucid why CLAIM` has a short form
-of each with one seed, in a minute or two; [Why](guides/why.md) explains how to read an answer.
+`python benchmarks/claims/page.py` judges again and writes both pages.
 
 """
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--tables", choices=CLAIMS, metavar="CLAIM", help="print a claim's tables")
+    name = parser.parse_args().tables
+    if name is not None:
+        measurement, _ = judge(name)
+        for table in measurement.tables:
+            print("\n".join([*write_table(table), ""]))
+        return
+    write_pages()
+
+
+def write_pages() -> None:
+    """Judge every claim that has results, and write its picture and both pages."""
     PICTURES.mkdir(parents=True, exist_ok=True)
-    found: list[tuple[Measurement, dict[str, Any]]] = []
+    measured: list[Measurement] = []
+    sections: list[str] = []
     for name in CLAIMS:
-        path = RESULTS / f"{name}.json"
-        if path.exists():
-            kept = KeptCells(path, name, is_judged_again=True)
-            measurement = measure_claim(name, MeasurementSetting(size="full", kept=kept))
-            kept.finish(to_record(measurement))
-            draw_measurement(measurement, PICTURES / f"{name}.svg")
-            found.append((measurement, json.loads(path.read_text(encoding="utf-8"))["cells"]))
-    measured = [measurement for measurement, _ in found]
-    sections = [write_section(*each) for each in found]
-    PAGE.write_text("\n".join([OPENING + write_answers(measured), *sections]), encoding="utf-8")
+        if not (RESULTS / f"{name}.json").exists():
+            continue
+        measurement, kept = judge(name)
+        kept.finish(to_record(measurement))
+        draw_measurement(measurement, PICTURES / f"{name}.svg")
+        record = json.loads((RESULTS / f"{name}.json").read_text(encoding="utf-8"))
+        measured.append(measurement)
+        sections.append(write_section(measurement, record["cells"]))
+    PAGE.write_text(OPENING + write_answers(measured), encoding="utf-8")
+    LOG.write_text(LOG_OPENING + "\n".join(sections), encoding="utf-8")
     missing = set(CLAIMS) - {measurement.claim for measurement in measured}
-    print(f"{len(found)} claims; without results: {', '.join(sorted(missing)) or 'none'}")
+    print(f"{len(measured)} claims; without results: {', '.join(sorted(missing)) or 'none'}")
+
+
+def judge(name: str) -> tuple[Measurement, KeptCells]:
+    """Judge a claim again by what is kept of it."""
+    kept = KeptCells(RESULTS / f"{name}.json", name, is_judged_again=True)
+    return measure_claim(name, MeasurementSetting(size="full", kept=kept)), kept
 
 
 def write_answers(measured: list[Measurement]) -> str:
     """Write the table of all answers: each claim's sentence, and the verdict on each statement."""
     lines = ["| claim | answer | verdicts |", "| --- | --- | --- |"]
     for measurement in measured:
-        name = f"[`{measurement.claim}`](#{measurement.claim})"
+        place = f"../benchmarks/results/claims/README.md#{measurement.claim}"
+        name = f"[`{measurement.claim}`]({place})"
         said = "; ".join(finding.verdict.outcome for finding in measurement.findings)
         asked = f"*{_cell(measurement.question)}* {_cell(measurement.number)}"
         lines.append(f"| {name} | {asked} | {said} |")
@@ -69,10 +102,10 @@ def write_answers(measured: list[Measurement]) -> str:
 
 
 def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:
-    """Write everything that was found about a claim."""
+    """Write the log of a claim: its statements with their rules, the method, notes and machines."""
     name = measurement.claim
-    lines = [f"## {name}", "", f"**{measurement.question}** {measurement.number}", ""]
-    lines += [f"![{_cell(measurement.question)}](pictures/claims/{name}.svg)", ""]
+    picture = f"../../../docs/pictures/claims/{name}.svg"
+    lines = [f"## {name}", "", f"![{_cell(measurement.question)}]({picture})", ""]
     shown: list[Verdict] = []
     for finding in measurement.findings:
         statement, verdict = finding.statement, finding.verdict
@@ -82,8 +115,6 @@ def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:
             lines += [f"- Numbers: {verdict.numbers}.", f"- Rule: {verdict.rule}.", ""]
         shown.append(verdict)
     lines += [measurement.method, ""]
-    for table in measurement.tables:
-        lines += [*write_table(table), ""]
     for note in measurement.notes:
         lines += [note, ""]
     seconds = sum(cell["seconds"] for cell in cells.values())

@@ -183,7 +183,7 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
                 train,
                 [*train, "--check"],
                 [*train, "--check", "--json"],
-                [*train, *as_pairs, "--set", "data.train_target=", "--check"],
+                [*train, *as_pairs, "--set", "data.train=", "--check"],
                 [*train, "--set", "data.on_bad_line=skip", "--check"],
                 [*train, *links],
                 ["translate", model, "-i", "train.en", "-o", "out.txt"],

@@ -18,10 +18,8 @@ FRENCH = "le un petit grand rouge chien chat homme voit trouve mange court sur d
 
 RECIPE = """\
 [data]
-train_source = "train.en"
-train_target = "train.fr"
-validation_source = "validation.en"
-validation_target = "validation.fr"
+train = ["train.en", "train.fr"]
+validation = ["validation.en", "validation.fr"]
 source_language = "en"
 target_language = "fr"
 

@@ -17,8 +17,8 @@ import tomli_w
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
 from pellucid.data import plan_epoch
-from pellucid.text.reading.drops import reason_to_drop
 from pellucid.text.reading.lines import read_lines
+from pellucid.train.start.kept_pairs import reason_to_leave_out
 
 VALIDATION_PAIRS = 8
 """Validation runs once, at the end, on so few pairs that it takes no time."""
@@ -141,7 +141,6 @@ def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
     bundle = load_bundle(run / "bundle")
     tokenizer = bundle.tokenizer
     data = load_recipe(run / "recipe.toml").data
-    limits = {"max_length": data.max_length, "max_length_ratio": data.max_length_ratio}
     ids: dict[str, list[list[int]]] = {}
     for name in ("train", "validation"):
         lines = [list(read_lines(folder / f"{name}.{side}")) for side in ("source", "target")]
@@ -150,7 +149,7 @@ def write_ids(folder: Path, run: Path, num_batches: int) -> Text:
         pairs = [
             (source_ids, target_ids)
             for source, target, source_ids, target_ids in zip(*lines, sources, targets, strict=True)
-            if reason_to_drop(source, target, source_ids, target_ids, **limits) is None
+            if reason_to_leave_out(data, source, target, source_ids, target_ids) is None
         ]
         for side, rows in zip(("source", "target"), zip(*pairs, strict=True), strict=True):
             ids[f"{name}.{side}"] = list(rows)

@@ -7,6 +7,7 @@ Answers and outputs are those that ``make_outputs.py`` recorded: run that first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,13 +18,13 @@ FOLDER = Path(__file__).parent
 
 def page(walk: Walk) -> Iterator[str]:
     """Yield the lines of one text's page."""
-    yield from (f"# {walk.title}", "", walk.about, "")
+    yield from (f"# {walk.title}", "", as_text(walk.about), "")
     yield f"The same in a terminal: `pellucid lesson {walk.name}`."
     recorded, shown = read_outputs(), set[str]()
     answers = recorded["walks"][walk.name]
     for number, (one, found) in enumerate(zip(walk.statements, answers, strict=True), start=1):
-        yield from ("", f"## {number}. {one.place}", "", one.says, "")
-        yield from (f"*What do you expect?* {one.expect}", "")
+        yield from ("", f"## {number}. {heading(one.place)}", "", as_text(one.says), "")
+        yield from (f"*What do you expect?* {as_text(one.expect)}", "")
         if one.command in shown:
             yield from ("Further down in the same output:", "", "```console")
         else:
@@ -32,17 +33,22 @@ def page(walk: Walk) -> Iterator[str]:
         yield from (*found["lines"], "```", "")
         if one.is_measured:
             yield from (f"Measured on {recorded['machine']}; on yours it takes up to a minute.", "")
-        yield found["answer"]
+        yield as_text(found["answer"])
         if one.errs:
-            yield from ("", f"**Where the text errs.** {one.errs}")
-        if one.vary:
-            yield from ("", f"Try: {to_code(one.vary)}")
+            yield from ("", f"**Where the text errs.** {as_text(one.errs)}")
+        if further := one.write_next("`{}`"):
+            yield from ("", f"Try: {further}")
 
 
-def to_code(text: str) -> str:
-    """Set a command in a code font, if the text is nothing else."""
-    is_command = text.startswith("pellucid ") and ":" not in text
-    return f"`{text}`" if is_command else text
+def heading(place: str) -> str:
+    """Name the section of a text whose places begin with its number."""
+    is_section = re.match(r"\d+(\.\d+)*(,|:| and )", place)
+    return as_text(f"Section {place}" if is_section else place)
+
+
+def as_text(text: str) -> str:
+    """Keep a token such as <end> from being read as HTML."""
+    return re.sub(r"(`[^`]*`)|<", lambda match: match[1] or "\\<", text)
 
 
 def contents() -> Iterator[str]:
@@ -59,7 +65,7 @@ def contents() -> Iterator[str]:
     for walk in walks:
         yield f"| [{walk.name}]({walk.name}.md) | {walk.title} | {len(walk.statements)} |"
     yield from ("", "What the texts claim in general is measured, and judged by a rule: "
-                "[answers with every run](../claims.md). Words that are not plain are explained in "
+                "[the answers](../claims.md). Words that are not plain are explained in "
                 "[one sentence each](../reference/glossary.md#our-own-words-in-one-sentence-each)."
                 )  # fmt: skip
     for walk in walks:
@@ -67,7 +73,7 @@ def contents() -> Iterator[str]:
             "",
             f"## {walk.title}",
             "",
-            "| | statement | shown by |",
+            "| | place | shown by |",
             "| ---: | --- | --- |",
         )
         yield from (row(number, one) for number, one in enumerate(walk.statements, start=1))
@@ -75,7 +81,7 @@ def contents() -> Iterator[str]:
 
 def row(number: int, one: Statement) -> str:
     """Return the line of a statement in the table."""
-    return f"| {number} | {one.place}: {one.says} | `{one.command}` |".replace("\n", " ")
+    return f"| {number} | {heading(one.place)} | `{one.command}` |"
 
 
 def main() -> None:

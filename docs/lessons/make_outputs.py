@@ -14,7 +14,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.lesson_walk import output_of
+from pellucid.cli.commands.lesson import output_of
 from pellucid.lessons.walks.walk import NAMES, OUTPUTS, load_walk, read_outputs
 
 

@@ -18,8 +18,7 @@ HEAD = """\
 A recipe is one TOML file: everything that one training run needs. An unknown key is an error that
 names the nearest known one. `--set section.key=value` changes a key from the command line. A list
 of one text may be written without brackets. The resolved recipe, every default spelled out, is kept
-in the run and in the bundle. Keys of earlier versions (`train_source`, `average_decay`,
-`log_every`) still load.
+in the run and in the bundle.
 
 Some settings that a recipe leaves out are chosen for its text ([Training](../guides/training.md));
 otherwise the defaults below hold. The size is `tiny` unless another is chosen or given, and every

@@ -23,6 +23,7 @@ root_doc = "index"
 source_suffix = {".md": "markdown", ".ipynb": "markdown"}
 include_patterns = ["docs/**", "*.md", "benchmarks/README.md"]
 exclude_patterns = [".*", "build", "runs", "demo-run", "src", "tests", "web", "benchmarks/*/**"]
+exclude_patterns += ["docs/progress.md"]  # for developers: it says what is open
 
 myst_enable_extensions = ["dollarmath"]
 myst_dmath_allow_digits = False

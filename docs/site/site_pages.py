@@ -128,6 +128,20 @@ def notebook(text: str) -> str:
     return "\n\n".join(parts)
 
 
+def offer_files(app: Sphinx, docname: str, text: str) -> str:
+    """Let readers download Markdown files that the site leaves out, such as logs."""
+
+    folder = Path(app.env.doc2path(docname, base=False)).parent
+
+    def offer(match: re.Match[str]) -> str:
+        target = PurePosixPath(posixpath.normpath(folder / match[1]))
+        is_left_out = address(target) not in app.env.found_docs
+        is_left_out = is_left_out and (Path(app.srcdir) / target).exists()
+        return f"](path:{match[1]})" if is_left_out else match[0]
+
+    return re.sub(r"\]\(([^)\s:#]+\.md)(?:#[^)\s]*)?\)", offer, text)
+
+
 def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     """Complete a page before it is parsed."""
     text = source[0]
@@ -140,6 +154,7 @@ def read_source(app: Sphinx, docname: str, source: list[str]) -> None:
     elif docname.startswith("lessons/"):
         text = lesson(text, docname.removeprefix("lessons/"))
     text = text.replace("<!-- commands -->", commands() if "<!-- commands -->" in text else "")
+    text = offer_files(app, docname, text)
     source[0] = re.sub(r"<!-- (class|function|exception|data) ([\w.]+) -->", described, text)
 
 

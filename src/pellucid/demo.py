@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from pellucid.corpora import (
     seed_examples,
     write_examples,
 )
+from pellucid.errors import make_printable
 from pellucid.files import new_folder, write_text
 from pellucid.inside.show.model_page import model_page
 from pellucid.inside.show.terminal import draw_row
@@ -38,13 +38,13 @@ from pellucid.train.run.folder import RunFolder
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import Translator, load
 
+# The splits to test on, and what each asks of the model.
 TESTS: Mapping[SplitName, str] = {
     "validation": "new sentences; the best model was chosen on these",
     "test": "new sentences",
     "compositional": "pairs of words that training never has together",
     "pronoun": "minimal pairs: another predicate, another antecedent",
 }
-"""The splits to test on, and what each asks of the model."""
 
 
 @dataclass(frozen=True)
@@ -252,40 +252,10 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
             ("English", "the model", "the corpus"),
             [(example.source, found.text, example.target) for example, found in sentences],
         ),
-        "<h2>Loss</h2>",
-        _loss_curve(out / "metrics.jsonl"),
-        f"<p>Made by <code>pellucid demo --out {escape(_printable(out))}</code>, seed "
+        f"<p>Made by <code>pellucid demo --out {escape(make_printable(str(out)))}</code>, seed "
         f"{recipe.training.seed}.</p>",
     )
     write_text(out / "demo.html", page)
-
-
-def _printable(path: Path) -> str:
-    """Replace bytes of a file name that are not text."""
-    return str(path).encode("utf-8", errors="replace").decode("utf-8")
-
-
-def _loss_curve(metrics: Path) -> str:
-    """Draw the training loss as a line in SVG."""
-    records = [json.loads(line) for line in read_lines(metrics)]
-    points = [(r["step"], r["loss"]) for r in records if r["kind"] == "train"]
-    if not points:
-        return "<p>No steps were logged.</p>"
-    last = points[-1][0]
-    top = max(loss for _, loss in points)
-    line = " ".join(f"{40 + 560 * s / last:.1f},{200 - 180 * v / top:.1f}" for s, v in points)
-    return (
-        '<figure><svg viewBox="0 0 620 230" width="620" role="img" aria-label="training loss">'
-        '<g stroke="currentColor" opacity="0.5"><line x1="40" y1="200" x2="600" y2="200"/>'
-        '<line x1="40" y1="20" x2="40" y2="200"/></g>'
-        f'<polyline points="{line}" fill="none" stroke="#3f7fc1" stroke-width="2"/>'
-        '<g font-size="15" fill="currentColor">'
-        f'<text x="2" y="26">{top:.2f}</text><text x="24" y="204">0</text>'
-        f'<text x="40" y="220">0</text><text x="565" y="220">{last:,}</text>'
-        '<text x="290" y="220">step</text></g></svg>'
-        f"<figcaption>Loss per target token in nats, unsmoothed; at the end {points[-1][1]:.3f}."
-        "</figcaption></figure>"
-    )
 
 
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
@@ -299,15 +269,13 @@ def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
         )
         write_text(out / "look.html", page)
         return
-    source = findings.translations[0].source
-    trace = findings.traces[0]
     # A sentence of the training text says little about others, so the page says which these are.
     remarks = [f"The page opens at one of ten example sentences; {_IN_TRAINING}. Type others."]
     lessons, reason = lessons_for(bundle)
     page = model_page(
         bundle,
-        trace,
-        source,
+        findings.traces[0],
+        findings.translations[0].source,
         lessons=lessons,
         without_lessons=reason,
         name=str(bundle.folder),

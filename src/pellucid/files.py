@@ -11,8 +11,8 @@ import shutil
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from pathlib import Path
-from typing import Any, BinaryIO
+from pathlib import Path, PurePath
+from typing import Any, BinaryIO, NamedTuple
 
 from pellucid.errors import DataError, OutputError, PellucidError, not_readable, not_writable
 
@@ -82,9 +82,31 @@ def hash_file(path: Path) -> str:
         return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
+class Endings(NamedTuple):
+    """The endings of a file's name, in lower case.
+
+    Attributes:
+        kind: what the file holds, such as ``.tsv``; empty if the name does not say.
+        packing: how it is packed, such as ``.gz``; empty for a plain file.
+    """
+
+    kind: str
+    packing: str
+
+
+def endings(name: PurePath | str) -> Endings:
+    """Read the endings of a file's name or path: ``A.TSV.GZ`` ends in ``.tsv`` and ``.gz``.
+
+    Nothing else compares endings, so that a name means the same everywhere, whatever its case.
+    """
+    lower = PurePath(str(name).lower())
+    packing = lower.suffix if lower.suffix in (".gz", ".xz", ".bz2", ".zst") else ""
+    return Endings(PurePath(lower.name.removesuffix(packing)).suffix, packing)
+
+
 def is_packed(path: Path) -> bool:
     """Tell whether the name ends in ``.gz``."""
-    return path.suffix.lower() == ".gz"
+    return endings(path).packing == ".gz"
 
 
 def is_device(path: Path) -> bool:

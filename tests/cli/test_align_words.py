@@ -12,9 +12,10 @@ from small_imported import write_imported
 from small_runs import make_recipe
 
 from pellucid.bundle import Bundle
+from pellucid.check.link_check import check_links, linked_words
 from pellucid.errors import DataError
 from pellucid.text.token_words import split_pieces
-from pellucid.train.start.token_links import check_links, link_tokens, linked_words
+from pellucid.train.start.token_links import link_tokens
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]

@@ -12,10 +12,8 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 RECIPE = """
 [data]
-train_source = "train.xx"
-train_target = "train.yy"
-validation_source = "valid.xx"
-validation_target = "valid.yy"
+train = ["train.xx", "train.yy"]
+validation = ["valid.xx", "valid.yy"]
 """
 
 

@@ -156,6 +156,12 @@ def test_evaluate_separators_of_unicode_do_not_shift_lines(
             "cannot be combined",
         ),
         (["--hypothesis", "EMPTY"], "empty"),
+        (["--hypothesis", "FILE", "--to", "fr"], "--to needs MODEL"),
+        (["--hypothesis", "FILE", "--change", "cut decoder.0.cross.0"], "--change needs MODEL"),
+        (
+            ["model", "--change", "no-mask", "--baseline", "FILE"],
+            "--change cannot be combined with --baseline",
+        ),
     ],
 )
 def test_evaluate_wrong_arguments_give_one_sentence_and_2(

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from pellucid.cli.lesson_walk import output_of, walk
+from pellucid.cli.commands.lesson import output_of, walk
 from pellucid.lessons.walks.walk import NAMES, Statement, load_walk, read_outputs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -147,7 +147,9 @@ def test_lesson_as_data_has_every_statement(run_here: Run) -> None:
 
     assert record["name"] == "slides"
     assert len(record["statements"]) == len(load_walk("slides").statements)
-    assert {"says", "expect", "command", "number", "errs", "vary"} <= set(record["statements"][0])
+    assert {"says", "expect", "command", "number", "errs", "to_try", "vary"} <= set(
+        record["statements"][0]
+    )
 
 
 def test_walk_waits_for_the_reader_and_ends_when_told() -> None:

@@ -145,6 +145,23 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
             "--target cannot be combined with --beam",
         ),
         ([SUBWORDS, SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
+        ([SUBWORDS, SOURCE, "--links", "--layer", "0"], "--links cannot be combined with --layer"),
+        (
+            [SUBWORDS, SOURCE, "--lens", "--part", "encoder"],
+            "--lens cannot be combined with --part",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--change", "cut decoder.0.cross.1", "--kind", "self"],
+            "--change cannot be combined with --kind",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--patch-from", SOURCE, "--layer", "0"],
+            "--patch-from cannot be combined with --layer",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--measure", "occlusion", "--stage", "query"],
+            "--measure cannot be combined with --stage",
+        ),
         ([SUBWORDS, SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
         ([SUBWORDS, SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
         ([SUBWORDS, SOURCE, "--row", "77"], "row must be from 0 to 8"),

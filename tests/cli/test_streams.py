@@ -43,11 +43,11 @@ def test_open_output_success_writes_the_file_with_plain_line_ends(tmp_path: Path
 
 
 def test_open_output_name_ending_in_gz_is_packed_the_same_each_time(tmp_path: Path) -> None:
-    for name in ("a.gz", "b.gz"):
+    for name in ("a.gz", "B.GZ"):
         with open_output(str(tmp_path / name), may_overwrite=False) as stream:
             stream.write("pizza\n")
     assert gzip.decompress((tmp_path / "a.gz").read_bytes()) == b"pizza\n"
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "B.GZ").read_bytes()
 
 
 @pytest.mark.parametrize("failure", [DataError("x"), KeyboardInterrupt(), SystemExit(143)])

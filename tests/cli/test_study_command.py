@@ -217,8 +217,8 @@ def test_study_history_writes_a_table_records_and_a_picture(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--svg", "x.svg"], "--svg needs --history. Add it."),
-        (["--antecedents", "x"], "--antecedents needs --history. Add it."),
+        (["--svg", "x.svg"], "--svg needs --history. Add it, or leave both out."),
+        (["--antecedents", "x"], "--antecedents needs --history. Add it, or leave both out."),
         (["--history", "--antecedents", "x"], "--antecedents needs --target"),
         (["--history", "--html", "x.html"], "cannot be combined with --history"),
         (["--history", "--measures", "0"], "cannot be combined with --history"),

@@ -20,10 +20,8 @@ RECIPE = """\
 [data]
 source_language = "en"
 target_language = "fr"
-train_source = "train.en"
-train_target = "train.fr"
-validation_source = "train.en"
-validation_target = "train.fr"
+train = ["train.en", "train.fr"]
+validation = ["train.en", "train.fr"]
 """
 
 
@@ -104,8 +102,8 @@ def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recip
     (path.parent / "mixed").write_text(long + "short\n" * 2)
     for name in ("train.en", "train.fr"):  # such a model must be able to read them
         (path.parent / name).write_text("yes\n" * 60)
-    text = path.read_text().replace('validation_source = "train.en"', 'validation_source = "X"')
-    text = text.replace('validation_target = "train.fr"', 'validation_target = "X"')
+    text = path.read_text()
+    text = text.replace('validation = ["train.en", "train.fr"]', 'validation = ["X", "X"]')
     for name, code, said in (
         ("long", 2, "error: all 3 validation pairs are longer than the model can read"),
         ("mixed", 0, "warning: 1 of 3 validation pairs are longer"),

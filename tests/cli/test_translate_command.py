@@ -25,8 +25,8 @@ from echoing import Echo, use_echo
 from forked import Forked
 from of_subwords import SUBWORDS
 
-from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.lines import translation_job
+from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.options import CONSTRAINTS, flag
 from pellucid.config import DecodingConfig
 from pellucid.corpora import iterate_split
@@ -568,7 +568,7 @@ def corpus() -> list[str]:
 
 
 WITH_SMALL_WINDOWS = (
-    "from pellucid.cli import main; from pellucid.cli.lines import job\n"
+    "from pellucid.cli import main; from pellucid.cli.lines import translation_job as job\n"
     "job.MAX_LINES = 150\n"
     "main.main()\n"
 )

@@ -200,7 +200,7 @@ def test_memory_gives_equal_and_similar_texts_with_the_same_numbers_and_codes(
     rows = [json.loads(line) for line in report.read_text().splitlines()]
     assert [row["reason"] for row in rows[:2]] == [
         "the memory has this text",
-        "the memory has a similar text (91%)",
+        "the memory has a similar text (91 %)",
     ]
     assert [one.fuzzy for one in polib.pofile(str(output))] == [True, True, False, True, False]
 

@@ -16,10 +16,10 @@ import pellucid
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.corpora import SplitName, make_split, seed_examples
 from pellucid.corpora.seen import shipped_seen_sentences
+from pellucid.decode.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.demo import evaluate_split, row_of_piece
 from pellucid.evaluate.word_links import GoldLinks
 from pellucid.inside.align.direction import make_direction
-from pellucid.machine.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

@@ -12,9 +12,8 @@ import torch
 
 from pellucid.attention import causal_mask, mask_then_scale, scale_then_mask, weigh
 from pellucid.attention.masks import additive_mask
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 from pellucid.by_hand.printed import (
-    NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS,
-    NOT_ON_YOUR_LIFE_SCORES,
     WorkedNumber,
     attend_help_me,
     attend_not_on_your_life,
@@ -141,8 +140,10 @@ def test_printed_masked_weights_rows_imply_different_scales() -> None:
 
 
 def test_printed_masked_weights_last_row_larger_score_has_smaller_weight() -> None:
-    assert NOT_ON_YOUR_LIFE_SCORES[5][0] > NOT_ON_YOUR_LIFE_SCORES[5][1]
-    assert NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[5][0] < NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[5][1]
+    scores = read_numbers("not-on-your-life.scores")[5]
+    weights = read_numbers("not-on-your-life.weights")[5]
+    assert scores[0] > scores[1]
+    assert weights[0] < weights[1]
     ours = attend_not_on_your_life().weights[5]
     assert ours[0] > ours[1]
 
@@ -153,7 +154,7 @@ def test_masked_weights_without_end_five_rows_suffice() -> None:
 
 
 def test_equation_18_both_orders_for_zero_and_minus_infinity_agree() -> None:
-    scores = torch.tensor(NOT_ON_YOUR_LIFE_SCORES, dtype=torch.float64)
+    scores = read_matrix("not-on-your-life.scores")
     additive = additive_mask(causal_mask(6)[0, 0], dtype=torch.float64)
     first, second = mask_then_scale(scores, additive, 64), scale_then_mask(scores, additive, 64)
     assert torch.equal(first, second)
@@ -161,7 +162,7 @@ def test_equation_18_both_orders_for_zero_and_minus_infinity_agree() -> None:
 
 
 def test_equation_18_both_orders_for_a_finite_mask_differ() -> None:
-    scores = torch.tensor(NOT_ON_YOUR_LIFE_SCORES, dtype=torch.float64)
+    scores = read_matrix("not-on-your-life.scores")
     finite = torch.where(causal_mask(6)[0, 0], 0.0, -10.0).double()
     first, second = mask_then_scale(scores, finite, 64), scale_then_mask(scores, finite, 64)
     assert (weigh(first) - weigh(second)).abs().max() > 0.1

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.cli.app import TOGETHER, build_app
+from pellucid.cli.app import build_app
 from pellucid.cli.overview import COMMANDS
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -95,7 +95,7 @@ def test_guard_heavy_import_is_seen(run_python: Run) -> None:
 def test_every_command_module_is_in_the_table_and_says_the_same(modules: dict[str, Path]) -> None:
     folder = "pellucid.cli.commands."
     names = {name.removeprefix(folder) for name in modules if name.startswith(folder)}
-    assert names == set(COMMANDS) - set(TOGETHER)
+    assert names == set(COMMANDS)
     for name, line in COMMANDS.items():
         command = next(c for c in build_app(name).registered_commands if c.name == name)
         assert command.callback is not None

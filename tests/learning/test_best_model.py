@@ -13,14 +13,13 @@ from small_runs import make_recipe, read_metrics, write_text
 
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
+from pellucid.decode.precision import read_precisions
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluate.corpus_scores import bleu_for_ranking
-from pellucid.machine.precision import read_precisions
 from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.sentence_pairs import SentencePair
-from pellucid.train import loop
 from pellucid.train.loop import train
-from pellucid.train.run.checkpoint import TrainingState
+from pellucid.train.run import validator
 from pellucid.train.validation import Validation, describe_measuring, validate_model
 from pellucid.translate.results import Translation
 
@@ -38,7 +37,7 @@ def set_validations(
         targets = tuple(pair.target for pair in pairs)
         return Validation(*next(left), targets, is_bleu_useful=is_bleu_useful)
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
 
 
 def run_with(tmp_path: Path, **training: Any) -> Any:
@@ -124,35 +123,6 @@ def test_a_resumed_run_remembers_the_rank(tmp_path: Path, monkeypatch: pytest.Mo
     assert (summary.best_step, summary.best_chrf) == (8, 41)
     with pytest.raises(ConfigurationError, match=r"training\.best_by differs"):
         run_with(tmp_path, best_by="loss")
-
-
-@pytest.mark.parametrize(("best_bleu", "kept"), [(30.0, 4), (0.0, 8)])
-def test_a_state_of_an_early_version_is_continued(
-    best_bleu: float, kept: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """It has no rank, chrF and loss of the best model."""
-    write_text(tmp_path)
-    set_validations(monkeypatch, [(1, 5, 50), (1, 6, 50)])
-    run_with(tmp_path, max_steps=4)
-    load = loop.newest_checkpoint
-
-    def load_early(run: Any, **settings: Any) -> Any:
-        checkpoint = load(run, **settings)
-        assert checkpoint is not None
-        new = {"best_rank": [], "best_chrf": -1.0, "best_loss": None, "logged_loss": 0.0}
-        for name, value in {"best_bleu": best_bleu, **new}.items():
-            setattr(checkpoint.state, name, value)
-        return checkpoint
-
-    monkeypatch.setattr(loop, "newest_checkpoint", load_early)
-    set_validations(monkeypatch, [(1, 0, 10), (1, 0, 20)])
-    assert run_with(tmp_path).best_step == kept
-
-
-def test_a_state_without_the_new_fields_is_read() -> None:
-    state = TrainingState(step=5, best_bleu=3.25, best_step=4)
-    assert (state.best_rank, state.best_chrf, state.best_loss) == ([], -1.0, None)
-    assert state.training_loss == 0
 
 
 @pytest.mark.parametrize(

@@ -31,10 +31,8 @@ sys.exit(main())
 
 RECIPE = """
 [data]
-train_source = "train.en"
-train_target = "train.fr"
-validation_source = "validation.en"
-validation_target = "validation.fr"
+train = ["train.en", "train.fr"]
+validation = ["validation.en", "validation.fr"]
 [tokenizer]
 kind = "words"
 sharing = "separate"

@@ -115,7 +115,7 @@ def test_sampling_cuts_sentences_differently_in_every_epoch(
     tokenizer: dict[str, Any], tmp_path: Path
 ) -> None:
     recipe, prepared = prepare(
-        tmp_path, tokenizer=tokenizer, training={"subword_samples": 5, "subword_alpha": 0.1}
+        tmp_path, tokenizer=tokenizer, training={"subword_samples": 5, "subword_amount": 0.1}
     )
     updates = take(Feed(prepared, recipe, max_tokens_per_batch=400), 0, 40)
     tokens = [
@@ -139,8 +139,7 @@ def test_corpora_are_counted_and_weighted(tmp_path: Path) -> None:
     recipe, prepared = prepare(
         tmp_path,
         data={
-            "train_source": ["train.en", "more-train.en"],
-            "train_target": ["train.fr", "more-train.fr"],
+            "train": [["train.en", "train.fr"], ["more-train.en", "more-train.fr"]],
             "train_weights": [1, 3],
         },
     )

@@ -5,19 +5,18 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import tomllib
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tomli_w
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError
-from pellucid.train import loop
-from pellucid.train.loop import TrainingSummary, train
+from pellucid.train.loop import train
+from pellucid.train.run import validator
+from pellucid.train.run.run_end import TrainingSummary
 from pellucid.train.update.passes import Passes
 from pellucid.train.validation import Validation, validate_model
 
@@ -49,7 +48,7 @@ def test_what_a_crash_leaves_before_the_first_checkpoint_is_made_again(tmp_path:
     assert run_in(tmp_path).steps == 23
 
 
-@pytest.mark.parametrize("damage", [None, b"", b"[data]\ntrain_source = [\n", b"x = 3\n"])
+@pytest.mark.parametrize("damage", [None, b"", b"[data]\ntrain = [\n", b"x = 3\n"])
 def test_a_recipe_that_is_gone_or_damaged_is_that_of_the_newest_checkpoint(
     finished_run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], damage: bytes | None
 ) -> None:
@@ -86,7 +85,7 @@ def test_a_lost_best_model_is_chosen_anew_and_nothing_counts_twice(
     tmp_path: Path, averaging: str
 ) -> None:
     write_text(tmp_path)
-    recipe = make_recipe(training={"averaging": averaging, "average_count": 3})
+    recipe = make_recipe(training={"averaging": averaging, "averaging_amount": 3.0})
     run_in(tmp_path, recipe)
     run = tmp_path / "run"
     metrics, checkpoint = read_metrics(run), "checkpoints/step-00000023/averaging.safetensors"
@@ -105,7 +104,7 @@ def test_a_run_that_patience_ended_stays_ended_without_its_model(
     def validate(translator: Any, pairs: Any) -> Validation:
         return Validation(2.0, 7.0, 50.0, tuple(pair.target for pair in pairs))
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
     recipe = make_recipe(training={"patience": 2, "validate_every": 3})
     assert run_in(tmp_path, recipe).steps == 9
     shutil.rmtree(tmp_path / "run" / "bundle")
@@ -168,44 +167,3 @@ def test_the_loss_of_validation_is_no_number_where_nothing_can_be_scored(
     assert both.loss == pytest.approx(alone.loss, rel=1e-5)
     assert "1 of 2 validation pairs are too long" in both.describe(20, best_by=None)
     assert "too long" not in alone.describe(20, best_by="BLEU")
-
-
-FORMER: dict[str, dict[str, Any]] = {
-    "data": {
-        "train_source": ["train.en"], "train_target": ["train.fr"], "train": [],
-        "validation_source": ["validation.en"], "validation_target": ["validation.fr"],
-        "validation": [], "test_source": [], "test_target": [], "test": [], "pad_to": 0,
-    },
-    "tokenizer": {"pad_id": 0, "unk_id": 1, "bos_id": 2, "eos_id": 3, "target_start_id": 2},
-    "model": {"source_vocabulary_size": 0, "target_vocabulary_size": 0},
-    "training": {
-        "average_decay": 0.5, "average_count": 10, "subword_alpha": 0.2, "subword_dropout": 0.1,
-        "log_every": 5, "validation_samples": 3, "tensorboard": False, "save_minutes": 5.0,
-    },
-    "start": {"model_hash": ""},
-    "decoding": {"forbidden_tokens": []},
-}  # fmt: skip
-
-
-def test_a_run_of_an_earlier_version_resumes_to_the_same_bytes(
-    tmp_path: Path, no_report: None
-) -> None:
-    average = {"averaging": "running", "average_decay": 0.5}
-    for name in ("whole", "parts"):
-        (tmp_path / name).mkdir()
-        write_text(tmp_path / name)
-    run_in(tmp_path / "whole", make_recipe(training=average))
-    run_in(tmp_path / "parts", make_recipe(training={**average, "max_steps": 10}))
-    file = tmp_path / "parts" / "run" / "recipe.toml"
-    kept = tomllib.loads(file.read_text())
-    for joined in ("averaging_amount", "subword_amount"):
-        del kept["training"][joined]
-    for section, entries in FORMER.items():
-        kept[section] |= entries
-    file.write_text(tomli_w.dumps(kept))
-    run_in(tmp_path / "parts", make_recipe(training=average))
-    whole, parts = tmp_path / "whole" / "run", tmp_path / "parts" / "run"
-    assert model_bytes(parts / "bundle") == model_bytes(whole / "bundle")
-    assert (parts / "recipe.toml").read_bytes() == (whole / "recipe.toml").read_bytes()
-    steps = [[record["step"] for record in read_metrics(run)] for run in (whole, parts)]
-    assert steps[0] == steps[1]

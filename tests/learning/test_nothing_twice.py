@@ -11,9 +11,9 @@ import pytest
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.errors import ConfigurationError, OutputError
-from pellucid.train import loop
-from pellucid.train.loop import TrainingSummary, train
-from pellucid.train.run import saving
+from pellucid.train.loop import train
+from pellucid.train.run import saving, validator
+from pellucid.train.run.run_end import TrainingSummary
 from pellucid.train.validation import Validation
 
 NEVER_SAVED = "no-checkpoint-yet"
@@ -94,7 +94,7 @@ def test_validation_interrupted_and_then_killed_before_its_checkpoint_is_recorde
         raise SystemExit(137)
 
     with monkeypatch.context() as patch:
-        patch.setattr(loop, "validate_model", interrupt)
+        patch.setattr(validator, "validate_model", interrupt)
         with pytest.raises(KeyboardInterrupt):
             run_in(tmp_path)
     run = tmp_path / "run"

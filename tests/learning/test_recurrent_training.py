@@ -309,10 +309,10 @@ def test_training_from_a_recurrent_model_keeps_its_architecture(
     runs: Path, pellucid_in: Run, no_report: None
 ) -> None:
     recipe = runs / "more.toml"
-    settings = 'data.train_source="train.en"'
+    settings = 'data.train=["train.en", "train.fr"]'
     recipe.write_text(
-        '[data]\ntrain_source = "train.en"\ntrain_target = "train.fr"\n'
-        'validation_source = "validation.en"\nvalidation_target = "validation.fr"\n'
+        '[data]\ntrain = ["train.en", "train.fr"]\n'
+        'validation = ["validation.en", "validation.fr"]\n'
         "[training]\nmax_steps = 2\nvalidate_every = 2\nprocesses = 1\n"
     )
     done = pellucid_in(

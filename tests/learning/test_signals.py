@@ -17,9 +17,8 @@ from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
 from pellucid.config import to_toml
-from pellucid.train import loop
 from pellucid.train.loop import train
-from pellucid.train.run import checkpoint, saving
+from pellucid.train.run import checkpoint, saving, validator
 from pellucid.train.run.checkpoint import load_newest_checkpoint
 from pellucid.train.start import kept_pairs
 from pellucid.train.update.step import Updater
@@ -28,7 +27,7 @@ RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
 PHASES = {
     "data preparation": (kept_pairs, "learn_tokenizer", 1),
     "training": (Updater, "update", 14),
-    "validation": (loop, "validate_model", 2),
+    "validation": (validator, "validate_model", 2),
     "keeping the best": (saving, "save_bundle", 2),
     "saving": (checkpoint, "write_bundle", 2),
     "reading again": (checkpoint, "verify_files", 3),

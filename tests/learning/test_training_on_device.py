@@ -28,7 +28,7 @@ EVERYTHING = {
     "r_drop": 2.0,
     "subword_samples": 3,
     "averaging": "last",
-    "average_count": 2,
+    "averaging_amount": 2.0,
     "accumulate": 2,
     "both_directions_steps": 5,
     "max_gradient_norm": 1.0,

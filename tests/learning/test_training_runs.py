@@ -17,7 +17,7 @@ from forked import Forked
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 import pellucid
-from pellucid.bundle import bundle_json, load_bundle, read_json_object
+from pellucid.bundle import load_bundle, read_json_object
 from pellucid.config import DecodingConfig, TrainingConfig, to_toml
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.inside.align.alignment_maps import View
@@ -27,6 +27,7 @@ from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
+from pellucid.train.run import validator
 from pellucid.train.run.checkpoint import TrainingState
 from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.validation import Validation
@@ -162,7 +163,7 @@ def test_course_planned_again_is_kept_when_resumed_to_the_same_bytes(
     write_text(tmp_path)
     plans: list[int] = []
 
-    def plan(training: TrainingConfig, before: TrainingState, now: TrainingState, *_: Any) -> Any:
+    def plan(training: TrainingConfig, *, now: TrainingState, **_: Any) -> Any:
         plans.append(now.step)
         return dict(COURSE), "Planned again."
 
@@ -188,7 +189,7 @@ def test_course_that_no_checkpoint_holds_is_not_followed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    monkeypatch.setattr(loop, "plan_course", lambda *_: (dict(COURSE), "Planned again."))
+    monkeypatch.setattr(loop, "plan_course", lambda *_, **__: (dict(COURSE), "Planned again."))
     monkeypatch.setattr(loop.Trainer, "_save", lambda _: False)
     assert "Planned again." not in _train_in_time(tmp_path / "run", max_steps=13)
 
@@ -216,21 +217,6 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
     ) in (tmp_path / "many" / "log.txt").read_text()
 
 
-def test_a_checkpoint_without_an_average_is_gone_on_from(tmp_path: Path) -> None:
-    """Versions before averages wrote such checkpoints, which list no files."""
-    write_text(tmp_path)
-    run = tmp_path / "run"
-    train(make_recipe(training={"max_steps": 10}), run, recipe_folder=tmp_path, progress=False)
-    checkpoint = run / "checkpoints" / "step-00000010"
-    (checkpoint / "averaging.safetensors").unlink()
-    manifest = read_json_object(checkpoint / "manifest.json")
-    del manifest["checkpoint"]
-    (checkpoint / "manifest.json").write_text(bundle_json(manifest))
-    summary = train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
-    assert summary.steps == 23
-    assert "Continuing after step 10" in (run / "log.txt").read_text()
-
-
 def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> list[DecodingConfig]:
     """Set the BLEU of each validation by its step; hands back the searches asked for."""
     searches: list[DecodingConfig] = []
@@ -246,7 +232,7 @@ def score_by_step(monkeypatch: pytest.MonkeyPatch, bleus: dict[int, float]) -> l
         return Validation(1.0, bleus[steps[-1]], 50.0, tuple(pair.target for pair in pairs))
 
     monkeypatch.setattr(Learner, "judged_model", watched)
-    monkeypatch.setattr(loop, "validate_model", scored)
+    monkeypatch.setattr(validator, "validate_model", scored)
     return searches
 
 
@@ -393,10 +379,9 @@ def test_dropped_pairs_are_counted_by_reason(
         assert part in said
 
 
-def test_separate_vocabularies_and_fixed_size_train_and_translate(tmp_path: Path) -> None:
+def test_separate_vocabularies_train_and_translate(tmp_path: Path) -> None:
     write_text(tmp_path)
     recipe = make_recipe(
-        data={"pad_to": 37},
         tokenizer={"kind": "words", "sharing": "separate"},
         model={"tied_embeddings": "decoder", "positions": "learned", "norm": "pre"},
         training={"max_steps": 2},

@@ -21,11 +21,10 @@ from torch import Tensor
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
-from pellucid.train import loop
 from pellucid.train.learner import Learner
 from pellucid.train.loop import train
 from pellucid.train.plain import UpdateResult
-from pellucid.train.run import saving
+from pellucid.train.run import saving, validator
 from pellucid.train.start.from_model import with_start
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
@@ -46,7 +45,7 @@ def set_validations(monkeypatch: pytest.MonkeyPatch, *found: tuple[float, float]
     def validate(translator: Any, pairs: Any) -> Validation:
         return Validation(*next(left), 50.0, tuple(pair.target for pair in pairs))
 
-    monkeypatch.setattr(loop, "validate_model", validate)
+    monkeypatch.setattr(validator, "validate_model", validate)
 
 
 def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> list[int]:
@@ -58,7 +57,7 @@ def poison(monkeypatch: pytest.MonkeyPatch, is_bad: Callable[[int], bool]) -> li
         asked.append(step)
         loss: Tensor = sum_gradients(self, step, pieces)
         if is_bad(step):
-            gradients = (weight.grad for weight in self._model.parameters())
+            gradients = (weight.grad for weight in self.way._model.parameters())
             next(grad for grad in gradients if grad is not None).mul_(math.nan)
         return loss
 
@@ -228,23 +227,22 @@ def test_weights_that_are_no_numbers_are_neither_judged_nor_saved(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    plain = Learner.update
+    plain = Learner.count
 
-    def update(self: Learner, batches: Any) -> UpdateResult:
-        updated = plain(self, batches)
+    def count(self: Learner, updated: UpdateResult) -> None:
+        plain(self, updated)
         if self.state.step == 20:
             with torch.no_grad():
                 dict(self.model.named_parameters())[NAME][7] = math.inf
-        return updated
 
-    monkeypatch.setattr(Learner, "update", update)
+    monkeypatch.setattr(Learner, "count", count)
     run = tmp_path / "run"
     with pytest.raises(TrainingError, match=rf"{re.escape(NAME)} are not finite after step 20"):
         train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
     assert [path.name for path in (run / "checkpoints").iterdir()] == ["step-00000010"]
     weights = load_bundle(run / "bundle").model.state_dict()
     assert bool(torch.isfinite(weights[NAME]).all())
-    monkeypatch.setattr(Learner, "update", plain)
+    monkeypatch.setattr(Learner, "count", plain)
     train(make_recipe(), run, recipe_folder=tmp_path, progress=False)
 
 
@@ -409,7 +407,10 @@ def test_the_kept_model_is_the_average(
 ) -> None:
     write_text(tmp_path)
     set_bleus(monkeypatch, 10.0, 20.0)
-    recipe = make_recipe(training={"averaging": averaging, "average_count": 2, "max_steps": 20})
+    amount = "auto" if averaging == "running" else 2.0
+    recipe = make_recipe(
+        training={"averaging": averaging, "averaging_amount": amount, "max_steps": 20}
+    )
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (10, 20)]
     weights = [load_bundle(folder).model.state_dict() for folder in folders]

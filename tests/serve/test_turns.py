@@ -16,12 +16,20 @@ from served import Live
 from pellucid.config import DecodingConfig
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.models import Models
+from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.queue import scheduler as scheduling
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
-from pellucid.serve.queue.tasks import count_units, estimate_search, estimate_tokens
+from pellucid.serve.queue.tasks import (
+    Text,
+    Translate,
+    count_units,
+    estimate_search,
+    estimate_tokens,
+)
 from pellucid.serve.settings import Limits, Settings
+from pellucid.translate import judging
+from pellucid.translate.results import Notes, TranslatedHypothesis, Translation
 
 ENDLESS = 10**9
 SENTENCE = "The pizza came out of the oven and it tasted good."
@@ -43,6 +51,39 @@ class Counting:
                 time.sleep(0.0005)
                 self.steps += 1
         return list(items)
+
+
+class Limited:
+    """A translator that looks at so many translations of a call and no more, as the real one."""
+
+    def __init__(self, log_probability: float) -> None:
+        self._logs = (log_probability,)
+        self._most = judging.MOST_LINKED
+        if log_probability < judging.DOUBTFUL:
+            self._most = judging.MOST_REPLAYED
+
+    def translate(self, texts: Sequence[str], **_: Any) -> list[Translation]:
+        return [
+            Translation(
+                text,
+                (TranslatedHypothesis(text, token_log_probabilities=self._logs),),
+                notes=Notes(flags=("partial",) if number < self._most else ()),
+            )
+            for number, text in enumerate(texts)
+        ]
+
+
+@pytest.mark.parametrize("log_probability", [-0.1, -1.1])
+def test_notes_on_a_text_do_not_depend_on_how_many_texts_share_its_batch(
+    log_probability: float,
+) -> None:
+    translator: Any = Limited(log_probability)
+    task = Translate(ServedModel("limited", translator), ())
+    nothing: Any = None
+    texts = [Text(f"Let's go {number}.", nothing) for number in range(2 * judging.MOST_LINKED + 3)]
+    found = task.run(texts)
+    assert [one.source for one in found] == [text.text for text in texts]
+    assert {one.notes.flags for one in found} == {("partial",)}
 
 
 @pytest.fixture

@@ -109,6 +109,41 @@ def run_shell(block: Block, folder: Path, env: dict[str, str]) -> str:
     return compare(wanted, done.stdout.decode())
 
 
+_COMMENTED = re.compile(r"^(print\(.*\))  # (.+)$", re.MULTILINE)
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_MARK = "\x1d"
+
+
+def mark_prints(text: str) -> str:
+    """Put marks around what a ``print(…)`` prints that has a comment on its line."""
+    mark = f"print({_MARK!r})"
+    return _COMMENTED.sub(lambda match: f"{mark}\n{match[0]}\n{mark}", text)
+
+
+def complain(block: Block, shown: str) -> str:
+    """Compare what a block printed with what the page says, below it and after its prints."""
+    parts = shown.split(f"{_MARK}\n")
+    comments = [match[2] for match in _COMMENTED.finditer(block.text)]
+    complaints = [compare(block.output, "".join(parts))]
+    for comment, printed in zip(comments, parts[1::2], strict=True):
+        complaints.append(compare_comment(comment, printed))
+    return "\n".join(filter(None, complaints))
+
+
+def compare_comment(comment: str, printed: str) -> str:
+    """Compare a comment up to its first ": " with what was printed; numbers as it rounds them."""
+    said = comment.partition(": ")[0]
+    wanted = _NUMBER.findall(said)
+    found = _NUMBER.findall(printed)
+    complaint = compare(_NUMBER.sub("0", said), _NUMBER.sub("0", printed))
+    if not complaint and "…" not in said:
+        digits = [len(number.partition(".")[2]) for number in wanted]
+        rounded = [round(float(a), b) for a, b in zip(found, digits, strict=True)]
+        is_same = rounded == [float(number) for number in wanted]
+        complaint = "" if is_same else compare(said, printed)
+    return complaint
+
+
 def run_python(blocks: list[Block], folder: Path, env: dict[str, str]) -> str:
     """Run all Python of a page, as one program. Return a complaint, or nothing."""
     if any(block.text.startswith(">>> ") for block in blocks):
@@ -118,14 +153,14 @@ def run_python(blocks: list[Block], folder: Path, env: dict[str, str]) -> str:
         doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
         return "".join(failures)
     mark = "\x1e"
-    code = f"\nprint({mark!r})\n".join(block.text for block in blocks)
+    code = f"\nprint({mark!r})\n".join(mark_prints(block.text) for block in blocks)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=os.environ | env, capture_output=True
     )
     if done.returncode:
         return done.stderr.decode()[-600:]
     shown = done.stdout.decode().split(f"{mark}\n")
-    complaints = [compare(block.output, text) for block, text in zip(blocks, shown, strict=True)]
+    complaints = [complain(block, text) for block, text in zip(blocks, shown, strict=True)]
     return "\n".join(filter(None, complaints))
 
 

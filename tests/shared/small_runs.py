@@ -38,10 +38,8 @@ def write_text(folder: Path) -> None:
 def make_recipe(**changes: dict[str, Any]) -> Recipe:
     values: Changes = {
         "data": {
-            "train_source": "train.en",
-            "train_target": "train.fr",
-            "validation_source": "validation.en",
-            "validation_target": "validation.fr",
+            "train": ["train.en", "train.fr"],
+            "validation": ["validation.en", "validation.fr"],
         },
         "tokenizer": {"vocabulary_size": 350},
         "model": {

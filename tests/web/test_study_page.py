@@ -1,4 +1,4 @@
-"""The page of a study: the heads as a map, sorted tables, telling lines, no foreign script."""
+"""The page of a study: the heads as maps, sorted tables, telling lines, no script."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from browser import Browser
 
 import pellucid
 from pellucid.inside import Study, study
+from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.study.study_page import study_page
 
-CELLS = "[...document.querySelectorAll('.maps button')]"
-CELL = """document.querySelector('[data-head="decoder.1.self.1"]')"""
-FIRST = "[...document.querySelectorAll('#heads tr th[scope=row]')].map(th => th.textContent)"
+OPEN_MAP = "document.querySelector('details[open] table')"
+HEADS = "[...document.querySelectorAll('h2 + .scroll table')][0]"
+TOLD = "document.getElementById('decoder.1.self.1')"
 
 
 HOSTILE = (
@@ -44,50 +45,54 @@ def opened(browser: Browser, found: Study, tmp_path: Path) -> Browser:
 def test_map_of_a_study_has_a_cell_for_each_head_in_the_models_shape(
     opened: Browser, found: Study
 ) -> None:
-    assert sorted(opened.run(f"{CELLS}.map(b => b.dataset.head)")) == sorted(found.heads.rows)
-    shape = "[t.caption.textContent, t.rows.length, t.rows[1].cells.length]"
-    tables = "[...document.querySelectorAll('.maps table')]"
-    assert opened.run(f"{tables}.map(t => {shape})") == [
-        ["encoder self", 3, 5],
-        ["decoder self", 3, 5],
-        ["decoder cross", 3, 5],
-    ]
+    links = f"[...{OPEN_MAP}.querySelectorAll('a')].map(a => a.hash.slice(1))"
+    assert sorted(opened.run(links)) == sorted(found.heads.rows)
+    rows = f"[...{OPEN_MAP}.rows].slice(1).map(r => [r.cells[0].textContent, r.cells.length])"
+    sites = dict.fromkeys(name.rpartition(".")[0] for name in found.heads.rows)
+    assert opened.run(rows) == [[site, 5] for site in sites]
     assert opened.problems == []
 
 
-def test_table_of_a_study_is_sorted_by_any_figure(opened: Browser, found: Study) -> None:
-    def order(figure: str, *, up: bool) -> list[str]:
-        values = found.heads.column(figure)
-        return [found.heads.rows[i] for i in (values if up else -values).argsort(kind="stable")]
-
-    assert opened.run(FIRST) == order("cut_log_probability", up=True)
-    buttons = "[...document.querySelectorAll('#heads button')]"
-    click = f"{buttons}.find(b => b.textContent === 'entropy').click()"
-    opened.run(click)
-    assert opened.run(FIRST) == order("entropy", up=True)
-    opened.run(click)
-    assert opened.run(FIRST) == order("entropy", up=False)
-    assert opened.run("document.getElementById('figure').value") == "entropy"
-    row = found.heads.rows.index("decoder.1.self.1")
-    shown = opened.run(f"{CELL}.textContent")
-    assert float(shown) == pytest.approx(found.heads.column("entropy")[row], abs=1e-3)
-
-
-def test_cell_of_a_study_opens_the_most_telling_lines(opened: Browser, found: Study) -> None:
-    opened.run(f"{CELL}.click()")
-    told = opened.run(
-        "[...document.querySelectorAll('#head dl')].map(l => l.children[1].textContent)"
+def test_page_of_a_study_begins_with_a_figure_and_folds_the_others(
+    opened: Browser, found: Study
+) -> None:
+    folds = opened.run(
+        "[...document.querySelectorAll('details')].map(d => [d.open, d.textContent.split('.')[0]])"
     )
-    assert told == [one["source"] for one in found.telling["decoder.1.self.1"]]
-    assert len(told) == 5
-    assert opened.run(f"{CELL}.getAttribute('aria-pressed')") == "true"
+    assert folds[0] == [True, "cut_log_probability"]
+    assert not any(is_open for is_open, _ in folds[1:])
+    order = found.heads.order("cut_log_probability")
+    rows = f"[...{HEADS}.rows].slice(1).map(r => r.cells[0].textContent)"
+    assert opened.run(rows) == [found.heads.rows[index] for index in order]
 
 
-def test_hostile_text_in_a_study_runs_no_script(opened: Browser, found: Study) -> None:
-    for row in range(len(found.heads.rows)):
-        opened.run(f"{CELLS}[{row}].click()")
+def test_colors_of_a_study_are_those_of_every_picture(opened: Browser, found: Study) -> None:
+    values = found.heads.column("cut_log_probability")
+    assert values.min() < 0
+    cells = opened.run(
+        f"[...{OPEN_MAP}.querySelectorAll('a')].map(a => a.parentNode.style.backgroundColor)"
+    )
+    for value, ground in zip(values.tolist(), cells, strict=True):
+        hex_color, _ = ground_and_ink(value, scale_end(values))
+        red, green, blue = bytes.fromhex(hex_color[1:])
+        assert ground == f"rgb({red}, {green}, {blue})"
+
+
+def test_cell_of_a_study_leads_to_the_most_telling_lines(opened: Browser, found: Study) -> None:
+    assert not opened.run(f"{TOLD}.closest('details').open")
+    opened.run(f"{OPEN_MAP}.querySelector('a[href$=\"decoder.1.self.1\"]').click()")
+    assert opened.run(f"{TOLD}.closest('details').open")
+    told = opened.run(f"[...{TOLD}.querySelectorAll('th')].map(cell => cell.textContent)")
+    lines = found.telling["decoder.1.self.1"]
+    expected = [cell for one in lines for cell in (f"line {one['line'] + 1}", one["source"])]
+    assert told == expected
+    assert len(lines) == 5
+
+
+def test_hostile_text_in_a_study_runs_no_script(opened: Browser) -> None:
+    opened.run("document.querySelectorAll('details').forEach(d => { d.open = true })")
     assert not opened.run("window.taken")
     assert opened.run("document.querySelectorAll('img, iframe, b, svg').length") == 0
-    assert opened.run("document.scripts.length") == 2
+    assert opened.run("document.scripts.length") == 0
     assert len(opened.requests) == 1
     assert opened.problems == []

@@ -6,7 +6,7 @@ from typing import Protocol
 
 from torch import Tensor
 
-from pellucid.machine.replacement import fitted
+from pellucid.attention.replacement import fitted
 
 
 class Probe(Protocol):

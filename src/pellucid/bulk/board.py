@@ -22,15 +22,19 @@ from pellucid.errors import InputFileNotFoundError
 from pellucid.terminal.progress import describe_progress
 from pellucid.terminal.text import count_of
 
-PIECES, CLAIMS, WORKERS, FAILED = "pieces", "claims", "workers", "failed"
+PIECES = "pieces"
+CLAIMS = "claims"
+WORKERS = "workers"
+FAILED = "failed"
 FAILED_LIST = "failed.tsv"
 
 SECONDS_BETWEEN_BEATS = 5.0
+# Time without a beat after which a worker's pieces are free again: twelve beats, since a store may
+# be slow for a while, and a piece that is taken too early is computed twice.
 SECONDS_TO_DIE = 60.0
-"""Time without a beat after which a worker's pieces are free again."""
 
+# Lines of a piece, from 0, with the reason.
 Failures = Sequence[tuple[int, str]]
-"""Lines of a piece, from 0, with the reason."""
 
 
 @dataclass
@@ -63,8 +67,10 @@ class Beat:
         """Tell whether this machine knows that the process has ended."""
         if self.host == socket.gethostname():
             try:
+                # Signal 0 only asks whether the process exists.
                 os.kill(self.pid, 0)
             except OSError as error:
+                # A process of another user cannot be signalled, but exists.
                 return error.errno == errno.ESRCH
         return False
 
@@ -78,8 +84,10 @@ class Board:
     """
 
     def __init__(self, store: Store, manifest: Manifest) -> None:
-        self.store, self.manifest = store, manifest
+        self.store = store
+        self.manifest = manifest
         self.beat = Beat(socket.gethostname(), os.getpid())
+        # Containers on many machines may share both host name and process number.
         self._name = f"{self.beat.host}-{self.beat.pid}-{secrets.token_hex(4)}"
         self._begun = self._last_beat = time.monotonic()
         self._mine: set[str] = set()
@@ -93,15 +101,19 @@ class Board:
         Pieces of commands that have died come last, so that each has time to show that it lives.
         """
         self.send_beat(at_once=not self._mine)  # A claim without a beat would be free.
-        done, claims = self.store.names(PIECES), self.store.names(CLAIMS)
+        done = self.store.names(PIECES)
+        claims = self.store.names(CLAIMS)
         left = [piece for piece in self.manifest.pieces if piece.name not in done]
         self.is_finished = not left
         others = [piece for piece in left if piece.name not in self._mine]
+        # Free ones first. `sorted` keeps the order of the others, so that shards are read
+        # forward.
         for piece in sorted(others, key=lambda piece: piece.name in claims):
             name = f"{CLAIMS}/{piece.name}"
             if piece.name in claims:
                 if not self._is_free(piece):
                     continue
+                # Two commands may do this at once; then both compute the same bytes.
                 self.store.delete(name)
                 self.beat.retries += 1
             if self.store.create(name, self._name.encode()):
@@ -119,13 +131,14 @@ class Board:
         before, since = self._seen.get(owner, (b"", 0.0))
         if before != found:
             # By this machine's clock only: those of others may be wrong.
-            self._seen[owner] = found, time.monotonic()
-            return _read_beat(found).is_gone()
+            since = time.monotonic()
+            self._seen[owner] = found, since
         return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).is_gone()
 
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
         if failures:
+            # Before the piece: once that is there, nobody writes the list of its failures again.
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
         self.store.write(f"{PIECES}/{piece.name}", body.encode())
         self._mine.discard(piece.name)
@@ -137,7 +150,8 @@ class Board:
         if at_once or now - self._last_beat >= SECONDS_BETWEEN_BEATS:
             self._last_beat = now
             self.beat.pieces = sorted(map(int, self._mine))
-            self.beat.seconds, self.beat.time = now - self._begun, time.time()
+            self.beat.seconds = now - self._begun
+            self.beat.time = time.time()
             self.store.write(f"{WORKERS}/{self._name}", json.dumps(asdict(self.beat)).encode())
 
     def leave(self) -> None:
@@ -151,18 +165,23 @@ class Board:
 
     def describe(self, most: int = 4) -> str:
         """Describe the state of the job: what is done, how fast, and by which commands."""
-        done, beats = self.store.names(PIECES), []
+        done = self.store.names(PIECES)
+        beats = []
         for name in sorted(self.store.names(WORKERS)):
-            with suppress(InputFileNotFoundError):
-                beats.append(_read_beat(self.store.read(f"{WORKERS}/{name}")))
-        beats = [
-            one for one in beats if not one.is_gone() and time.time() - one.time < SECONDS_TO_DIE
-        ]
+            with suppress(InputFileNotFoundError):  # It may leave between the list and this.
+                beat = _read_beat(self.store.read(f"{WORKERS}/{name}"))
+                if not beat.is_gone() and time.time() - beat.time < SECONDS_TO_DIE:
+                    beats.append(beat)
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
         rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
         progress = describe_progress(
-            lines, total=self.manifest.num_lines, before=round(lines - 1000 * rate), seconds=1000
+            # The sum of the speeds of all commands, put as if they had worked for a thousand
+            # seconds.
+            lines,
+            total=self.manifest.num_lines,
+            before=round(lines - 1000 * rate),
+            seconds=1000,
         )
         words = f"{len(finished):,} of {count_of(len(self.manifest.pieces), 'piece')}, {progress}"
         if retries := sum(beat.retries for beat in beats):
@@ -171,7 +190,9 @@ class Board:
             pieces = "".join(f" {piece}" for piece in beat.pieces[:most])
             workers = count_of(beat.workers, "worker")
             words += f"{',' if number else ';'} {beat.host} ({workers}, pieces{pieces})"
-        return words + (f" and {len(beats) - most:,} more" if len(beats) > most else "")
+        if len(beats) > most:
+            words += f" and {len(beats) - most:,} more"
+        return words
 
     def failures(self) -> Iterator[tuple[ShardPiece, int, str]]:
         """Yield the lines that failed, in order, from 0 in their piece, with the reason."""

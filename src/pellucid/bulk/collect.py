@@ -60,8 +60,10 @@ def collect_pairs(board: Board, *, is_table: bool, tag: str | None) -> Iterator[
         for piece, body in zip(board.manifest.pieces, collect_lines(board), strict=True):
             lines = reader.read(piece).decode("utf-8", "replace").removesuffix("\n").split("\n")
             if piece.row == 1:
+                # The byte order mark of the file, which workers do not see either.
                 lines[0] = lines[0].removeprefix("\ufeff")
             for row, (line, result) in enumerate(zip(lines, body.split("\n"), strict=False)):
+                # As the worker read the line.
                 texts = read_row(task["kind"], line.removesuffix("\r"), piece.shard.columns, "")
                 if isinstance(texts, Fault) or (piece.number, row) in failed:
                     continue

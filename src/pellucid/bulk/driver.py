@@ -16,19 +16,22 @@ from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
 from pellucid.bulk.manifest import ShardPiece
 from pellucid.errors import InputError
 
+# A piece is what is stored, a window what a worker gets: a worker that ends loses only that
+# (docs/decisions/0025-bulk-jobs.md). As large as those of `pellucid translate`.
 WINDOW_LINES = 2000
 WINDOW_BYTES = 200_000
 
+# Windows that a worker has: one to work on, and the next one.
 _IN_FLIGHT = 2
-"""Windows that a worker has: one to work on, and the next one."""
 
 _SECONDS_BETWEEN_LOOKS = 1.0
-_SECONDS_TO_WORDS, _SECONDS_BETWEEN_WORDS = 6.0, 30.0
+_SECONDS_TO_WORDS = 6.0
+_SECONDS_BETWEEN_WORDS = 30.0
+# Workers that may end in a row, for each worker, before the command gives up.
 _MOST_DEATHS = 50
-"""Workers that may end in a row, for each worker, before the command gives up."""
 
+# Workers that may end in a row before they are ready.
 MOST_BAD_STARTS = 10
-"""Workers that may end in a row before they are ready."""
 
 
 @dataclass(frozen=True)
@@ -123,13 +126,17 @@ class Driver:
         say: Callable[[str], None],
         first: Worker | None = None,
     ) -> None:
-        self._board, self._crew = board, crew
-        self._read, self._check, self._say = read, check, say
+        self._board = board
+        self._crew = crew
+        self._read = read
+        self._check = check
+        self._say = say
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
-        self._next_look, self._next_words = 0.0, time.monotonic() + _SECONDS_TO_WORDS
+        self._next_look = 0.0
+        self._next_words = time.monotonic() + _SECONDS_TO_WORDS
 
     def run(self) -> None:
         """Work until no piece of the job is left.
@@ -154,11 +161,13 @@ class Driver:
         """Give windows to workers; start workers once there is something to do."""
         while True:
             worker = min(self._at_work, key=lambda one: len(self._at_work[one]), default=None)
-            is_full = (
-                self._num_hired() if worker is None else len(self._at_work[worker]) == _IN_FLIGHT
-            )
+            # While nobody is ready, a window waits, unless the first workers are yet to be started.
+            is_full = self._num_hired() > 0
+            if worker is not None:
+                is_full = len(self._at_work[worker]) == _IN_FLIGHT
             if is_full or not (self._todo or self._begin_piece()):
                 return
+            # Only now: a job without work left must not load models.
             while self._num_hired() < self._crew.size:
                 self._crew.start()
                 self._num_starting += 1
@@ -179,6 +188,7 @@ class Driver:
             return False
         raw = self._read(piece)
         self._begun[piece.number] = _Begun(piece, piece.lines)
+        # Behind those of the piece before, so that pieces are finished one after the other.
         self._todo.extend(cut_windows(piece, raw))
         return True
 
@@ -188,12 +198,14 @@ class Driver:
             if isinstance(reply, Exception):
                 self._lose(worker, reply)
             elif worker not in self._at_work:
+                # A worker on another machine may have another processor or version.
                 self._check(dict(reply[0]))
                 self._at_work[worker] = deque()
                 self._num_starting -= 1
                 self._num_bad_starts = 0
             else:
-                self._answer(self._at_work[worker].popleft(), *reply)
+                body, failures = reply
+                self._answer(self._at_work[worker].popleft(), body, failures)
 
     def _answer(self, window: WorkerWindow, body: str, failures: list[tuple[int, str]]) -> None:
         begun = self._begun[window.piece.number]
@@ -201,9 +213,12 @@ class Driver:
         begun.failures += [(window.row + row, sentence) for row, sentence in failures]
         begun.missing -= window.lines
         beat = self._board.beat
-        beat.lines, beat.partial = beat.lines + window.lines, beat.partial + window.lines
+        beat.lines += window.lines
+        beat.partial += window.lines
+        # In a row: one answer shows that workers can live.
         self._num_deaths = 0
         if not begun.missing:
+            # Workers answer in any order.
             text = "".join(begun.bodies[row] for row in sorted(begun.bodies))
             self._board.finish(begun.piece, text, sorted(begun.failures))
             beat.partial -= begun.piece.lines
@@ -217,39 +232,49 @@ class Driver:
         if windows is None:
             self._num_starting -= 1
             self._num_bad_starts += 1
+        # Some windows may kill workers, but not all of them: then it is the machine.
         is_hopeless = self._num_deaths > _MOST_DEATHS * self._crew.size
         if isinstance(error, InputError) or is_hopeless or self._num_bad_starts == MOST_BAD_STARTS:
             raise error
         self._board.beat.retries += 1
         if windows:  # It was working on the first.
             blamed = windows.popleft()
+            # To the front: these hold up their piece.
             self._todo.extendleft(reversed(windows))
             self._todo.extendleft(reversed(_retry(blamed, error)))
 
 
 def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:
     """Cut the lines of a piece into windows."""
-    found, row, start = [], 0, 0
+    found = []
+    row = 0
+    start = 0
     while start < len(raw):
-        end, lines = start, 0
+        end = start
+        lines = 0
         while end < len(raw) and lines < WINDOW_LINES and end - start < WINDOW_BYTES:
             end = raw.find(b"\n", end) + 1 or len(raw)
             lines += 1
         found.append(WorkerWindow(piece, row, lines, raw[start:end]))
-        row, start = row + lines, end
+        row += lines
+        start = end
     return found
 
 
 def _retry(window: WorkerWindow, error: Exception) -> list[WorkerWindow]:
     """Decide what to do with a window that ended a worker: again, in halves, or not at all."""
     deaths = window.deaths + 1
+    # A first death may be chance, for example if memory ran out. Of halves of a deadly window one
+    # is known to be deadly.
     if deaths < (1 if window.is_half and window.lines > 1 else 2):
         return [replace(window, deaths=deaths)]
     if window.lines == 1:
+        # It kills workers without being translated, so that the fault is not in the text.
         if window.error:
             raise error
         return [replace(window, deaths=0, error=f"It ended {deaths} workers: {error}")]
-    middle, place = window.lines // 2, 0
+    middle = window.lines // 2
+    place = 0
     for _ in range(middle):
         place = window.raw.index(b"\n", place) + 1
     first = replace(window, lines=middle, raw=window.raw[:place], deaths=0, is_half=True)

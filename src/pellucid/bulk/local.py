@@ -35,7 +35,8 @@ class LocalCrew:
 
     def __init__(self, run: str, task: Mapping[str, Any], *, size: int, threads: int) -> None:
         self.size = size
-        self._run, self._arguments = run, {"task": dict(task), "threads": threads}
+        self._run = run
+        self._arguments = {"task": dict(task), "threads": threads}
         self._workers: list[LocalWorker] = []
 
     def start(self) -> None:
@@ -46,12 +47,14 @@ class LocalCrew:
         """Wait so long for replies; an exception is the end of a worker."""
         replies: list[tuple[Worker, Any]] = []
         ready = wait([worker.connection for worker in self._workers], seconds)
+        # A copy, as workers that have ended are removed.
         for worker in [one for one in self._workers if one.connection in ready]:
             try:
                 reply = worker.receive()
                 if reply != "ready":
                     replies.append((worker, reply))
                 else:
+                    # It has started; without a place this asks it to introduce itself.
                     worker.send(b"null")
             except Exception as error:
                 self._workers.remove(worker)

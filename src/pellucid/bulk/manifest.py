@@ -89,11 +89,15 @@ class Manifest:
         found: list[ShardPiece] = []
         first = 0
         for shard in self.shards:
-            start, row = shard.start, 2 if shard.start else 1
+            start = shard.start
+            row = 2 if shard.start else 1  # The first line has the names of the columns.
             for num_bytes, lines, sha256 in shard.pieces:
-                place = len(found), shard, start, row, first
-                found.append(ShardPiece(*place, num_bytes, lines, sha256))
-                start, row, first = start + num_bytes, row + lines, first + lines
+                number = len(found)
+                piece = ShardPiece(number, shard, start, row, first, num_bytes, lines, sha256)
+                found.append(piece)
+                start += num_bytes
+                row += lines
+                first += lines
         return found
 
     @cached_property
@@ -105,6 +109,7 @@ class Manifest:
 def write_manifest(store: Store, manifest: Manifest) -> bool:
     """Write the manifest of a new job; return False if another command was faster."""
     values = {"format": FORMAT, **asdict(manifest)}
+    # Never replaced: whoever joins compares itself with it.
     return store.create(MANIFEST, (json.dumps(values, indent=1) + "\n").encode())
 
 
@@ -117,6 +122,7 @@ def read_manifest(store: Store) -> Manifest:
     """
     try:
         values = read_json_text(store.read(MANIFEST))
+        # A later version may cut pieces in another way, and must not be mixed with this one.
         if values.pop("format") != FORMAT:
             raise ValueError("it is of another version")
         return Manifest(shards=[Shard(**shard) for shard in values.pop("shards")], **values)

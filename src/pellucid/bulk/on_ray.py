@@ -10,6 +10,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -20,8 +21,8 @@ from pellucid.errors import PellucidError, need_library
 from pellucid.files import read_bytes
 
 SECONDS_TO_JOIN = 90.0
+# Time in which a cluster must start its first worker.
 SECONDS_TO_START = 180.0
-"""Time in which a cluster must start its first worker."""
 
 
 class Actor:
@@ -34,11 +35,14 @@ class Actor:
     """
 
     def __init__(self, make: str, task: Mapping[str, Any], files: Mapping[str, bytes]) -> None:
-        self._make, self._task, self._files = make, task, files
+        self._make = make
+        self._task = task
+        self._files = files
         self._work: Any = None
 
     def introduce(self) -> Any:
         """Load the model, and return what the worker does."""
+        # Kept as long as the actor, since the model reads its files from there.
         self._folder = tempfile.TemporaryDirectory()
         for name, data in self._files.items():
             path = Path(self._folder.name, name)
@@ -84,7 +88,8 @@ class RayCrew:
         self, address: str, make: str, task: Mapping[str, Any], *, size: int | None
     ) -> None:
         self._ray = need_library("ray", "--ray", extra="ray")
-        self._address, self._begun = address, time.monotonic()
+        self._address = address
+        self._begun = time.monotonic()
         self._workers: list[RayWorker] = []
         self._is_up = False
         logging.getLogger("ray").setLevel(logging.CRITICAL)
@@ -99,13 +104,15 @@ class RayCrew:
             self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
             files: dict[str, bytes] = {}
             packed = _rename(task, lambda name: _pack(name, files))
-            self._arguments = make, packed, self._ray.put(files)
+            # The files travel once to each machine, not with each actor.
+            arguments = {"make": make, "task": packed, "files": self._ray.put(files)}
+            actor = self._ray.remote(num_cpus=1)(Actor)
+            self._hire = partial(actor.remote, **arguments)
 
     def start(self) -> None:
         """Start one more worker."""
         with self._speaking():
-            actor = self._ray.remote(num_cpus=1)(Actor).remote(*self._arguments)
-            self._workers.append(RayWorker(actor))
+            self._workers.append(RayWorker(self._hire()))
 
     def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
@@ -114,8 +121,10 @@ class RayCrew:
                 f"The Ray cluster at {self._address} started no worker within "
                 f"{SECONDS_TO_START:.0f} s. Check with ray status that it has a free processor."
             )
+        # An actor answers in order, so that only its oldest answer can come.
         first = {worker.owed[0]: worker for worker in self._workers if worker.owed}
         replies: list[tuple[Worker, Any]] = []
+        # Nothing is owed: to ask again at once would keep a processor busy.
         if not first:
             time.sleep(seconds)
             return replies
@@ -131,6 +140,7 @@ class RayCrew:
                 self._workers.remove(worker)
                 with suppress(Exception):
                     self._ray.kill(worker.actor)
+                # Ray wraps what its actor raised; our own errors have a sentence for users.
                 cause = getattr(error, "cause", None)
                 lost = PellucidError("its actor ended, as happens when memory runs out")
                 replies.append((worker, cause if isinstance(cause, Exception) else lost))
@@ -161,7 +171,8 @@ def _rename(task: Mapping[str, Any], name: Callable[[str], str]) -> dict[str, An
 
 def _pack(name: str, files: dict[str, bytes]) -> str:
     """Read a file, or those of a model, and return the number that names it."""
-    path, number = Path(name), f"{len(files)}"
+    path = Path(name)
+    number = f"{len(files)}"
     if path.is_file():
         files[number] = read_bytes(path)
         return number

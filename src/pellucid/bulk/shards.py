@@ -47,30 +47,34 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
         DataError: it is damaged or an archive, or the first of its objects cannot be read.
         InputFileNotFoundError: it does not exist.
     """
-    kind, start = task["kind"], 0
+    kind = task["kind"]
+    start = 0
     usual = ("source", "target") if task["score"] else ("text",)
     wanted = [task["column"], task["into"]][: len(usual)]
-    columns: list[Any] = (
-        []
-        if kind in ("lines", "tsv")
-        else [name or other for name, other in zip(wanted, usual, strict=True)]
-    )
+    columns: list[Any] = []
+    if kind in ("jsonl", "parquet"):
+        columns = [name or other for name, other in zip(wanted, usual, strict=True)]
     pieces: list[tuple[int, int, str]] = []
     stream, size = _open(path, kind, columns)
     with _reading(path), stream:
+        # One byte more than a line may have, to tell a line that is too long from the longest
+        # one.
         rest = stream.readline(LONGEST_LINE + 1)
         # Archives and UTF-16 are refused here, before a worker meets them.
         line = next(split_lines(io.BytesIO(rest), path, keeps_damaged=True), "")
         if kind == "tsv" and line:
             columns, has_names = _find_columns(wanted, line.split("\t"), path)
             if has_names:
-                rest, start = b"", len(rest)
+                start = len(rest)
+                rest = b""
         row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
         if isinstance(row, Fault) and row.kind.startswith("no "):
             raise DataError(f"{row.sentence} Or name another key with --column.")
         while data := rest + stream.read(max(0, piece_bytes - len(rest))):
+            # Pieces end with lines, so that each can be read by itself.
             data += b"" if data.endswith(b"\n") else stream.readline()
             lines = data.count(b"\n") + (not data.endswith(b"\n"))
+            # With the hash: a shard that is changed later would give lines to the wrong results.
             pieces.append((len(data), lines, hashlib.sha256(data).hexdigest()))
             rest = b""
     return Shard(path, size, columns, start, pieces)
@@ -96,11 +100,14 @@ class ShardReader:
             DataError: the shard has changed since the manifest was written.
             InputFileNotFoundError: it does not exist.
         """
-        shard, data = piece.shard, b""
+        shard = piece.shard
+        data = b""
+        # A packed stream only goes forward.
         if shard is not self._shard or piece.start < self._place:
             self._stream.close()
             self._stream, size = _open(shard.path, self._kind, shard.columns)
-            self._shard, self._place = shard, 0
+            self._shard = shard
+            self._place = 0
             if size != shard.size:
                 self._refuse(shard, f"had {shard.size:,} bytes then and has {size:,} now")
         with _reading(shard.path):
@@ -108,6 +115,8 @@ class ShardReader:
                 self._place = self._stream.seek(piece.start)
             while self._place < piece.start + piece.num_bytes:
                 most = piece.start - self._place
+                # What lies before the piece is skipped in small parts, and the piece is read
+                # whole.
                 data = self._stream.read(min(_CHUNK, most) if most > 0 else piece.num_bytes)
                 self._place += len(data)
                 if not data:
@@ -168,7 +177,8 @@ def _find_columns(
     wanted: Sequence[str | None], cells: Sequence[str], path: str
 ) -> tuple[list[int], bool]:
     """Find columns by the first line of a table; tell whether that holds names."""
-    columns, has_names = [], False
+    columns = []
+    has_names = False
     for number, (name, usual) in enumerate(zip(wanted, _USUAL_NAMES, strict=False)):
         found = [cells.index(one) for one in ([name] if name else usual) if one in cells]
         has_names = has_names or bool(found)
@@ -177,7 +187,13 @@ def _find_columns(
                 f"A table must have the column {name!r}, but the first line of {path} is "
                 f"{', '.join(map(repr, cells))}. Name one of these, or give its number."
             )
-        columns.append(found[0] if found else int(name or number + 1) - 1)
+        place = found[0] if found else int(name or number + 1) - 1
+        if place < 0:  # Python would take the last column.
+            raise ConfigurationError(
+                f"The number of a column must be at least 1, but is {name} (columns are counted "
+                "from 1). Change it."
+            )
+        columns.append(place)
     return columns, has_names
 
 
@@ -211,6 +227,7 @@ def _open_parquet(file: BinaryIO, path: str) -> Any:
 
 def _parquet_rows(table: Any, columns: Sequence[str]) -> Iterator[bytes]:
     """Yield the rows of a Parquet file as lines, their columns between tabs."""
+    # Flattened, columns of columns have names such as translation.en.
     from_batches = import_module("pyarrow").Table.from_batches
     for batch in table.iter_batches(columns=columns):
         texts = from_batches([batch]).flatten()

@@ -60,6 +60,7 @@ class Store:
         path = f"{self._root}/{name}"
         with reaching(self.place), suppress(FileExistsError):
             if not is_remote(self.place):
+                # Linking fails if the name exists, and replacing does not: the first one wins.
                 self._place(name, data, os.link)
                 return True
             # Some stores cannot refuse: two may then claim a piece, and write the same bytes.
@@ -86,6 +87,7 @@ class Store:
         hidden = [] if is_remote(self.place) else Path(self._root, folder).glob(".*")
         for part in hidden:
             with suppress(OSError):
+                # Fresh ones may be those of a command that is writing now.
                 if time.time() - part.stat().st_mtime > seconds:
                     part.unlink()
 
@@ -98,6 +100,7 @@ class Store:
             with create_file(part) as stream:
                 stream.write(data)
                 stream.flush()
+                # Before the name: after a crash it must not name an empty file.
                 os.fsync(stream.fileno())
             move(part, path)
         finally:
@@ -118,6 +121,7 @@ def find_files(place: str) -> tuple[Any, str]:
     """
     from fsspec.core import url_to_fs
 
+    # Other machines write there all the time.
     settings = {"use_listings_cache": False} if is_remote(place) else {}
     try:
         files, name = url_to_fs(place, **settings)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib.resources import files
+from typing import Any
 
 from pydantic import Field
 
+from pellucid.by_hand.example_numbers import read_example
 from pellucid.by_hand.sheet import AttentionByHand, Part, Step, WorkedExample
 from pellucid.config.base import Strict
 
@@ -21,12 +21,13 @@ class PartWords(Strict):
 
 
 class _Words(Strict):
-    """The words of an example, and of its parts by their names."""
+    """The file of an example: its words, those of its parts by their names, and its numbers."""
 
     title: str
     text: str = ""
     note: str
     parts: dict[str, PartWords]
+    numbers: dict[str, list[Any]] = Field(default_factory=dict)
 
 
 def write_part(
@@ -45,20 +46,23 @@ def write_part(
     """
     example, _, part = name.partition(".")
     words = _read_words(example).parts[part]
-    title, note, *corrections = (
-        text.format(**values) for text in (words.title, words.note, *words.corrections)
+    return Part(
+        words.title.format(**values),
+        words.note.format(**values),
+        steps,
+        attention,
+        tuple(text.format(**values) for text in words.corrections),
     )
-    return Part(title, note, steps, attention, tuple(corrections))
 
 
 def write_example(name: str, *parts: Part, **values: object) -> WorkedExample:
     """Make an example with its title, source and note; values stand for names in braces."""
     words = _read_words(name)
-    title, note = words.title.format(**values), words.note.format(**values)
+    title = words.title.format(**values)
+    note = words.note.format(**values)
     return WorkedExample(name, title, words.text, note, parts)
 
 
 @cache
 def _read_words(name: str) -> _Words:
-    source = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
-    return _Words.model_validate(tomllib.loads(source.read_text(encoding="utf-8")))
+    return _Words.model_validate(read_example(name))

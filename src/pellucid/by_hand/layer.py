@@ -64,6 +64,7 @@ def joined_steps(
     steps: list[Step] = []
     if len(heads) > 1:
         columns = tuple(
+            # Features keep their number within a head, so that a stroke tells the head.
             f"c{index}" + "′" * head
             for head, context_LE in enumerate(contexts)
             for index in range(context_LE.shape[-1])
@@ -73,6 +74,7 @@ def joined_steps(
         steps.append(make_step("joined", "Concat(h₁, h₂, …)", joined, note=note))
     if output is None:
         return tuple(steps), joined_LX
+    # The rows of W⁰ are the columns that it meets.
     rows = steps[0].tables[0].columns if steps else tuple(f"c{i}" for i in range(len(output)))
     columns = tuple(map(str, range(output.shape[-1])))
     given = make_given(name, NamedMatrix(rows, columns, output))
@@ -108,6 +110,7 @@ def norm_steps(
         The steps, and the result.
     """
     mean_L1 = rows_LD.mean(dim=-1, keepdim=True)
+    # Written out rather than by torch.var, whose default divides by n − 1.
     variance_L1 = (rows_LD - mean_L1).square().mean(dim=-1, keepdim=True)
     root_L1 = (variance_L1 + norm.epsilon).sqrt()
     normed_LD = (rows_LD - mean_L1) / root_L1
@@ -155,6 +158,7 @@ def feed_forward_steps(
         is_rectified=True,
         note="What is negative becomes 0.",
     )
+    # Taken from the table, so that what is shown is what goes on.
     inner_LF = inner.tables[0].values_LX
     outer = make_product_step(
         "feed-forward",

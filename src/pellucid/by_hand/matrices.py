@@ -35,6 +35,7 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.by_hand.written_stages import Product, stage_steps, write_added
 from pellucid.errors import DataError, InputError, suggestion
+from pellucid.files import endings
 
 _ROLES = ("query", "key", "value")
 _WEIGHTS = ("w_query", "w_key", "w_value")
@@ -59,7 +60,8 @@ def read_example(path: Path) -> WorkedExample:
     Raises:
         InputError: one sentence about what is wrong, with file, line and key.
     """
-    if not path.name.lower().removesuffix(".gz").endswith((".csv", ".toml")):
+    # Compressed files are read like all others.
+    if endings(path).kind not in (".csv", ".toml"):
         raise InputError(f"Matrices must come from a .toml or a .csv file, but {path} is neither.")
     return _work_out(read_matrix_file(path), str(path))
 
@@ -74,13 +76,15 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
     file = given.file
     _check_keys(given)
     before: list[Part] = []
-    x_LD, norm = None, None
+    x_LD = None
+    norm = None
     if file.x is not None:
         x_LD = given.matrix("x", file.x)
         names = _names(given, "tokens", file.tokens, len(x_LD), "queries")
         x_LD = _add_positions(given, names, x_LD, before)
         norm = _read_norm(given, x_LD.shape[-1])
         source_LD = x_LD
+        # Pre-norm: attention reads the normed rows, while the residual connection keeps x as it is.
         if norm is not None and norm.is_before:
             steps, source_LD = norm_steps(names, x_LD, norm)
             before.append(given.part("norm", "Norm", _PRE_NORM_NOTE, steps))
@@ -94,6 +98,7 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
         attended = _attend(given, _Roles(roles, dict.fromkeys(_ROLES, "as given"), {}), file.heads)
     attentions = [part.attention for part in attended if part.attention is not None]
     after = _add_layers(given, x_LD, norm, attentions)
+    # Words for a part that is never made would be lost silently: only now is known what is made.
     for name in sorted(file.parts.model_fields_set - given.made):
         fault = f"[parts.{name}] must be a part of this example, but is not (@). "
         given.check(False, f"parts.{name}", fault + suggestion(name, given.made))
@@ -103,11 +108,14 @@ def _work_out(given: MatrixFile, name: str) -> WorkedExample:
 
 def _check_keys(given: MatrixFile) -> None:
     """Check that the keys of a file go together."""
-    file, names = given.file, given.file.model_fields_set
+    file = given.file
+    names = given.file.model_fields_set
     has_own_heads = isinstance(file.heads, list)
     if file.x is not None:
+        # x makes the roles itself, and heads of their own bring their own weights.
         clashes = {**dict.fromkeys(_ROLES, "x"), **dict.fromkeys(_WEIGHTS, "[[heads]]")}
         for name, other in clashes.items():
+            # Weights clash only with [[heads]], the roles always with x.
             is_clear = name not in names or (other != "x" and not has_own_heads)
             given.check(is_clear, name, f"{other} cannot be combined with {name} (@). Drop one.")
         is_clear = has_own_heads or file.features is None
@@ -121,6 +129,7 @@ def _check_keys(given: MatrixFile) -> None:
     for name in sorted(needy):
         advice = f"Give x, or leave {name} out."
         given.check(False, name, f"{name} must come with x, but x is missing (@). {advice}")
+    # Without x, all three roles must be there.
     missing = [name for name in _ROLES if name not in names]
     if missing:
         start = "Give x, or query, key and value" if len(missing) == 3 else f"Add {missing[0]}"
@@ -154,7 +163,8 @@ def _add_positions(
     if positions == "none":
         return x_LD
     if isinstance(positions, list):
-        positions_LD, formula = given.matrix("positions", positions), "as given"
+        positions_LD = given.matrix("positions", positions)
+        formula = "as given"
         given.check(
             positions_LD.shape == x_LD.shape,
             "positions",
@@ -170,8 +180,10 @@ def _add_positions(
             "Sinusoidal positions must have an even width, for pairs of a sine and a cosine, "
             f"but x has {x_LD.shape[-1]} columns (@). Add one, or write the positions as rows.",
         )
+        # In the precision of x, so that sums by hand agree in every digit that is shown.
         positions_LD = sinusoidal_positions(*x_LD.shape, dtype=x_LD.dtype)
-    total_LD, sums = x_LD + positions_LD, write_added(names, x_LD, positions_LD, "x")
+    total_LD = x_LD + positions_LD
+    sums = write_added(names, x_LD, positions_LD, "x")
     steps = (
         make_given("x", named_matrix(names, x_LD, "x"), "as given"),
         make_step("positions", formula, named_matrix(names, positions_LD, "p")),
@@ -194,11 +206,14 @@ def _read_norm(given: MatrixFile, width: int) -> NormByHand | None:
 def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: list[Part]) -> _Roles:
     """Multiply x by each given matrix; without one x stays as it is."""
     file = given.file
-    roles, steps = [], []
+    roles = []
+    steps = []
     formulas = {"query = key = value": "x", "key = value": "x"}
     products: dict[str, Product] = {}
     for name, role in zip(_WEIGHTS, _ROLES, strict=True):
         rows = getattr(file, name)
+        # No matrix is not an identity matrix: the role stays the same object as x, which is then
+        # shown once for all roles that share it.
         if rows is None:
             roles.append(x_LD)
             formulas[role] = "x"
@@ -209,6 +224,7 @@ def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: lis
         products[role] = Product(names, x_LD, weight)
         steps.append(make_weight_step(name, weight, file.origin))
     if steps:
+        # Positions or a norm may have changed x on the way here.
         is_as_given = torch.equal(x_LD, given.matrix("x", file.x))
         formula = "one row per token" if is_as_given else "one row per token, as computed above"
         first = make_given("x", named_matrix(names, x_LD, "x"), formula)
@@ -217,7 +233,8 @@ def _project(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor, parts: lis
 
 
 def _input_part(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> Part:
-    file, width = given.file, x_LD.shape[-1]
+    file = given.file
+    width = x_LD.shape[-1]
     columns = _names(given, "features", file.features, width, "columns of x", "x")
     step = make_given("x", NamedMatrix(names, columns, x_LD), file.origin)
     return given.part("input", "The input", _INPUT_NOTE, (step,))
@@ -239,13 +256,16 @@ def _attend_apart(given: MatrixFile, names: tuple[str, ...], x_LD: Tensor) -> li
         letters = [f"W^{role[0]}{end}" for role in _ROLES]
         products = zip(_ROLES, (Product(names, x_LD, weight) for weight in weights), strict=True)
         formulas = {role: f"x · {letter}" for role, letter in zip(_ROLES, letters, strict=True)}
+        # One head of the full width: its block of columns is the whole of its own matrices.
         (attended,) = _attend(given, _Roles(values, formulas, dict(products)), 1, f"{key}.w_key")
         own = [
             make_weight_step(letter, weight, given.file.origin)
             for letter, weight in zip(letters, weights, strict=True)
         ]
         title = head.title or f"Head {index + 1} of {len(heads)}"
-        note, steps = head.note or _OWN_HEAD_NOTE, (*own, *attended.steps)
+        note = head.note or _OWN_HEAD_NOTE
+        steps = (*own, *attended.steps)
+        # The words of [parts.attention] are for all heads together; here each has its own.
         parts.append(replace(attended, title=title, note=note, steps=steps, corrections=()))
     return parts
 
@@ -255,9 +275,11 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
     file = given.file
     query_LK, key_MK, value_ME = roles.values
     _check_widths(given, roles, num_heads, key)
-    num_queries, num_keys = len(query_LK), len(key_MK)
+    num_queries = len(query_LK)
+    num_keys = len(key_MK)
     names = _names(given, "tokens", file.tokens, num_queries, "queries")
     key_names = names
+    # Self-attention has one list of words for both sides, until the file says otherwise.
     if file.key_tokens is not None or num_keys != num_queries:
         key_names = _names(given, "key_tokens", file.key_tokens, num_keys, "keys")
     mask_LM = _read_mask(given, num_queries, num_keys)
@@ -268,6 +290,7 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
     parts = []
     for head in range(num_heads):
         attention = attend_by_hand(
+            # By identity, since equal matrices need not be the same role.
             *(blocks[id(role)][head] for role in (query_LK, key_MK, value_ME)),
             query_names=names,
             key_names=key_names,
@@ -279,9 +302,11 @@ def _attend(given: MatrixFile, roles: _Roles, num_heads: int, key: str = "") -> 
             for name, p in roles.products.items()
         }
         steps = stage_steps(attention, formulas=roles.formulas, products=own)
-        title, note = "Attention, stage by stage", _ATTENTION_NOTE
+        title = "Attention, stage by stage"
+        note = _ATTENTION_NOTE
         if num_heads > 1:
-            title, note = f"Head {head + 1} of {num_heads}", _HEAD_NOTE
+            title = f"Head {head + 1} of {num_heads}"
+            note = _HEAD_NOTE
         parts.append(given.part("attention", title, note, steps, attention))
     return parts
 
@@ -336,6 +361,7 @@ def _read_mask(given: MatrixFile, queries: int, keys: int) -> Tensor | None:
         f"mask must have {queries} rows of {keys} true or false, but has rows of {widths} (@). "
         "Give a row for each query.",
     )
+    # true = may attend, as everywhere.
     return torch.tensor(mask)
 
 
@@ -346,7 +372,8 @@ def _add_layers(
     attentions: list[AttentionByHand],
 ) -> list[Part]:
     """Work out everything after the attention: W⁰, add and norm, feed-forward network."""
-    file, names = given.file, attentions[0].query_names
+    file = given.file
+    names = attentions[0].query_names
     output_XD = None
     if file.w_output is not None:
         joined = sum(a.value_ME.shape[-1] for a in attentions if a.value_ME is not None)
@@ -359,6 +386,7 @@ def _add_layers(
         parts.append(given.part("joined", "The heads joined", _JOINED_NOTE, steps))
     if norm is not None and x_LD is not None:
         _check_sum(given, "norm", "x", x_LD, "the output", state_LD)
+        # The sum takes x as it came in, whether or not a norm stood before the attention.
         added = (names, x_LD, state_LD, norm, "x + output")
         state_LD = _close(given, "after_attention", *added, parts)
     if file.feed_forward is None:
@@ -367,6 +395,7 @@ def _add_layers(
     entering_LD = state_LD
     network = _read_network(given, state_LD.shape[-1])
     if norm is not None and norm.is_before:
+        # Pre-norm again: only what enters the network is normed.
         before, entering_LD = norm_steps(names, state_LD, norm)
     inside, change_LD = feed_forward_steps(names, entering_LD, network)
     title = "Feed-forward network"
@@ -382,6 +411,7 @@ def _check_sum(
     given: MatrixFile, key: str, first: str, first_LD: Tensor, second: str, second_LD: Tensor
 ) -> None:
     widths = first_LD.shape[-1], second_LD.shape[-1]
+    # W⁰ is the matrix whose width can be changed freely.
     wanted = "w_output" if key == "norm" else key
     given.check(
         widths[0] == widths[1],
@@ -396,6 +426,7 @@ def _read_network(given: MatrixFile, width: int) -> FeedForwardByHand:
     assert network is not None
     key = "feed_forward"
     inner = given.matrix(f"{key}.inner", network.inner, width, "columns that come in")
+    # The inner width is free; the outer matrix must meet it.
     num_inner = inner.shape[-1]
     outer = given.matrix(f"{key}.outer", network.outer, num_inner, f"columns of {key}.inner")
     biases = (
@@ -417,6 +448,7 @@ def _close(
 ) -> Tensor:
     """Append the residual connection, for post-norm with the layer norm; return the result."""
     added, total_LD = add_step(names, x_LD, change_LD, formula)
+    # The norm stood before the sub-layer, so only the sum is left to show.
     if norm.is_before:
         parts.append(given.part(key, "Residual connection", _ADDED_NOTE, (added,)))
         return total_LD
@@ -426,7 +458,8 @@ def _close(
 
 
 def _describe(attentions: list[AttentionByHand]) -> str:
-    a, num_heads = attentions[0], len(attentions)
+    a = attentions[0]
+    num_heads = len(attentions)
     divided = a.divisor_words or write_number(a.divisor)
     masked = "without a mask" if a.mask_LM is None else "with a mask"
     return (

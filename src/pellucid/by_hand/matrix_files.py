@@ -24,6 +24,7 @@ from pellucid.by_hand.sheet import AttentionByHand, Part, Step, matrix
 from pellucid.config.base import Strict
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError, suggestion
+from pellucid.files import endings
 from pellucid.text.reading.lines import read_lines
 
 MAX_NUMBERS = 4096
@@ -192,6 +193,7 @@ class MatrixFile:
             DataError: rows differ in length, or there are too many or the wrong number of them.
         """
         widths = [len(row) for row in rows or []]
+        # Point at the first empty row, or at the whole matrix if it has no rows.
         place = next((f"{key}[{index}]" for index, width in enumerate(widths) if not width), key)
         self.check(
             bool(widths) and min(widths) > 0,
@@ -240,7 +242,7 @@ def read_matrix_file(path: Path) -> MatrixFile:
     Raises:
         DataError: one sentence about what is wrong, with file, line and key.
     """
-    is_csv = path.name.lower().removesuffix(".gz").endswith(".csv")
+    is_csv = endings(path).kind == ".csv"
     values, lines = _read_csv(path) if is_csv else _read_toml(path)
     try:
         return MatrixFile(OwnFile.model_validate(values), lines, path)
@@ -268,10 +270,12 @@ def _sentence(
     for part in problem["loc"][1:]:
         if isinstance(part, int):
             key += f"[{part}]"
+        # The place of an error in a union names the alternative that was tried, which is no key.
         elif part.isidentifier() and part not in ("Head", "bool", "int"):
             key += f".{part}"
             names.append(part)
-    where, value = _where(path, lines, key), problem["input"]
+    where = _where(path, lines, key)
+    value = problem["input"]
     if problem["type"] == "extra_forbidden":
         known = _known_keys(problem["loc"])
         return f"Every key must be known, but {key!r} is not ({where}). " + suggestion(
@@ -279,13 +283,18 @@ def _sentence(
         )
     if problem["type"] == "missing":
         return f"{key} must be given, but is missing ({where}). Add it."
+    # Pydantic's sentence becomes the second half of ours.
     rule = problem["msg"].removeprefix("Input should be ")
+    # A limit on one number of a matrix stands for both signs.
     if problem["type"].endswith("than_equal") and key.endswith("]"):
         rule = f"at most {LARGEST_NUMBER:g} in size"
     described = OwnFile.model_fields[names[0]].description
     if described and key == names[0]:
-        rule, value = described, values[key]
+        rule = described
+        # The whole value, not the alternative's part of it.
+        value = values[key]
     hint = "Write it so." if rule == described else "Change it."
+    # A rule that lists words has one that was meant.
     if isinstance(value, str) and (words := re.findall(r"['\"](\w+)['\"]", rule)):
         hint = suggestion(value, words)
     return f"{key} must be {rule}, but is {_quote(value)} ({where}). {hint}"
@@ -307,6 +316,7 @@ def _known_keys(place: Sequence[Any]) -> list[str]:
 
 def _where(path: Path, lines: Mapping[str, int], key: str) -> str:
     name = key
+    # A number has no line of its own: go up to the row, the matrix, the table.
     while name and name not in lines:
         name = re.sub(r"(\[\d+\]|\.?[^.\[\]]+)$", "", name)
     return f"{path}{f':{lines[name]}' if name else ''}, {key}"
@@ -325,6 +335,7 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
         values = read_toml_text(text)
     except tomllib.TOMLDecodeError as error:
         line = re.search(r"at line (\d+)", str(error))
+        # The parser names no line if the text ends too early.
         number = line[1] if line else text.rstrip().count("\n") + 1  # at the end of the file
         raise DataError(
             f"The file must be TOML, but is not: {error} ({path}:{number}). Correct it there."
@@ -338,7 +349,10 @@ def _read_toml(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
     for number, line_text in enumerate(text.split("\n"), start=1):
         if opened := _TABLE.match(line_text):
             name = opened[2]
+            # The first of several lines counts; a repeated key is an error that the parser has
+            # reported.
             found.setdefault(name, number)
+            # Each table of an array gets a number, as pydantic counts them.
             if opened[1] == "[[":
                 count = sum(re.fullmatch(rf"{name}\[\d+\]", key) is not None for key in found)
                 name = f"{name}[{count}]"
@@ -363,11 +377,13 @@ def _read_csv(path: Path) -> tuple[dict[str, Any], dict[str, int]]:
             f"The file must be CSV, but is not: {error} ({path}:{reader.line_num}). Correct it."
         ) from None
     values: dict[str, Any] = {}
+    # A first line without a single number has names.
     if rows and not any(_FIELD.fullmatch(field) for field in rows[0][1]):
         values["tokens"] = rows.pop(0)[1]
     if not rows:
         raise DataError(f"The file must hold a matrix, but has no numbers ({path}). Write some.")
     values["x"] = [_read_row(fields, f"{path}:{number}") for number, fields in rows]
+    # Empty lines are skipped, so that a row's number is not its line's.
     lines = {f"x[{index}]": number for index, (number, _) in enumerate(rows)}
     return values, {"tokens": 1, **lines}
 

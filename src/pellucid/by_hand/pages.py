@@ -81,6 +81,7 @@ class Page:
 
 def pages_of(example: WorkedExample) -> tuple[Page, ...]:
     """Cut an example into pages that are read one at a time."""
+    # Counted over the whole example, since --page has one number.
     parts = [piece for part in example.parts for piece in _cut(part)]
     return tuple(Page(number, len(parts), part) for number, part in enumerate(parts, start=1))
 
@@ -115,12 +116,15 @@ def _cut(part: Part) -> Iterator[Part]:
     used = _HEAD_LINES + _text_lines(part.note)
     compared = sum(_comparison_lines(step) for step in part.steps)
     steps = part.steps
+    # Many comparisons would fill the pages of the steps: they get a page of their own.
     if compared > _MOST_COMPARED:
         steps = tuple(replace(step, printed=()) for step in steps)
     for step in steps:
         lines = _count_lines(step)
+        # A step is never cut, and stands alone if it is longer than a page.
         if groups[-1] and used + lines > _MOST_LINES:
             groups.append([])
+            # A continued page begins with its title and a line or two of explanation.
             used = _HEAD_LINES + 2
         groups[-1].append(step)
         used += lines
@@ -128,12 +132,14 @@ def _cut(part: Part) -> Iterator[Part]:
         printed = tuple(number for step in part.steps for number in step.printed)
         groups.append([Step("compared", printed=printed)])
     for index, group in enumerate(groups):
-        first, last = index == 0, index == len(groups) - 1
+        first = index == 0
+        last = index == len(groups) - 1
         yield replace(
             part,
             title=part.title if first and last else f"{part.title} ({index + 1} of {len(groups)})",
             note=part.note or _explain(group) if first else _explain(group),
             steps=tuple(group),
+            # What the text got wrong is said when all of it was seen.
             corrections=part.corrections if last else (),
         )
 
@@ -153,6 +159,7 @@ def _count_lines(step: Step) -> int:
         for table in step.tables
     )
     written = sum(_text_lines(line) for line in step.lines)
+    # The step's title and an empty line.
     return 2 + _text_lines(step.note) + written + tables + _comparison_lines(step)
 
 
@@ -162,6 +169,7 @@ def _count_blocks(num_columns: int) -> int:
 
 
 def _comparison_lines(step: Step) -> int:
+    # A number that differs is followed by both values and the cause.
     return sum(1 if number.is_right else 6 for number in step.printed)
 
 

@@ -8,7 +8,7 @@ difference.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -19,55 +19,11 @@ from pellucid.attention.masks import apply_mask, causal_mask
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.similarity import attention_pooling, edit_similarity
 from pellucid.attention.stages import AttentionSteps, mix, scale, weigh
-
-TOY_FOUR_SCORES = ((40.0, 26.0),)
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 
 SHOW_ME_THE_MONEY_TOKENS = ("show", "me", "the", "money")
-SHOW_ME_THE_MONEY_EMBEDDINGS = (
-    (0.12, 0.63, 0.29, 0.41),
-    (0.83, 0.34, 0.04, 0.53),
-    (0.39, 0.77, 0.64, 0.09),
-    (0.41, 0.08, 0.51, 0.87),
-)
-ATTENTION_FILTER = (
-    (0.61, 0.18, 0.04, 0.17),
-    (0.16, 0.57, 0.08, 0.19),
-    (0.03, 0.07, 0.74, 0.16),
-    (0.17, 0.23, 0.12, 0.48),
-)
-
 NOT_ON_YOUR_LIFE_TOKENS = ("<start>", "not", "on", "your", "life", "<end>")
-NOT_ON_YOUR_LIFE_SCORES = (
-    (16.2, 7.7, 2.0, 4.6, 3.1, 8.9),
-    (3.2, 21.5, 6.1, 8.4, 8.1, 5.2),
-    (1.9, 4.3, 18.7, 6.5, 7.2, 3.3),
-    (2.7, 4.1, 7.6, 22.3, 9.0, 3.8),
-    (4.4, 5.8, 6.9, 5.6, 24.5, 4.7),
-    (4.0, 3.9, 6.7, 7.3, 6.1, 16.8),
-)
-NOT_ON_YOUR_LIFE_PRINTED_MASKED = (
-    ("16.2", "−∞", "−∞", "−∞", "−∞", "−∞"),
-    ("3.2", "21.5", "−∞", "−∞", "−∞", "−∞"),
-    ("1.9", "4.3", "18.7", "−∞", "−∞", "−∞"),
-    ("2.7", "4.1", "7.6", "22.3", "−∞", "−∞"),
-    ("4.4", "5.8", "6.9", "5.6", "24.5", "−∞"),
-    ("4.0", "3.9", "6.7", "7.3", "6.1", "16.8"),
-)
-NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS = (
-    (1.0, 0.0, 0.0, 0.0, 0.0, 0.0),
-    (0.13, 0.87, 0.0, 0.0, 0.0, 0.0),
-    (0.06, 0.16, 0.78, 0.0, 0.0, 0.0),
-    (0.03, 0.06, 0.11, 0.80, 0.0, 0.0),
-    (0.05, 0.06, 0.09, 0.06, 0.74, 0.0),
-    (0.02, 0.04, 0.14, 0.15, 0.13, 0.52),
-)
-
-HELP_ME_SCORES = ((6.0, 4.0), (3.0, 8.0))
-
 PIZZA_TOKENS = ("Pizza", "is", "awesome", "<EOS>")
-PIZZA_EMBEDDINGS = ((0.1, 2.13), (0.11, 2.13), (0.21, 3.13), (0.8, 0.9))
-PIZZA_WEIGHT = ((0.78, 2.0), (0.9, 1.7))
-
 ROOM_NUMBERS = {"Smith": 200.0, "Summer": 201.0, "Smeeth": 202.0}
 
 _LECTURE = "A lecture on self-attention"
@@ -96,6 +52,7 @@ class WorkedNumber:
     @property
     def is_right(self) -> bool:
         """True if every printed number is the computed one, rounded as printed."""
+        # A step that the text leaves out cannot be right.
         return bool(self.printed) and all(
             _rounds_to(value, text) for value, text in zip(self.computed, self.printed, strict=True)
         )
@@ -103,18 +60,19 @@ class WorkedNumber:
     @property
     def largest_difference(self) -> float:
         """The largest distance of a printed number from its computed one; 0 if none is printed."""
+        # −∞ has no distance from anything.
         pairs = zip(self.computed, self.printed, strict=True) if self.printed else ()
         return max((abs(value - float(text)) for value, text in pairs if text != "−∞"), default=0.0)
 
 
 def attend_toy_four() -> AttentionSteps:
     """Follow the scores 40 and 26 through scale (width 4) and softmax; values are one-hot."""
-    return _follow(_matrix(TOY_FOUR_SCORES), d_key=4)
+    return _follow(read_matrix("toy-four.scores"), d_key=4)
 
 
 def attend_help_me() -> AttentionSteps:
     """Follow the scores of "help me!" through scale (width 16) and softmax."""
-    return _follow(_matrix(HELP_ME_SCORES), d_key=16)
+    return _follow(read_matrix("help-me.scores"), d_key=16)
 
 
 def attend_not_on_your_life(*, d_key: int = 64, num_tokens: int = 6) -> AttentionSteps:
@@ -124,7 +82,7 @@ def attend_not_on_your_life(*, d_key: int = 64, num_tokens: int = 6) -> Attentio
         d_key: not in the text; 64 is the paper's.
         num_tokens: 5 leaves out ``<end>``, which no decoder reads.
     """
-    scores_LM = _matrix(NOT_ON_YOUR_LIFE_SCORES)[:num_tokens, :num_tokens]
+    scores_LM = read_matrix("not-on-your-life.scores")[:num_tokens, :num_tokens]
     return _follow(scores_LM, d_key=d_key, mask=causal_mask(num_tokens)[0, 0])
 
 
@@ -135,8 +93,8 @@ def attend_pizza(*, num_tokens: int = 3, is_transposed: bool = False) -> Attenti
         num_tokens: 4 keeps ``<EOS>``, which the slides drop after the projections.
         is_transposed: multiply by the transpose, another reading of "Weights T".
     """
-    x_LD = _matrix(PIZZA_EMBEDDINGS)[:num_tokens]
-    weight = _matrix(PIZZA_WEIGHT)
+    x_LD = read_matrix("pizza.embeddings")[:num_tokens]
+    weight = read_matrix("pizza.weight")
     weight = weight.T if is_transposed else weight
     return attend_with_values(x_LD, weight, weight, weight)
 
@@ -151,11 +109,12 @@ def attend_room_number(name: str = "Summeth", *, temperature: float = 1.0) -> At
 
 def best_d_key(largest: int = 128) -> tuple[int, float]:
     """Find the d_k whose weights are nearest to the printed S′, and their largest error."""
-    printed_LM = _matrix(NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS)
+    printed_LM = read_matrix("not-on-your-life.weights")
     errors = {
         d_key: float((attend_not_on_your_life(d_key=d_key).weights - printed_LM).abs().max())
         for d_key in range(1, largest + 1)
     }
+    # The text names no d_k, so every one is tried.
     best = min(errors, key=lambda d_key: errors[d_key])
     return best, errors[best]
 
@@ -165,7 +124,8 @@ def implied_roots(row: int) -> tuple[float, ...]:
 
     The ratio of two weights gives it: $(s_i - s_j) / \ln(w_i / w_j)$, with the diagonal as i.
     """
-    scores, weights = NOT_ON_YOUR_LIFE_SCORES[row], NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[row]
+    scores = read_numbers("not-on-your-life.scores")[row]
+    weights = read_numbers("not-on-your-life.weights")[row]
     return tuple(
         (scores[row] - scores[column]) / math.log(weights[row] / weights[column])
         for column in range(row)
@@ -200,6 +160,7 @@ def _compare(
 
 def _lecture_numbers() -> Iterator[WorkedNumber]:
     toy = attend_toy_four()
+    # What scores are divided by, read off the library's own scale.
     root = scale(torch.ones(1, dtype=torch.float64), 4).reciprocal()
     not_written = "said, not written out"
     yield _compare(_LECTURE, "√d_k for keys of width 4", "2", root)
@@ -208,8 +169,10 @@ def _lecture_numbers() -> Iterator[WorkedNumber]:
 
 
 def _slide_numbers() -> Iterator[WorkedNumber]:
-    x_LD, weight = _matrix(PIZZA_EMBEDDINGS), _matrix(PIZZA_WEIGHT)
-    plain, transposed = x_LD @ weight, x_LD @ weight.T
+    x_LD = read_matrix("pizza.embeddings")
+    weight = read_matrix("pizza.weight")
+    plain = x_LD @ weight
+    transposed = x_LD @ weight.T
     one_matrix = "one matrix for all three must give Q = K = V; ours is X·W"
     for name, printed in (("Query", "0.8 0.8"), ("Key", "0.18 0.81"), ("Value", "0.18 0.81")):
         yield _compare(_SLIDES, f"{name} of “awesome”", printed, plain[2], one_matrix)
@@ -237,23 +200,26 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
 
 
 def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
-    three, four = attend_pizza(), attend_pizza(num_tokens=4)
-    row = (0.38, 0.4, 0.9)
+    three = attend_pizza()
+    four = attend_pizza(num_tokens=4)
+    # The slides print this row twice, differently, and once more in words.
+    row = read_numbers("pizza.row")
+    later = read_numbers("pizza.row_later")
     yield _compare(
         _SLIDES,
         "softmax row “Pizza”, three tokens",
         " ".join(map(str, row)),
         three.weights[0],
         f"a row of weights sums to 1, the printed one to {sum(row):.2f}; "
-        f"later it is 0.38 0.4 0.24 (sum {0.38 + 0.4 + 0.24:.2f}), in words 36, 40 and 24 %",
+        f"later it is 0.38 0.4 0.24 (sum {sum(later):.2f}), in words 36, 40 and 24 %",
     )
     with_eos = "softmax row “Pizza”, with `<EOS>`"
     yield _compare(_SLIDES, with_eos, "", four.weights[0], "`<EOS>` dropped")
-    share = _matrix([100 * 0.38])
+    share = 100 * read_matrix("pizza.row")[:1]
     yield _compare(_SLIDES, "“0.38 % similar”", "0.38", share, "a fraction called per cent")
-    column, words, digits = map(
-        _matrix, ((0.6, -0.35, 3.86), (0.36, 0.40, 0.24), (0.38, 0.4, 0.24))
-    )
+    column = read_matrix("pizza.column")
+    words = read_matrix("pizza.row_in_words")
+    digits = read_matrix("pizza.row_later")
     yield _compare(
         _SLIDES,
         "weights 36, 40, 24 % times 0.6, −0.35, 3.86",
@@ -272,13 +238,14 @@ def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
 
 def _position_numbers() -> Iterator[WorkedNumber]:
     positions_LD = sinusoidal_positions(4, 4, dtype=torch.float64)
-    encoded_LD = _matrix(SHOW_ME_THE_MONEY_EMBEDDINGS) + positions_LD
+    encoded_LD = read_matrix("show-me-the-money.embeddings") + positions_LD
     yield _compare(_NOTES, "PE₀ (show)", "0 1 0 1", positions_LD[0])
     for position, place, sine in (
         (1, "PE₁ (me)", "0.02"),
         (2, "PE₂ (the)", "0.04"),
         (3, "PE₃ (money)", "0.05"),
     ):
+        # The printed positions are sines of degrees.
         true_sine = math.sin(math.radians(position))
         cause = f"sines of degrees (sin {position}° = {true_sine:.6f})"
         if position == 2:
@@ -289,7 +256,7 @@ def _position_numbers() -> Iterator[WorkedNumber]:
         printed = "0.46 1.08 0.51 1.87" if is_money else ""
         cause = "the addition is right, the positions are those of degrees" if is_money else ""
         yield _compare(_NOTES, f"equation 5, “{word}”", printed, row, cause)
-    filter_LM = _matrix(ATTENTION_FILTER)
+    filter_LM = read_matrix("show-me-the-money.filter")
     yield _compare(
         _NOTES,
         "section 3.3, sums of the rows of S",
@@ -315,16 +282,18 @@ def masked_numbers(d_key: int = 64) -> Iterator[WorkedNumber]:
     steps = attend_not_on_your_life(d_key=d_key)
     allowed = apply_mask(steps.scores, causal_mask(6)[0, 0])
     for token, printed, row in zip(
-        NOT_ON_YOUR_LIFE_TOKENS, NOT_ON_YOUR_LIFE_PRINTED_MASKED, allowed, strict=True
+        NOT_ON_YOUR_LIFE_TOKENS, read_numbers("not-on-your-life.masked"), allowed, strict=True
     ):
         yield _compare(_NOTES, f"section 4.2, QKᵀ + B, `{token}`", " ".join(printed), row)
     best, error = best_d_key()
     no_fit = f"no d_k fits (nearest {best}, largest error {error:.2f}); computed with d_k = {d_key}"
-    for index, token in enumerate(NOT_ON_YOUR_LIFE_TOKENS):
-        weights = NOT_ON_YOUR_LIFE_PRINTED_WEIGHTS[index]
+    printed_weights = read_numbers("not-on-your-life.weights")
+    for index, (token, weights) in enumerate(
+        zip(NOT_ON_YOUR_LIFE_TOKENS, printed_weights, strict=True)
+    ):
         shown = " ".join(f"{value:.0f}" if value in (0, 1) else f"{value:.2f}" for value in weights)
-        place, cause = f"section 4.2, S′, `{token}`", _masked_cause(index, no_fit)
-        yield _compare(_NOTES, place, shown, steps.weights[index], cause)
+        cause = _masked_cause(index, no_fit)
+        yield _compare(_NOTES, f"section 4.2, S′, `{token}`", shown, steps.weights[index], cause)
     five = attend_not_on_your_life(d_key=d_key, num_tokens=5).weights - steps.weights[:5, :5]
     yield _compare(
         _NOTES,
@@ -354,10 +323,6 @@ def _appendix_numbers() -> Iterator[WorkedNumber]:
         yield _compare(_NOTES, f"appendix, “{word}”, softmax", weights, steps.weights[index])
 
 
-def _matrix(rows: Sequence[Sequence[float]] | Sequence[float]) -> Tensor:
-    return torch.tensor(rows, dtype=torch.float64)
-
-
 def _follow(scores_LM: Tensor, *, d_key: int, mask: Tensor | None = None) -> AttentionSteps:
     """Run stages 2 to 5 on given scores, with one-hot values: the context equals the weights."""
     scaled_LM = scale(scores_LM, d_key)
@@ -372,4 +337,5 @@ def _rounds_to(value: float, text: str) -> bool:
     if text == "−∞":
         return value == -math.inf
     decimals = len(text.partition(".")[2])
+    # Half of the last digit, and room for the rounding of binary numbers.
     return abs(value - float(text)) <= 0.5 * 0.1**decimals + 1e-12

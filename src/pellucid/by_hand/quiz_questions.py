@@ -19,7 +19,8 @@ _ANSWER = re.compile(rf"({_NUMBER})(?:/({_NUMBER}))?(%?)")
 _INFINITY = re.compile(r"([+-]?)(?:inf|infinity|∞)")
 _RESULT = re.compile(r"(.*=) (−?(?:[\d.]+(?:e[+−]\d+)?|∞))")
 
-_RELATIVE, _ABSOLUTE = 0.01, 0.0005
+_RELATIVE = 0.01
+_ABSOLUTE = 0.0005
 
 
 @dataclass(frozen=True)
@@ -33,6 +34,7 @@ class Question:
 def ask_about_line(line: str) -> Question | None:
     """Make a question of a line such as ``4 ÷ 2 = 2``; None if it does not end in a result."""
     match = _RESULT.fullmatch(line)
+    # A line of words has no result to ask for.
     if match is None:
         return None
     answer = read_answer(match[2])
@@ -65,6 +67,7 @@ def _ask_about_table(step: Step, table: NamedMatrix, index: int) -> Question:
     ]
     # A zero can be guessed, unless everything is zero.
     entries = [entry for entry in entries if entry[2] != 0] or entries
+    # The same question for everybody who asks twice.
     choice = int(generator(1, "quiz", step.name, index).integers(len(entries)))
     row, column, value = entries[choice]
     formula = f" = {step.formula}" if step.formula else ""
@@ -78,15 +81,19 @@ def read_answer(text: str) -> float | None:
     Returns:
         None if it is not a number.
     """
+    # All minus signs that keyboards, pages and our own output have.
     clean = re.sub(r"[\s_]", "", text).replace("−", "-").replace("–", "-").replace("÷", "/")
+    # What stands before a number when an answer is copied from a line.
     clean = clean.lstrip("=≈~").lower().replace("minus", "-")
+    # A decimal comma; a number that has a point too is none.
     clean = clean if "." in clean else clean.replace(",", ".")
     if infinite := _INFINITY.fullmatch(clean):
         return -math.inf if infinite[1] == "-" else math.inf
     match = _ANSWER.fullmatch(clean)
     if match is None:
         return None
-    value, below = float(match[1]), float(match[2] or 1)
+    value = float(match[1])
+    below = float(match[2] or 1)
     if below == 0:
         return None
     return value / below / (100 if match[3] else 1)
@@ -103,11 +110,14 @@ def is_near(text: str, value: float) -> bool:
         raise InputError(
             f"An answer must be a number such as {write_number(0.38)}, but is {text.strip()!r}."
         )
+    # A difference of infinities is not a number.
     if math.isinf(value) or math.isinf(answer):
         return answer == value
     difference = abs(answer - value)
+    # Rounding is right only to the digits that were typed.
     digits = text.replace(",", ".").rpartition(".")[2].strip() if re.search("[.,]", text) else ""
     decimals = len(digits) if digits.isdigit() else 0
+    # A single decimal says too little of a share.
     if decimals >= 2 and difference <= 0.5 * 0.1**decimals + 1e-12:
         return True
     return difference <= max(_RELATIVE * abs(value), _ABSOLUTE)

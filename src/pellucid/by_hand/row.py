@@ -38,6 +38,7 @@ def follow_row_of(example: WorkedExample, row: int) -> WorkedExample:
         for part in example.parts
         if row >= 0 and (steps := _steps_of_row(part, row))
     )
+    # Parts without the row are left out.
     if parts:
         return replace(example, parts=parts)
     rows = name_rows(example)
@@ -45,6 +46,7 @@ def follow_row_of(example: WorkedExample, row: int) -> WorkedExample:
         raise InputError(
             f"No row of {example.name} can be followed, but --row {row} is given. Leave it out."
         )
+    # Enough to choose from, and no more than a line or two.
     listed = ", ".join(f"{index} {name}" for index, name in enumerate(rows[:_MOST_NAMED]))
     more = ", …" if len(rows) > _MOST_NAMED else ""
     raise InputError(
@@ -55,6 +57,7 @@ def follow_row_of(example: WorkedExample, row: int) -> WorkedExample:
 
 def name_rows(example: WorkedExample) -> tuple[str, ...]:
     """Name the rows that can be followed, in order; different names of one row have a slash."""
+    # Parts may name the same row by its word, its token or its place.
     groups = [names for part in example.parts if (names := _row_names(part))]
     return tuple(
         "/".join(dict.fromkeys(names[index] for names in groups if index < len(names)))
@@ -65,6 +68,7 @@ def name_rows(example: WorkedExample) -> tuple[str, ...]:
 def _row_names(part: Part) -> tuple[str, ...]:
     if part.attention is not None:
         return part.attention.query_names
+    # Without an attention, the first step that can be written out says how many rows there are.
     return next((step.tables[0].rows for step in part.steps if step.arithmetic), ())
 
 
@@ -80,6 +84,7 @@ def _steps_of_row(part: Part, row: int) -> tuple[Step, ...]:
     ]
     if attention is None:
         return tuple(step for _, step in written)
+    # Queries, keys and values come before the scores that they make; all else comes after.
     before = (step for is_role, step in written if is_role)
     after = (step for is_role, step in written if not is_role)
     return (*before, *follow_row(attention, row), *after)
@@ -88,6 +93,7 @@ def _steps_of_row(part: Part, row: int) -> tuple[Step, ...]:
 def _arithmetic_of_row(step: Step, row: int) -> Step:
     """Keep the lines of one row; keys and values are needed for all rows if there is room."""
     groups = step.arithmetic
+    # A query meets the keys of all words, and the context has the values of all.
     is_needed_whole = step.name in _ROLES or row >= len(groups)
     if is_needed_whole and sum(map(len, groups)) <= _MOST_LINES_OF_ROLE:
         lines = tuple(line for group in groups for line in group)
@@ -106,7 +112,10 @@ def follow_row(attention: AttentionByHand, row: int) -> tuple[Step, ...]:
 
 
 def _score_steps(a: AttentionByHand, row: int) -> list[Step]:
-    name, scores, scaled = a.query_names[row], a.scores_LM[row].tolist(), a.scaled_LM[row].tolist()
+    name = a.query_names[row]
+    scores = a.scores_LM[row].tolist()
+    scaled = a.scaled_LM[row].tolist()
+    # Without vectors the scores are given, and nothing is left to add up.
     sums = [""] * len(scores)
     if a.query_LK is not None and a.key_MK is not None:
         query = a.query_LK[row].tolist()
@@ -140,8 +149,11 @@ def _score_steps(a: AttentionByHand, row: int) -> list[Step]:
 
 
 def _softmax_steps(a: AttentionByHand, row: int) -> list[Step]:
-    masked, exponentials = a.masked_LM[row].tolist(), a.exponentials_LM[row].tolist()
-    total, largest = write_number(float(a.sums_L1[row])), max(masked)
+    masked = a.masked_LM[row].tolist()
+    exponentials = a.exponentials_LM[row].tolist()
+    total = write_number(float(a.sums_L1[row]))
+    largest = max(masked)
+    # exp(−∞ − −∞) would be no number.
     if largest == -math.inf:
         note = "This row may attend nowhere, so all its weights are 0."
         return [make_step("weights", note=note)]
@@ -168,6 +180,7 @@ def _mix_steps(a: AttentionByHand, row: int) -> list[Step]:
     weights = a.weights_LM[row].tolist()
     if a.value_ME is None or a.context_LE is None:
         return [make_step("context", "weights · V", lines=[write_mixture(weights, a.key_names)])]
+    # Computed again: the context may have an embedding added to it.
     mixed = mix(a.weights_LM[row : row + 1], a.value_ME)[0].tolist()
     lines = [
         f"c{feature} = {write_sum_of_products(weights, column_M.tolist())} = {write_number(total)}"
@@ -175,7 +188,8 @@ def _mix_steps(a: AttentionByHand, row: int) -> list[Step]:
     ]
     steps = [make_step("context", "weights · V, feature by feature", lines=lines)]
     if a.added_LE is not None:
-        own, context = a.added_LE[row].tolist(), a.context_LE[row].tolist()
+        own = a.added_LE[row].tolist()
+        context = a.context_LE[row].tolist()
         lines = [
             f"c{feature} = {write_number(first)} + {bracket(second)} = {write_number(total)}"
             for feature, (first, second, total) in enumerate(zip(own, mixed, context, strict=True))

@@ -252,6 +252,8 @@ def name_columns(letter: str, count: int) -> tuple[str, ...]:
 
 def matrix(rows: Any) -> Tensor:
     """Turn nested numbers into a float64 tensor."""
+    # Numbers written by people are decimal: float64 shows six digits of them without rounding
+    # errors.
     return torch.as_tensor(rows, dtype=torch.float64)
 
 

@@ -99,7 +99,8 @@ class Learned:
 
     def attend(self, source: str, read: tuple[str, ...]) -> tuple[AttentionByHand, AttentionByHand]:
         """Write down both attentions of the decoder: to itself and across."""
-        w, memory_SD = self.weights, self.encode(source)
+        w = self.weights
+        memory_SD = self.encode(source)
         x_TD = self.decoder_input(read)
         mask_LM = causal_mask(len(read))[0, 0] if self.has_mask else None
         itself = attend_by_hand(
@@ -130,6 +131,7 @@ class Learned:
         """Decode greedily: each turn reads all tokens so far."""
         read: tuple[str, ...] = (START,)
         turns: list[Turn] = []
+        # A model that never writes the end would go on for ever.
         while len(turns) < _LONGEST:
             probabilities_V = self.predict(source, read)[-1]
             chosen = TARGET_WORDS[int(probabilities_V.argmax())]
@@ -141,6 +143,7 @@ class Learned:
 
     def answer(self, source: str) -> str:
         """Decode, and join the tokens; an answer without an end has ``…``."""
+        # The end token is not part of the answer.
         tokens = [turn.chosen for turn in self.decode(source)]
         return " ".join(tokens[:-1] if tokens[-1] == END else [*tokens, "…"])
 
@@ -168,6 +171,7 @@ def train_answers(*, has_mask: bool, watch: Watch | None = None) -> Learned:
     weights["source"] = _draw("source", len(SOURCE_WORDS), WIDTH, scale=1.0)
     weights["target"] = _draw("target", len(TARGET_WORDS), WIDTH, scale=1.0)
     weights["output"] = _draw("output", WIDTH, len(TARGET_WORDS))
+    # The paper's β₁ and β₂.
     optimizer = torch.optim.Adam(weights.values(), lr=_LEARNING_RATE, betas=(0.9, 0.98))
     source_BS = torch.stack([_ids(source.split(), SOURCE_WORDS) for source, _ in PAIRS])
     target_BT = torch.stack(
@@ -176,12 +180,15 @@ def train_answers(*, has_mask: bool, watch: Watch | None = None) -> Learned:
     losses = {}
     for step in range(NUM_STEPS + 1):
         memory_BSD = _encode(weights, source_BS)
+        # Teacher forcing: every row reads the right tokens, and is asked for the next one.
         logits_BTV = _decode(weights, target_BT[:, :-1], memory_BSD, has_mask=has_mask)
         loss = F.cross_entropy(logits_BTV.flatten(0, 1), target_BT[:, 1:].flatten())
         if step % RECORDED_EVERY == 0:
+            # Before the update, so that step 0 is the loss of random weights.
             losses[step] = loss.item()
             if watch is not None:
                 watch(step, losses[step])
+        # The last pass only measures.
         if step < NUM_STEPS:
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
@@ -193,6 +200,7 @@ def train_answers(*, has_mask: bool, watch: Watch | None = None) -> Learned:
 
 def _draw(name: str, rows: int, columns: int, scale: float | None = None) -> Tensor:
     normal = generator(1, "learning by hand", name).standard_normal((rows, columns))
+    # Divided by the root of the inputs, a product keeps the variance of x.
     drawn = torch.from_numpy(normal) * (scale or 1 / math.sqrt(rows))
     return drawn.requires_grad_()
 
@@ -218,6 +226,7 @@ def _attend(
     scaled_BLM = query_BLK @ key_BMK.mT / math.sqrt(WIDTH)
     if mask_LM is not None:
         scaled_BLM = scaled_BLM.masked_fill(~mask_LM, -math.inf)
+    # No gain and no bias: nothing but the matrices is to be learned.
     return F.layer_norm(x_BLD + scaled_BLM.softmax(dim=-1) @ value_BME, (WIDTH,))
 
 

@@ -65,7 +65,9 @@ def write_products(
         column, bias = columns[index]
         products = write_sum_of_products(row, column)
         if bias is not None:
-            products, total = f"{products} + {bracket(bias)}", total + bias
+            products = f"{products} + {bracket(bias)}"
+            # The product of the matrices has no bias yet.
+            total = total + bias
         if is_rectified:
             products = f"max(0, {products}) = max(0, {write_number(total)})"
             total = max(0.0, total)
@@ -94,6 +96,7 @@ def write_spread(names: Sequence[str], rows_LD: Tensor, epsilon: float) -> Arith
     """Write out the mean of each row, its variance, and the root that divides."""
 
     def write(name: str, row: list[float]) -> tuple[str, ...]:
+        # Exact sums, so that the last digit that is shown never depends on their order.
         mean = math.fsum(row) / len(row)
         variance = math.fsum((value - mean) ** 2 for value in row) / len(row)
         total = " + ".join(map(bracket, row))
@@ -119,6 +122,7 @@ def write_normed(
 ) -> Arithmetic:
     """Write out (y − μ) ÷ √(σ² + ε), and gain and bias if there are any."""
     width = rows_LD.shape[-1]
+    # A missing gain changes nothing, and is not written.
     gains = [1.0] * width if gain_D is None else gain_D.tolist()
     biases = [0.0] * width if bias_D is None else bias_D.tolist()
 
@@ -152,6 +156,7 @@ def make_product_step(
 ) -> Step:
     """Make a step of x·W, or max(0, x·W + b), with its arithmetic. See `write_products`."""
     result_LK = x_LD @ weight_DK
+    # The table has what the arithmetic ends in.
     result_LK = result_LK if bias_K is None else result_LK + bias_K
     result_LK = result_LK.relu() if is_rectified else result_LK
     arithmetic = write_products(
@@ -193,8 +198,11 @@ def stage_steps(
         notes: other notes, by the name of the step.
         printed: the numbers that a text prints, by the name of the step.
     """
-    formulas, notes, printed = formulas or {}, notes or {}, printed or {}
+    formulas = formulas or {}
+    notes = notes or {}
+    printed = printed or {}
     written = {
+        # q, k and v; one matrix for all roles has no letter of its own.
         name: product.write("x" if name.startswith("query =") else name[0])
         for name, product in (products or {}).items()
     }
@@ -207,6 +215,7 @@ def stage_steps(
             note=notes.get(step.name, step.note),
             printed=tuple(printed.get(step.name, ())),
         )
+        # The order in which attention is computed.
         for step in (*_projected(attention), *_compared(attention), *_mixed(attention))
     )
 
@@ -215,6 +224,7 @@ def _projected(a: AttentionByHand) -> list[Step]:
     """Show queries, keys and values; those that are the same only once."""
     if a.query_LK is None or a.key_MK is None or a.value_ME is None:
         return []
+    # The same object, not only equal numbers: then one table stands for all roles.
     if a.query_LK is a.key_MK is a.value_ME:
         return [make_step("query = key = value", "", named_matrix(a.query_names, a.query_LK, "x"))]
     query = make_step("query", "Q", named_matrix(a.query_names, a.query_LK, "q"))
@@ -231,7 +241,8 @@ def _compared(a: AttentionByHand) -> list[Step]:
     def by_keys(values_LM: Tensor, *more: str) -> NamedMatrix:
         return NamedMatrix(a.query_names, (*a.key_names, *more), values_LM)
 
-    scores, divisor = by_keys(a.scores_LM), a.divisor_words or write_number(a.divisor)
+    scores = by_keys(a.scores_LM)
+    divisor = a.divisor_words or write_number(a.divisor)
     steps = [
         make_step("scores", "Q·Kᵀ", scores, note="Each query times each key."),
         make_step("scaled", f"scores ÷ {divisor}", by_keys(a.scaled_LM)),
@@ -252,6 +263,7 @@ def _compared(a: AttentionByHand) -> list[Step]:
 
 
 def _row_sums(a: AttentionByHand) -> str:
+    # All keys masked: the sum of no exponentials is 0.
     empty = [name for name, total in zip(a.query_names, a.sums_L1, strict=True) if total == 0]
     if not empty:
         return "Each row sums to 1."
@@ -273,6 +285,7 @@ def _mixed(a: AttentionByHand) -> list[Step]:
     for name, weights_M, total_E in zip(
         a.query_names, a.weights_LM, mix(a.weights_LM, a.value_ME), strict=True
     ):
+        # Each product above the line, their sum below it.
         values_LX = torch.cat([weights_M[:, None] * a.value_ME, total_E[None]])
         products.append(NamedMatrix((*a.key_names, "sum"), columns, values_LX, f"for {name}"))
     added = "" if a.added_LE is None else "its own embedding as it is + "
@@ -287,6 +300,7 @@ def write_mixture(weights: Sequence[float], names: Sequence[str]) -> str:
     terms = [
         f"{write_number(weight)}·v({name})"
         for weight, name in zip(weights, names, strict=True)
+        # Masked words leave the sum.
         if weight != 0
     ]
     return " + ".join(terms) or "0"

@@ -65,7 +65,10 @@ def count_text(
     """
     form = tokenizer.normalization
     sides = (_SideCounts(), _SideCounts())
-    pairs, source_words, target_words, epoch_words = 0, 0, 0, 0.0
+    pairs = 0
+    source_words = 0
+    target_words = 0
+    epoch_words = 0.0
     counted = repeat(1) if kept is None else iter(kept)
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
@@ -98,8 +101,10 @@ def count_pairs_with_placeholders(data: DataConfig, base: Path, most: int) -> tu
         InputError: the text cannot be read.
     """
     pairs = [*islice(read_pairs(data, "train", base), most)]
-    both = ((pair.source, pair.target) for pair in pairs)
-    return len(pairs), sum(mask_lesson(*pair) != pair for pair in both)
+    masked = sum(
+        mask_lesson(pair.source, pair.target) != (pair.source, pair.target) for pair in pairs
+    )
+    return len(pairs), masked
 
 
 def count_words(line: str) -> int:
@@ -142,7 +147,8 @@ class _SideCounts:
         text = "".join(self._waiting).encode("utf-32-le", "replace")
         points = np.frombuffer(text, dtype="<u4")
         self._frequencies += np.bincount(points, minlength=len(self._frequencies))
-        self._waiting, self._num_waiting = [], 0
+        self._waiting = []
+        self._num_waiting = 0
 
 
 def _needed(frequencies: NDArray[np.int64], share: float) -> int:

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
@@ -20,7 +18,7 @@ from pellucid.check.findings import (
     Finding,
     FoundPlace,
     Severity,
-    percent,
+    read_words,
 )
 from pellucid.check.foreign_text import (
     ForeignFile,
@@ -44,7 +42,7 @@ from pellucid.check.shifts import Shift
 from pellucid.check.tags import find_tags, without_tags
 from pellucid.config import DataConfig
 from pellucid.languages.codes import release_identifier
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.row_sides import is_source_name
 
@@ -70,19 +68,21 @@ MANY_BAD = 0.01
 
 @cache
 def _rules() -> dict[str, _Rule]:
-    """Read ``findings.toml``, which has one entry for all ways to cut words into pieces."""
-    text = files("pellucid.check").joinpath("findings.toml").read_text(encoding="utf-8")
+    """Make the rules of ``findings.toml``, which has one for all ways to cut words into pieces."""
     rules = {}
-    for name, entry in tomllib.loads(text).items():
+    for name, entry in read_words().items():
+        if name == "sentences":
+            continue
         if "{name}" not in name:
             rules[name] = _Rule(**entry)
             continue
         for cut, kind in CUT_KINDS.items():
-            said = {
-                key: entry[key].format(name=cut, example=kind.example)
-                for key in ("words", "advice")
-            }
-            rules[name.format(name=cut)] = _Rule(**(entry | said))
+            values = {"name": cut, "example": kind.example}
+            rules[name.format(**values)] = _Rule(
+                words=entry["words"].format(**values),
+                advice=entry["advice"].format(**values),
+                warn_from=entry["warn_from"],
+            )
     return rules
 
 
@@ -174,7 +174,7 @@ def _headers(scan: Scan, data: DataConfig, base: Path) -> Iterator[Finding]:
             1 / len(scan),
             f"the first line of {where[0].rpartition(':')[0]} names the two sides, "
             f"{source!r} and {target!r}, and is read as a pair. {advice}",
-            (FoundPlace(*where, source, target),),
+            (_found_place(scan, index, texts[index]),),
         )
 
 
@@ -219,7 +219,7 @@ def _foreign_files(
             file.count,
             file.count / len(scan),
             sentence,
-            tuple(FoundPlace(*scan.where(i), *texts[i]) for i in indices if i in texts),
+            tuple(_found_place(scan, i, texts[i]) for i in indices if i in texts),
             line_stretches(scan, file.indices) if file.count < file.judged else (),
         )
 
@@ -265,11 +265,11 @@ def _shifts(scan: Scan, base: Path) -> Iterator[Finding]:
         count = shift.last - shift.first + 1
         examples: tuple[FoundPlace, ...] = ()
         if index in texts and other in texts:
-            examples = (
-                FoundPlace(
-                    scan.where(index)[0], scan.where(other)[1], texts[index][0], texts[other][1]
-                ),
-            )
+            source_where, _ = scan.where(index)
+            _, target_where = scan.where(other)
+            source, _ = texts[index]
+            _, target = texts[other]
+            examples = (FoundPlace(source_where, target_where, source, target),)
         until = f"to line {scan.where(shift.last)[0].rpartition(':')[2]}"
         # The last lines of a shifted corpus have no counterpart, so no stretch reaches its end.
         if any(0 < end - shift.last <= abs(shift.offset) + 1 for end in ends):
@@ -304,6 +304,12 @@ def _unrelated(scan: Scan) -> Iterator[Finding]:
         )
 
 
+def _found_place(scan: Scan, index: int, text: tuple[str, str], other: str = "") -> FoundPlace:
+    source_where, target_where = scan.where(index)
+    source, target = text
+    return FoundPlace(source_where, target_where, source, target, other)
+
+
 def _places(shift: Shift) -> tuple[int, int]:
     """Choose a source in the middle of a shifted stretch, and the target that it belongs to."""
     index = (shift.first + shift.last) // 2
@@ -317,11 +323,12 @@ def _describe(hits: list[Hit], scan: Scan, train: Scan, base: Path) -> Iterator[
     hits = sorted((hit for hit in hits if hit.count), key=lambda hit: order.index(hit.kind))
     texts = read_pairs_again(scan, base, [index for hit in hits for index in hit.indices])
     for hit in hits:
-        rule, share = rules[hit.kind], hit.count / len(scan)
+        rule = rules[hit.kind]
+        share = hit.count / len(scan)
         elsewhere = train if hit.kind.endswith("in training") else scan
         others = [elsewhere.where(index)[0] for index in hit.others]
         examples = tuple(
-            FoundPlace(*scan.where(index), *texts[index], other)
+            _found_place(scan, index, texts[index], other)
             for index, other in zip_longest(hit.indices, others, fillvalue="")
             if index in texts
         )

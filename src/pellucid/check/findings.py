@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import textwrap
+import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal
 
 from pellucid.config.data import Split
@@ -144,9 +147,17 @@ class DataReport:
         )
 
 
-def percent(share: float) -> str:
-    """Write a share in percent, small ones with two digits after the point."""
-    return f"{100 * share:.{2 if share < 0.1 else 0}f} %"
+@cache
+def read_words() -> dict[str, dict[str, Any]]:
+    """Read ``findings.toml``: the table of sentences, and a table for each kind of odd pairs."""
+    text = files("pellucid.check").joinpath("findings.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
+
+
+def say(name: str, **values: object) -> str:
+    """Fill in a sentence of ``findings.toml`` about a whole file or text."""
+    sentence: str = read_words()["sentences"][name]
+    return sentence.format(**values)
 
 
 def _place(example: FoundPlace) -> str:
@@ -161,7 +172,8 @@ def _indented(text: str) -> list[str]:
 
 def _shortened(lines: Sequence[str]) -> str:
     """List stretches of lines, naming each file only once in a row."""
-    shown, file = [], ""
+    shown = []
+    file = ""
     for stretch in lines[:MOST_STRETCHES]:
         here, _, numbers = stretch.rpartition(":")
         shown.append(numbers if here == file else stretch)

@@ -28,13 +28,18 @@ from pellucid.text.reading.sentence_pairs import read_pairs
 SAMPLE: Mapping[Split, int] = {"train": 4000, "validation": 1000, "test": 1000}
 """The most pairs of each split that are given to the identifier."""
 
-SURE_SHARE, MAIN_SHARE = 0.5, 0.6
-"""A side has a language if the identifier is sure of this share of its lines, and this share of
-those is in that language."""
+SURE_SHARE = 0.5
+"""The share of a side's lines of which the identifier must be sure for the side to have a
+language."""
 
-WHOLE_SHARE, FEWEST = 0.6, 8
-"""A file is foreign as a whole if this share of its clear lines is, and if at least so many are
-clear."""
+MAIN_SHARE = 0.6
+"""The share of these lines that must be in that language."""
+
+WHOLE_SHARE = 0.6
+"""The share of a file's clear lines from which the file is foreign as a whole."""
+
+FEWEST = 8
+"""With fewer clear lines, a file is not judged as a whole."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +202,8 @@ def _swapped(sides: Sequence[NDArray[np.int64]], languages: TextLanguages) -> ND
     source, target = languages.usual
     if ABSENT in (source, target) or UNKNOWN in (source, target) or source == target:
         return np.zeros(len(sides[0]), dtype=bool)
-    in_target, in_source = sides[0] == target, sides[1] == source
+    in_target = sides[0] == target
+    in_source = sides[1] == source
     is_swapped: NDArray[np.bool_] = in_target & in_source
     # If whole pairs are exchanged, so are those with one side too short to be clear.
     on_one_side = (in_target & (sides[1] == UNKNOWN)) | ((sides[0] == UNKNOWN) & in_source)

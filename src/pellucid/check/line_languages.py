@@ -34,7 +34,8 @@ CONFIDENCE = 0.7
 CONFIRMED = 0.5
 """The same for a line that the frequencies of letters found."""
 
-FEWEST_LINES, LEAST_SHARE = 3, 0.002
+FEWEST_LINES = 3
+LEAST_SHARE = 0.002
 """A language counts as occurring if so many lines of the sample, and this share, are in it."""
 
 MARGIN = 8.0
@@ -43,8 +44,11 @@ MARGIN = 8.0
 BACKGROUND = 3000.0
 """Trigrams of the whole sample that are added to those of each language, to smooth them."""
 
-MOST_CONFIRMED, NEARLY_ALL = 3000, 0.9
-"""So many lines are looked at again; more are accepted if this share of them was confirmed."""
+MOST_CONFIRMED = 3000
+"""Lines that are looked at again."""
+
+NEARLY_ALL = 0.9
+"""The share of these that must be confirmed for all further ones to be accepted."""
 
 _BITS = 15
 _NEWLINE = ord("\n")

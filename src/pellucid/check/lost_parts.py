@@ -105,13 +105,16 @@ def _number_changed(source: str, target: str) -> bool:
 
     Small numbers that only one side has may be words on the other.
     """
-    in_source, in_target = _NUMBER.findall(source), _NUMBER.findall(target)
+    in_source = _NUMBER.findall(source)
+    in_target = _NUMBER.findall(target)
     if in_source == in_target:
         return False
-    first, second = _numbers(source, in_source), _numbers(target, in_target)
+    first = _numbers(source, in_source)
+    second = _numbers(target, in_target)
     if first == second:
         return False
-    missing, added = first - second, second - first
+    missing = first - second
+    added = second - first
     if missing and added:
         return True
     return any(number > LARGEST_WRITTEN_OUT for number in (*missing, *added))
@@ -171,7 +174,8 @@ def count_kept_placeholders(lines: Sequence[str], translations: Sequence[str]) -
         lines: the sources, or translations made by people.
         translations: as many translations.
     """
-    num_lines, lost = 0, []
+    num_lines = 0
+    lost = []
     for number, (line, translation) in enumerate(zip(lines, translations, strict=True), start=1):
         wanted = placeholders(line) if _MAY_HOLD_MARKS.search(line) else None
         if wanted:

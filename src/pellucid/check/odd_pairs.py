@@ -25,9 +25,12 @@ from pellucid.check.shifts import Shift, find_shifts, is_unrelated
 from pellucid.config import DataConfig
 from pellucid.terminal.text import count_of
 
-COMMON_SHARE, MIN_EXTREME = 0.999, 5
+COMMON_SHARE = 0.999
 """A length or ratio is extreme if it is beyond those of this share of the lines, and beyond a
-factor. In short texts up to ``MIN_EXTREME`` lines are beyond the others."""
+factor."""
+
+MIN_EXTREME = 5
+"""Lines that may be beyond the others in short texts too."""
 
 LENGTH_FACTOR = 8
 """Times the usual length, beyond which a line is too long."""
@@ -51,15 +54,22 @@ FEW = 200
 SURE = 0.8
 """The least probability with which one line is in another language."""
 
-BOTH_SURE, SHORTEST_SWAPPED = 0.2, 10
-"""The same for the product of the two lines of an exchanged pair, and their fewest characters."""
+BOTH_SURE = 0.2
+"""The same for the product of the two lines of an exchanged pair."""
 
-FEWEST_MIXED, MIXED_SHARE = 8, 0.2
+SHORTEST_SWAPPED = 10
+"""The fewest characters of these lines."""
+
+FEWEST_MIXED = 8
+MIXED_SHARE = 0.2
 """Sources with targets in two languages: so many, and this share of those with several targets; of
 a text in two languages, the lines in the second one."""
 
-DOUBTFUL_FACTOR, FEWEST_CHARACTERS = 2.5, 20
-"""Times the usual ratio of lengths, if one line has so many characters."""
+DOUBTFUL_FACTOR = 2.5
+"""Times the usual ratio of lengths, beyond which one side is far too short, maybe."""
+
+FEWEST_CHARACTERS = 20
+"""Characters that one of the two must have for that."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +103,8 @@ def judge_split(scan: Scan, usual: Scan) -> Iterator[Hit]:
     for name, count in scan.counts.items():
         yield Hit(name, count, tuple(scan.examples[name]))
     for name in ("source", "target"):
-        side, model = getattr(scan, name), getattr(usual, name)
+        side = getattr(scan, name)
+        model = getattr(usual, name)
         yield _hit(f"{name} script", _places(_in_other_script(side, scan, model, usual)))
         yield _hit(f"long {name}", _places(_too_long(side)))
     yield _hit("ratio", _places(_unbalanced(scan)))
@@ -127,7 +138,9 @@ def _of_lines(
     scan: Scan, start: int, end: int
 ) -> tuple[array[int], array[int], array[int], array[int]]:
     """Cut out the lengths and the anchors of both sides, as `find_shifts` takes them."""
-    source, target, part = scan.source, scan.target, slice(start, end)
+    source = scan.source
+    target = scan.target
+    part = slice(start, end)
     return source.lengths[part], target.lengths[part], source.anchors[part], target.anchors[part]
 
 
@@ -195,11 +208,13 @@ def _repeated(scan: Scan) -> Iterator[Hit]:
     detail = count_of(len(repeated), "source has several targets", "sources have several targets")
     languages = np.asarray(scan.target.languages, dtype=np.int64)
     if len(languages):
-        one, other = languages[places[0]], languages[places[1]]
+        one = languages[places[0]]
+        other = languages[places[1]]
         is_mixed = (one != other) & (one != UNKNOWN) & (other != UNKNOWN)
         num_mixed = len(np.unique(sources[later[is_mixed]]))
         if num_mixed >= max(FEWEST_MIXED, MIXED_SHARE * len(repeated)):
-            kind, places = "several languages", (places[0][is_mixed], places[1][is_mixed])
+            kind = "several languages"
+            places = (places[0][is_mixed], places[1][is_mixed])
             detail = f"{detail}: {_listed(scan, different[np.isin(sources, repeated)])}"
     found, others = (tuple(place[:MOST_EXAMPLES].tolist()) for place in places)
     yield Hit(kind, len(later), found, others, detail=detail)
@@ -238,7 +253,8 @@ def _find_repeats(hashes: NDArray[np.uint64]) -> tuple[NDArray[np.int64], NDArra
     ordered = hashes[order]
     later = np.flatnonzero(ordered[1:] == ordered[:-1]) + 1
     first = np.searchsorted(ordered, ordered[later])
-    places, firsts = order[later], order[first]
+    places = order[later]
+    firsts = order[first]
     by_place = np.argsort(places)
     return places[by_place], firsts[by_place]
 

@@ -127,7 +127,8 @@ class Scan:
     def where(self, index: int) -> tuple[str, str]:
         """Name the place of a pair: ``FILE:LINE`` of its source and target, lines from 1."""
         number = bisect_right(self.starts, index) - 1
-        corpus, line = self.corpora[number], self.lines[index]
+        corpus = self.corpora[number]
+        line = self.lines[index]
         return f"{corpus.source}:{line}", f"{corpus.target}:{line}"
 
     def stretches(self) -> Iterator[tuple[int, int]]:
@@ -231,7 +232,8 @@ def _read(
 
 def _add(scan: Scan, pair: SentencePair, known: Sequence[Scan]) -> None:
     index = len(scan)
-    source, target = without_tags(pair.source, scan.tags), pair.target
+    source = without_tags(pair.source, scan.tags)
+    target = pair.target
     if source != pair.source:
         scan.tags.update(scan.tags.keys() & ends_of(pair.source))
     for side, line in ((scan.source, source), (scan.target, target)):
@@ -262,7 +264,8 @@ def _add(scan: Scan, pair: SentencePair, known: Sequence[Scan]) -> None:
 
 def _is_copy(source: str, target: str) -> bool:
     """Tell whether a target equals its source, case aside."""
-    source, target = source.strip(), target.strip()
+    source = source.strip()
+    target = target.strip()
     return source == target or (
         len(source) == len(target) and source.casefold() == target.casefold()
     )

@@ -21,9 +21,11 @@ MIN_EVIDENCE = 6.0
 MIN_EVIDENCE_NEARBY = 2.0
 """The same for a window next to one that is clearly shifted."""
 
-RIVAL_EVIDENCE, MAX_RIVALS = 2.0, 4
-"""Another shift is a rival unless it fits worse by this many standard errors. A shift may have a
-few rivals: lines that occur twice or three times make two or four."""
+RIVAL_EVIDENCE = 2.0
+"""Another shift is a rival unless it fits worse by this many standard errors."""
+
+MAX_RIVALS = 4
+"""Rivals that a shift may have: lines that occur twice or three times make two or four."""
 
 MIN_CORRELATION = 0.1
 """The least correlation of the logarithms of lengths; translations have 0.5 and more."""
@@ -111,7 +113,8 @@ def is_unrelated(
         source_anchors: as in `find_shifts`.
         target_anchors: as in `find_shifts`.
     """
-    source, target = _Side(source_lengths, source_anchors), _Side(target_lengths, target_anchors)
+    source = _Side(source_lengths, source_anchors)
+    target = _Side(target_lengths, target_anchors)
     count = len(source.lengths)
     if count < 2 * WINDOW or not (source.lengths.any() and target.lengths.any()):
         return False
@@ -217,7 +220,8 @@ def _refine(source: _Side, target: _Side, count: int, first: int, past: int, off
     """Move both ends of a shift to the change of the gain's sign, at most one window outwards."""
     gain = _gain(source, target, count, offset)
     middle = (first + past) // 2
-    start, end = max(0, first - WINDOW), min(count, past + WINDOW)
+    start = max(0, first - WINDOW)
+    end = min(count, past + WINDOW)
     before = np.cumsum(gain[start:middle][::-1])
     after = np.cumsum(gain[middle:end])
     return Shift(middle - 1 - int(before.argmax()), middle + int(after.argmax()), offset)

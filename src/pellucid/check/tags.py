@@ -12,7 +12,8 @@ MOST_TAGS = 4
 """Tags at one end of a source."""
 
 LONGEST = 32
-FEWEST, LEAST_SHARE = 3, 0.001
+FEWEST = 3
+LEAST_SHARE = 0.001
 """Sources that must have a tag: so many, and this share of all."""
 
 LEAST_TAGGED = 0.2
@@ -32,7 +33,8 @@ def find_tags(sources: Collection[str], targets: Iterable[str]) -> frozenset[str
         sources: the sources, or a sample of them.
         targets: their targets.
     """
-    found, kept = Counter[str](), Counter[str]()
+    found = Counter[str]()
+    kept = Counter[str]()
     for source, target in zip(sources, targets, strict=True):
         for token in set(ends_of(source)):
             if f"</{token[1:]}" not in source:

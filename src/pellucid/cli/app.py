@@ -14,9 +14,6 @@ from pellucid.cli.overview import COMMANDS, HELP_OPTIONS, SUMMARY
 from pellucid.errors import InputError, suggestion
 from pellucid.files import expand_home
 
-TOGETHER = {"extract": "corpus"}
-"""Commands in the module of another one."""
-
 
 def dispatch(arguments: list[str]) -> int:
     """Run the command that the arguments name.
@@ -50,8 +47,7 @@ def build_app(name: str | None) -> typer.Typer:
     for known, line in COMMANDS.items():
         function = _not_loaded
         if known == name:
-            module = f"pellucid.cli.commands.{TOGETHER.get(known, known)}"
-            function = getattr(import_module(module), known)
+            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
         app.command(known, cls=_Command, short_help=line)(function)
     return app
 

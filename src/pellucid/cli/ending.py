@@ -23,6 +23,11 @@ from pellucid.errors import (
 )
 from pellucid.terminal.text import TerminalOutput, replace_letters
 
+# Options of earlier versions, with what does the same now.
+REPLACED = {
+    "pellucid align --history": "pellucid study RUN --history",
+}
+
 
 class _Closed(io.TextIOBase):
     """Standard output, if it is closed."""
@@ -187,6 +192,9 @@ def _usage_sentence(error: BaseException) -> str | None:
     if not isinstance(error, typer.TyperException):
         return None
     command = getattr(getattr(error, "ctx", None), "command_path", "pellucid")
+    gone = f"{command} {getattr(error, 'option_name', '')}"
+    if gone in REPLACED:
+        return f"{gone} does not exist any more. Give {REPLACED[gone]} instead."
     message = error.format_message().rstrip()
     end = "" if message.endswith((".", "?", "!")) else "."
     return f"{message}{end} See: {command} --help"

@@ -43,15 +43,18 @@ To = Annotated[
 Json = Annotated[bool, typer.Option("--json", help="Write JSON.")]
 
 
-def _at_most_processors(threads: int | None) -> int | None:
-    """Lower a number of threads to that of the processors, and say so."""
-    from pellucid.machine.hardware import num_processors
+def _set_threads(threads: int | None) -> int | None:
+    """Set the threads before the command begins, at most one for each processor."""
+    from pellucid.machine.hardware import num_processors, use_threads
 
     processors = num_processors()
-    if threads is None or not processors < threads <= 1000:
-        return threads
-    warn(f"--threads {threads:,} asks for more threads than processors, so {processors} are used.")
-    return processors
+    # Above a thousand it is a mistake, which is refused below.
+    if threads is not None and processors < threads <= 1000:
+        asked = f"--threads {threads:,}"
+        warn(f"{asked} asks for more threads than processors, so {processors} are used.")
+        threads = processors
+    use_threads(threads)
+    return threads
 
 
 Threads = Annotated[
@@ -61,7 +64,7 @@ Threads = Annotated[
         metavar="N",
         help="Processor threads to use. [default: what affinity, a container's quota and "
         "OMP_NUM_THREADS allow]",
-        callback=_at_most_processors,
+        callback=_set_threads,
     ),
 ]
 Ensemble = Annotated[
@@ -88,11 +91,9 @@ ModelChanges = Annotated[
     ),
 ]
 
+# The type of an option, its metavar, its help text, and its value if not given (default None). A
+# boolean option also gets a `--no-NAME` form, unless its metavar is empty.
 Option = tuple[Any, ...]
-"""The type of an option, its metavar, its help text, and its value if not given (default None).
-
-A boolean option also gets a ``--no-NAME`` form, unless its metavar is empty.
-"""
 
 CONSTRAINTS: Mapping[str, Option] = {
     "prefix": (str, "TEXT", "Begin every translation with TEXT."),
@@ -142,11 +143,16 @@ def check_utf8(name: str, text: str) -> None:
 
 
 def described(
+    *tables: Mapping[str, Option],
     **rows: tuple[str, str] | tuple[str, str, Mapping[str, Any]],
 ) -> Callable[[_Command], _Command]:
-    """Describe the options that a command declares as arguments.
+    """Describe the options that a command declares as arguments, and add those of some tables.
+
+    The command takes options of tables as ``**options``. One that was not given is None, so that
+    the model's own default holds.
 
     Args:
+        tables: option by name.
         rows: by the argument's name the option's metavar (empty for none), its help text and, if
             needed, further arguments of ``typer.Option``; among them ``name``, if the option is not
             called like the argument.
@@ -156,41 +162,20 @@ def described(
         if parameter.name not in rows:
             return parameter
         metavar, help_text, *more = rows[parameter.name]
-        further = dict[str, Any](*more)
+        further: dict[str, Any] = dict(more[0]) if more else {}
         names = further.pop("name", flag(parameter.name)).split()
         option = typer.Option(*names, metavar=metavar or None, help=help_text, **further)
         return parameter.replace(annotation=Annotated[parameter.annotation, option])
 
     def decorate(command: _Command) -> _Command:
         signature = inspect.signature(command, eval_str=True)
-        return _with_parameters(command, map(describe, signature.parameters.values()))
-
-    return decorate
-
-
-def with_options(*tables: Mapping[str, Option]) -> Callable[[_Command], _Command]:
-    """Add the options of some tables to those that a command declares itself.
-
-    The command takes them as ``**options``. An option that was not given is None, so that the
-    model's own default holds.
-
-    Args:
-        tables: option by name.
-    """
-
-    def decorate(command: _Command) -> _Command:
-        signature = inspect.signature(command, eval_str=True)
-        own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
+        own = [describe(p) for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         more = [_to_parameter(name, option) for table in tables for name, option in table.items()]
-        return _with_parameters(command, [*own, *more])
+        # Typer reads a command's options from here.
+        command.__signature__ = inspect.Signature([*own, *more])  # type: ignore[attr-defined]
+        return command
 
     return decorate
-
-
-def _with_parameters(command: _Command, parameters: Iterable[inspect.Parameter]) -> _Command:
-    # Typer reads a command's options from here.
-    command.__signature__ = inspect.Signature(list(parameters))  # type: ignore[attr-defined]
-    return command
 
 
 def options_of(
@@ -221,6 +206,7 @@ def options_of(
             metavar = ""
         kind, sentence = more.get(name, (kind, ""))
         help_text = re.sub(r"``(\w+)( = false)?``", to_flag, f"{meaning} {sentence}").strip()
+        # None if not given, so that the default of the model in use holds.
         options[named(name)] = (kind, metavar, help_text, default if keep else None)
     return options
 
@@ -231,13 +217,14 @@ def given_of(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]
 
 
 def _to_parameter(name: str, option: Option) -> inspect.Parameter:
-    kind, metavar, help_text, *default = option
+    kind, metavar, help_text, *more = option
+    default = more[0] if more else None
     names = flag(name)
     if kind is bool and metavar is None:
         names = f"{names}/{flag(f'no_{name}')}"
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(*(default or [None]), names, metavar=metavar or None, help=help_text),
+        default=typer.Option(default, names, metavar=metavar or None, help=help_text),
         annotation=kind | None,
     )

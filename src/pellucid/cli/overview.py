@@ -42,8 +42,9 @@ OPTIONS = {
     ", ".join(HELP_OPTIONS): "Show this message and exit.",
 }
 
-NARROWEST, WIDEST = 50, 78
-"""Columns that Typer's help takes on the narrowest and on the widest terminal."""
+# Columns that Typer's help takes on the narrowest and on the widest terminal.
+NARROWEST = 50
+WIDEST = 78
 
 
 def asks_for_overview(arguments: Sequence[str]) -> bool:

@@ -5,14 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import tomli_w
 
 from pellucid.cli.ending import warn
-from pellucid.config import DataConfig, apply_overrides, modernize, parse_toml, validate
+from pellucid.config import DataConfig, apply_overrides, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
-from pellucid.files import expand_home, read_bytes, write_text
+from pellucid.files import endings, expand_home, read_bytes, write_text
+
+
+class FoundRecipe(NamedTuple):
+    """A recipe, and the run that it is for.
+
+    Attributes:
+        path: its file.
+        folder: the folder that its names start from.
+        values: its values with all changes.
+        run: the run folder.
+    """
+
+    path: Path
+    folder: Path
+    values: dict[str, Any]
+    run: Path
 
 
 def find_start(
@@ -22,7 +38,7 @@ def find_start(
     changes: Sequence[str],
     *,
     is_checked: bool,
-) -> tuple[Path, Path, dict[str, Any], Path]:
+) -> FoundRecipe:
     """Find a recipe, or make one for text and keep it next to the run.
 
     Args:
@@ -31,16 +47,12 @@ def find_start(
         out: the run folder; None for that of the recipe's name.
         changes: ``section.key=value``.
         is_checked: True if nothing is to be written.
-
-    Returns:
-        Its file, the folder that its names start from, its values with all changes, and the run.
     """
     if not names:
         raise ConfigurationError(
             "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
-    from pellucid.text.reading.pair_tables import kind_of_table
     from pellucid.train.start.table import describe_direction, is_text, recipe_for, run_name
 
     names = [str(expand_home(name)) for name in names]
@@ -51,19 +63,24 @@ def find_start(
                 "data.source_language and data.target_language in the recipe."
             )
         path, folder = find_recipe(names[0])
-        return path, folder, recipe_values(path, changes), out or Path("runs") / path.stem
+        values = recipe_values(path, changes)
+        return FoundRecipe(path, folder, values, out or Path("runs") / path.stem)
     run = out or Path("runs") / run_name(names)
     path = run.with_name(f"{run.name}.toml")
+    # These say which text is read, so the recipe is made with them. All others are applied to the
+    # recipe each time that it is read.
     of_text = [change for change in changes if change.strip().startswith("data.")]
     values = recipe_for(names, path.parent, languages, of_text)
     if not is_checked:
-        recognized = " The languages were recognized: name them if that is wrong."
-        columns = (1, 2) if kind_of_table(names[0]) in (".tsv", ".csv") else ()
+        columns = (1, 2) if endings(names[0]).kind in (".tsv", ".csv") else ()
         data = validate(DataConfig, {"columns": columns, **values["data"]}, "the command")
-        warn(f"{describe_direction(data)}.{'' if all(languages) else recognized}")
+        sentence = f"{describe_direction(data)}."
+        if not all(languages):
+            sentence += " The languages were recognized: name them if that is wrong."
+        warn(sentence)
         values = _keep(path, values)
     others = [change for change in changes if change not in of_text]
-    return path, path.parent, apply_overrides(values, others), run
+    return FoundRecipe(path, path.parent, apply_overrides(values, others), run)
 
 
 def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
@@ -73,7 +90,7 @@ def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         ConfigurationError: there is a recipe for other text.
     """
     if path.exists():
-        earlier = modernize(parse_toml(read_bytes(path), str(path)))
+        earlier = parse_toml(read_bytes(path), str(path))
         if earlier.get("data") != values["data"]:
             raise ConfigurationError(
                 f"{path} must be the recipe for this text, but names other text or languages. "
@@ -105,7 +122,7 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     shipped = {
         Path(entry.name).stem: Path(str(entry))
         for entry in (files("pellucid") / "recipes").iterdir()
-        if entry.name.endswith(".toml")
+        if endings(entry.name).kind == ".toml"
     }
     if name in shipped:
         return shipped[name], Path.cwd()

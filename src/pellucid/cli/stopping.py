@@ -10,12 +10,12 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
+# Delay before a signal that came during an import is raised again. It is shorter than any work
+# between two imports, so no such work is completed.
 SECONDS_TO_IMPORT = 0.005
-"""Delay before a signal that came during an import is raised again. It is shorter than any work
-between two imports, so no such work is completed."""
 
+# Delay before a signal is raised again if the command still runs.
 SECONDS_TO_CLEAN_UP = 5.0
-"""Delay before a signal is raised again if the command still runs."""
 
 
 class Stopping:

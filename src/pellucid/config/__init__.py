@@ -11,7 +11,6 @@ from pellucid.config.recipe import (
     TokenizerRecipe,
     apply_overrides,
     load_recipe,
-    modernize,
     parse_toml,
     to_toml,
 )
@@ -36,7 +35,6 @@ __all__ = [
     "apply_overrides",
     "known_option",
     "load_recipe",
-    "modernize",
     "named_size",
     "parse_toml",
     "to_toml",

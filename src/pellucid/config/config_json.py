@@ -89,7 +89,7 @@ class TokenizerConfig(Strict):
 
     @model_serializer(mode="wrap")
     def _leave_out_no_symbols(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        # Earlier versions read the bundles of models without symbols.
+        # The files, and so the hashes, of models without symbols stay as they are.
         values: dict[str, Any] = write(self)
         return values if self.symbols else {k: v for k, v in values.items() if k != "symbols"}
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
     BeforeValidator,
@@ -18,12 +16,12 @@ from pydantic import (
 )
 
 from pellucid.config.base import Several, Strict
-from pellucid.files import expand_home
+from pellucid.files import endings, expand_home
 
 Split = Literal["train", "validation", "test"]
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
 
-_TABLE = re.compile(r"\.(?:tsv|csv|jsonl|parquet|arrow|po|xlf|xliff|tmx)(?:\.(?:gz|xz|bz2|zst))?$")
+_TABLES = (".tsv", ".csv", ".jsonl", ".parquet", ".arrow", ".po", ".xlf", ".xliff", ".tmx")
 
 
 def as_texts(value: Any) -> Any:
@@ -33,7 +31,7 @@ def as_texts(value: Any) -> Any:
     if not isinstance(value, list | tuple):
         return value
     is_pair = len(value) == 2 and all(
-        isinstance(name, str) and not _TABLE.search(name) for name in value
+        isinstance(name, str) and endings(name).kind not in _TABLES for name in value
     )
     texts = [value] if is_pair else value
     for text in texts:
@@ -48,39 +46,6 @@ def as_texts(value: Any) -> Any:
 
 Texts = Annotated[tuple[str | tuple[str, str], ...], BeforeValidator(as_texts)]
 """Files of pairs, and pairs of parallel files."""
-
-
-def join_files(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Put the three keys that earlier versions had for a text into one.
-
-    Raises:
-        ValueError: there are not as many files of sources as of targets.
-    """
-    joined = dict(values)
-    for split in SPLITS:
-        former = [joined.pop(f"{split}_{side}", ()) for side in ("source", "target")]
-        sides = [[names] if isinstance(names, str) else list(names) for names in former]
-        if len(sides[0]) != len(sides[1]):
-            raise ValueError(
-                f"{split}_source and {split}_target must name equally many files, but name "
-                f"{len(sides[0])} and {len(sides[1])}"
-            )
-        if sides[0]:
-            tables = as_texts(joined.get(split, ()))
-            joined[split] = [*map(list, zip(*sides, strict=True)), *tables]
-    return joined
-
-
-def part_files(values: dict[str, Any], key: str) -> None:
-    """Part a text into the keys that earlier versions had, if one of these is to be changed."""
-    split, _, side = key.partition("_")
-    if split in SPLITS and side in ("source", "target") and split in values:
-        texts = as_texts(values.pop(split))
-        # Files of pairs have no side to change, and stay what they are.
-        pairs = [text for text in texts if not isinstance(text, str)]
-        values[split] = [text for text in texts if isinstance(text, str)]
-        for place, former in enumerate(("source", "target")):
-            values.setdefault(f"{split}_{former}", [pair[place] for pair in pairs])
 
 
 class DataConfig(Strict):
@@ -148,11 +113,7 @@ class DataConfig(Strict):
     """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
     max_length_ratio: PositiveFloat = 9.0
     """Leave out a pair if a side has more than this many times the tokens of the other."""
-    pad_to: NonNegativeInt = 0
-    """Pad every sequence to this many tokens and leave out longer pairs; 0 pads to the longest of
-    a batch. All batches then have one shape, at the cost of computing the padding."""
 
-    written_by_programs: ClassVar = frozenset({"pad_to"})
     _whole: DataConfig | None = PrivateAttr(default=None)
 
     @property
@@ -177,11 +138,6 @@ class DataConfig(Strict):
     def key_of(self, split: Split) -> Split:
         """Return the key that names the files of a split."""
         return "train" if self.split else split
-
-    @model_validator(mode="before")
-    @classmethod
-    def _join_files(cls, values: Any) -> Any:
-        return join_files(values) if isinstance(values, Mapping) else values
 
     @field_validator("*")
     @classmethod

@@ -99,11 +99,12 @@ def read_record(kind: type[Record], values: Any, where: str) -> Record:
         fault = "there" if first["type"] == "missing" else fault
     else:
         numbers = {name: one for name, one in vars(found).items() if isinstance(one, int | float)}
-        # Early versions write -1 for figures that were not measured.
+        # -1 stands for a figure that was not measured yet.
         bad = [name for name, one in numbers.items() if not -1 <= one < float("inf")]
         if not bad:
             return found
-        field, fault = bad[0], "a finite number that is not negative"
+        field = bad[0]
+        fault = "a finite number that is not negative"
     raise BundleError(
         f"{field} must be {fault}, but is not ({where}). The file was changed or damaged: copy it "
         "again."

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -18,13 +16,13 @@ from pydantic import (
 
 from pellucid.config.base import Strict, validate
 from pellucid.config.config_json import MASKS, TokenizerConfig
-from pellucid.config.data import DataConfig, join_files, part_files
+from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size
 from pellucid.config.parsing import ExcessError, read_toml_text
-from pellucid.config.training import TrainingConfig, join_amounts
+from pellucid.config.training import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
-from pellucid.files import read_bytes
+from pellucid.files import endings, read_bytes
 
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
@@ -63,7 +61,8 @@ class TokenizerRecipe(TokenizerConfig):
             "max_training_lines",
         )
         for name in of_sentencepiece if self.kind == "words" else ("min_word_count",):
-            value, default = getattr(self, name), type(self).model_fields[name].default
+            value = getattr(self, name)
+            default = type(self).model_fields[name].default
             if value != default:
                 raise ValueError(
                     f"tokenizer.{name} must be left out (it has no effect) when tokenizer.kind is "
@@ -111,7 +110,8 @@ class StartConfig(Strict):
 
 def _with_masks(values: dict[str, Any]) -> dict[str, Any]:
     """Give the tokenizer the symbols of ``data.placeholders = "masks"``."""
-    data, tokenizer = values.get("data"), values.get("tokenizer", {})
+    data = values.get("data")
+    tokenizer = values.get("tokenizer", {})
     if not (isinstance(data, dict) and data.get("placeholders") == "masks"):
         return values
     # What is no section is reported where sections are checked.
@@ -148,7 +148,6 @@ class Recipe(Strict):
     def _expand_size(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
-        values = modernize(values)
         model = values.get("model", {})
         if not isinstance(model, dict):
             return values
@@ -183,21 +182,19 @@ class Recipe(Strict):
                 f"({MASKS[0]} to {MASKS[-1]}), but is 'text'"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
-        for name in ("max_length", "pad_to"):
-            if (value := getattr(self.data, name)) > longest:
-                raise ValueError(
-                    f"data.{name} must be at most model.max_source_length and "
-                    f"model.max_target_length ({longest}), but is {value}"
-                )
+        if self.data.max_length > longest:
+            raise ValueError(
+                "data.max_length must be at most model.max_source_length and "
+                f"model.max_target_length ({longest}), but is {self.data.max_length}"
+            )
         return self
 
     @model_validator(mode="after")
     def _check_guided_head(self) -> Recipe:
         guided = self.training.guided_head
         if bool(guided) != bool(self.data.train_alignments):
-            given, missing = "training.guided_head", "data.train_alignments"
-            if not guided:
-                given, missing = missing, given
+            both = ["training.guided_head", "data.train_alignments"]
+            given, missing = both if guided else reversed(both)
             raise ValueError(f"{given} needs {missing}, but {missing} was not given")
         if not guided:
             return self
@@ -243,7 +240,7 @@ def parse_toml(data: bytes, where: str) -> dict[str, Any]:
     except tomllib.TOMLDecodeError as error:
         advice = " A recipe ends in .toml; a table of pairs must end in .tsv, .csv, .jsonl or "
         advice += ".parquet; or give two text files, one for each language."
-        advice = "" if where.endswith(".toml") else advice
+        advice = "" if endings(where).kind == ".toml" else advice
         raise ConfigurationError(
             f"A recipe must be TOML, but is not: {error} ({where}).{advice}"
         ) from None
@@ -275,8 +272,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
     """
     texts: dict[tuple[str, str], str] = {}
     changed = {
-        key: dict(value) if isinstance(value, Mapping) else value
-        for key, value in modernize(values).items()
+        key: dict(value) if isinstance(value, Mapping) else value for key, value in values.items()
     }
     for override in overrides:
         key, separator, text = override.partition("=")
@@ -295,30 +291,13 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{text.strip()!r} (--set). Leave one out."
             )
         texts[section, name] = text.strip()
-        if section == "data":
-            part_files(table, name)
         try:
             table[name] = _parse_value(text.strip())
         except ExcessError as error:
             raise ConfigurationError(
                 f"{section}.{name} must be a setting, but {error} (--set). Correct it."
             ) from None
-    # Again, as a change may name a key of an earlier version.
-    return modernize(changed)
-
-
-def modernize(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Give the keys of earlier versions their present names, as far as they can be read."""
-    joined = dict(values)
-    tokenizer = joined.get("tokenizer")
-    is_unigram = isinstance(tokenizer, Mapping) and tokenizer.get("model_type") == "unigram"
-    amounts = partial(join_amounts, is_unigram=is_unigram)
-    for section, join in (("data", join_files), ("training", amounts)):
-        if isinstance(joined.get(section), Mapping):
-            # What is wrong here is reported when the sections are built, with its key.
-            with suppress(ValueError, TypeError):
-                joined[section] = join(joined[section])
-    return joined
+    return changed
 
 
 def _parse_value(text: str) -> Any:

@@ -44,7 +44,8 @@ def read_meanings(section: type[Strict]) -> Mapping[str, tuple[str, str]]:
             source = Path(inspect.getfile(kind)).read_text(encoding="utf-8")
         except OSError:
             return {}
-        lines, topic = source.splitlines(), ""
+        lines = source.splitlines()
+        topic = ""
         for field, text in itertools.pairwise(_body_of(kind.__name__, source)):
             if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
                 continue

@@ -18,29 +18,6 @@ from pellucid.config.base import Count, Rate, Several, Steps, Strict
 
 Amount = Literal["auto"] | Annotated[float, Field(ge=0, le=1000)]
 
-# Resolved recipes of earlier versions spell out all of these, so that a default says nothing.
-_FORMER_DEFAULTS = {
-    "average_decay": 0.999,
-    "average_count": 10,
-    "subword_alpha": 0.2,
-    "subword_dropout": 0.1,
-}
-
-
-def join_amounts(values: Mapping[str, Any], *, is_unigram: bool = False) -> dict[str, Any]:
-    """Put pairs of keys that earlier versions had into one, the one that had an effect."""
-    joined = dict(values)
-    former = {name: joined.pop(name) for name in _FORMER_DEFAULTS if name in joined}
-    changed = {name: value for name, value in former.items() if value != _FORMER_DEFAULTS[name]}
-    average = "average_count" if joined.get("averaging") in ("last", "best") else "average_decay"
-    # The kind of vocabulary decides which of both had an effect.
-    cuts = ("subword_dropout", "subword_alpha")[:: -1 if is_unigram else 1]
-    found = {
-        "averaging_amount": changed.get(average) if joined.get("averaging") != "none" else None,
-        "subword_amount": next((changed[name] for name in cuts if name in changed), None),
-    }
-    return {key: value for key, value in found.items() if value is not None} | joined
-
 
 class LogConfig(Strict):
     """What a training writes besides its model; options of the command."""
@@ -225,13 +202,12 @@ class TrainingConfig(Strict):
 
     @model_validator(mode="before")
     @classmethod
-    def _read_former(cls, values: Any) -> Any:
+    def _gather_log(cls, values: Any) -> Any:
         if not isinstance(values, Mapping):
             return values
-        values = join_amounts(values)
-        # Such keys stood in this section before they were options of the command.
-        log = {name: values.pop(name) for name in LogConfig.model_fields if name in values}
-        return {**values, "log": log} if log else values
+        log = {name: value for name, value in values.items() if name in LogConfig.model_fields}
+        rest = {name: value for name, value in values.items() if name not in log}
+        return {**rest, "log": log} if log else values
 
     @model_validator(mode="after")
     def _check_amount(self) -> TrainingConfig:

@@ -32,6 +32,7 @@ def majority_gender(examples: Iterable[Example]) -> Gender:
     counts = Counter(
         antecedent_gender(example, pronoun) for example in examples for pronoun in example.pronouns
     )
+    # A tie goes to the masculine, French's default.
     return "m" if counts["m"] >= counts["f"] else "f"
 
 
@@ -52,8 +53,10 @@ def baseline_accuracies(examples: Sequence[Example], *, majority: Gender = "m") 
         for pronoun in example.pronouns:
             total += 1
             gender = antecedent_gender(example, pronoun)
+            # Only what stands before the pronoun, as a reader of the sentence knows no more.
             nouns = [NOUN_GENDERS[word] for word in words[: pronoun.source] if word in NOUN_GENDERS]
             right["nearest noun"] += nouns[-1] == gender
             right["first noun"] += nouns[0] == gender
             right["majority gender"] += majority == gender
+    # Sentences without a pronoun have no accuracy.
     return {rule: count / max(total, 1) for rule, count in right.items()}

@@ -19,6 +19,7 @@ from pellucid.corpora.lexicon import (
     RELATIONAL,
     SOUNDS,
     VERBS,
+    WORDS,
     NounKind,
     Verb,
     adjectives_of,
@@ -50,17 +51,13 @@ _IN_GENERAL = tuple(
 )
 _GENERAL_ADJECTIVES = ("awesome", "expensive", "good")
 _EATEN = verbs_named("buy", "find", "eat", "drink")
-_OPPOSITES = (
-    {"red", "black", "white", "green", "blue"},
-    {"big", "small"},
-    {"old", "new", "young"},
-    {"clean", "dirty"},
-)
+_OPPOSITES = tuple(frozenset(words.split()) for words in WORDS["opposites"].values())
 
 
 def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
     """Say *the European economic area*; in French both adjectives follow, in reverse order."""
-    nationality, relational = pick.one(NATIONALITIES), pick.one(RELATIONAL)
+    nationality = pick.one(NATIONALITIES)
+    relational = pick.one(RELATIONAL)
     noun = pick.one(relational.nouns)
     is_plural = pick.chance(0.4)
     start = len(sentence.english)
@@ -75,6 +72,7 @@ def _say_institution(pick: Pick, sentence: Sentence) -> Entity:
         Word(agree(relational.french, noun.gender, is_plural=is_plural), (start + 2,)),
         Word(agree(nationality.french, noun.gender, is_plural=is_plural), (start + 1,)),
     ]
+    # Both may be held out with a noun.
     for adjective in (nationality, relational):
         sentence.combine("adjective", adjective.english, noun)
     return Entity(noun, is_plural, sentence.num_roles, start + 3)
@@ -94,6 +92,7 @@ def _draw_institution(pick: Pick) -> Sentence:
         _say_institution(pick, sentence)
         return sentence
     subject = _say_institution(pick, sentence)
+    # Only the name, as titles have it.
     if pick.chance(0.12):
         sentence.mood = "name"
         return sentence
@@ -118,6 +117,7 @@ def _draw_statement(pick: Pick) -> Sentence:
     kind = pick.one(_WITH_PREDICATES)
     noun = pick.one(KINDS[kind])
     if kind == "animal" and pick.chance(0.6):
+        # Of persons, only these do what animals do: they would be too rare otherwise.
         noun = NOUNS[pick.one(("baby", "child"))]
     is_plural = not noun.is_mass and pick.chance(0.45)
     subject = say_subject(sentence, pick, noun, is_plural=is_plural)
@@ -175,6 +175,7 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
     options = nouns_of(*verb.kinds)
     if is_some:
         options = nouns_of(*(kind for kind in verb.kinds if kind in ("food", "fruit", "drink")))
+    # Nobody sees himself.
     noun = pick.one([noun for noun in options if noun is not person])
     if tense == "past":
         sentence.say(verb.past, f"^a:0 {verb.participle}:0", agent)
@@ -185,8 +186,10 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
     if verb.particle:
         sentence.english.append(verb.particle)
         head = sentence.french[-1]
+        # One French verb for two English words: *looked for* is *cherchait*.
         sentence.french[-1] = head._replace(links=(*head.links, len(sentence.english) - 1))
     article: Article = pick.one(("the", "the", "a"))
+    # *Likes a soup* and *did not eat a soup* would need *de* or *les* in French.
     if tense == "negative" or verb.name == "like":
         article = "the"
     if is_some:

@@ -64,14 +64,18 @@ def make_example(sentence: Sentence, pieces: Sequence[Word], style: Style) -> Ex
     english = list(sentence.english)
     french = [piece.text for piece in pieces]
     if style.is_title:
+        # Titles have capitals in English only.
         english = [word if word in _SMALL else _capital(word) for word in english]
     # *I* and names always have a capital, so that nothing in English would announce a lower-case
     # word at the beginning of the French.
     if style.has_capital or english[0][0].isupper():
-        english[0], french[0] = _capital(english[0]), _capital(french[0])
+        english[0] = _capital(english[0])
+        french[0] = _capital(french[0])
     english[-1] += style.mark
     french[-1] += NARROW_SPACE + style.mark if style.mark in ("!", "?") else style.mark
+    # A joined piece keeps the links of both its words.
     alignment = {(link, j) for j, piece in enumerate(pieces) for link in piece.links}
+    # Roles find the pieces after words have been joined.
     places = {role: j for j, piece in enumerate(pieces) for role in piece.roles}
     pronouns = tuple(
         Pronoun(
@@ -147,6 +151,7 @@ def read_pronouns(lines: Sequence[str]) -> list[list[Pronoun]]:
     for number, line in enumerate(lines, start=1):
         try:
             found.append([Pronoun(**one) for one in json.loads(line)["pronouns"]])
+        # Whatever is wrong with the line, the sentence is the same.
         except (ValueError, KeyError, TypeError) as error:
             raise DataError(
                 "A line of antecedents must be a JSON object with pronouns, as the command corpus "

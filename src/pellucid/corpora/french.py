@@ -72,6 +72,7 @@ _PLURAL_VERBS = {"a": "ont", "est": "sont"}
 def begins_with_vowel(text: str) -> bool:
     """Tell whether the word before this one is elided: before a vowel or a mute h."""
     return (
+        # *J'y vais*, but *le yaourt*: only by itself is it a vowel.
         text == "y"
         or text[0] in _VOWELS
         or (text[0] in "hH" and not text.lower().startswith(_ASPIRATED))
@@ -99,6 +100,7 @@ def agree(adjective: str, gender: Gender, *, is_plural: bool) -> str:
         is_plural: True for a plural noun.
     """
     forms = _IRREGULAR.get(adjective) or _regular_forms(adjective)
+    # In the order of the table above.
     return forms[(gender == "f") + 2 * is_plural]
 
 
@@ -123,6 +125,7 @@ def to_plural_verb(verb: str) -> str:
     """Form the third person plural of a verb form that predicates use: *était* to *étaient*."""
     if verb in _PLURAL_VERBS:
         return _PLURAL_VERBS[verb]
+    # The imperfect; participles and infinitives stay as they are.
     if verb.endswith("ait"):
         return verb[:-1] + "ent"
     return verb
@@ -155,6 +158,7 @@ def join_french_words(words: Sequence[Word]) -> list[Word]:
             after = word
             pieces.append(word)
         else:
+            # The joined piece may itself be elided or contracted with the word before.
             after = Word(joined, word.links + after.links, word.roles + after.roles)
             pieces[-1] = after
     pieces.reverse()

@@ -129,6 +129,7 @@ def _read_nouns() -> dict[str, Noun]:
             gender: Gender = "f" if mark[0] == "f" else "m"
             plural = WORDS["irregular_plurals"].get(english, english + "s")
             forms = (plural, make_plural(french))
+            # A star marks what cannot be counted.
             nouns[english] = Noun(english, french, gender, kind, mark.endswith("*"), *forms)
     return nouns
 

@@ -20,6 +20,7 @@ from pellucid.corpora.lexicon import (
     SOUNDS,
     STATES,
     VERBS,
+    WORDS,
     Noun,
     NounKind,
     Phrase,
@@ -40,19 +41,9 @@ from pellucid.corpora.sentence import (
 _CHASES = (("followed", "^a:0 suivi:0"), ("saw", "^a:0 vu:0"), ("chased", "^a:0 poursuivi:0"))
 _WHOLES = KINDS["container"][:-1]
 
-# Kinds that can be next to each other and have no predicate that fits both. A building is never the
-# thing that is next to another.
-_NEIGHBORS: dict[NounKind, tuple[NounKind, ...]] = {
-    "food": ("animal", "instrument", "text", "clothes", "container"),
-    "fruit": ("animal", "instrument", "text", "clothes", "container"),
-    "animal": ("food", "fruit", "vehicle", "building", "clothes", "container"),
-    "vehicle": ("animal", "building"),
-    "instrument": ("food", "fruit", "text", "clothes", "container"),
-    "text": ("food", "fruit", "instrument", "clothes"),
-    "clothes": ("food", "fruit", "animal", "instrument", "text"),
-    "container": ("food", "fruit", "animal", "instrument"),
-}
-_SIDE_BY_SIDE = tuple((kind, other) for kind, others in _NEIGHBORS.items() for other in others)
+_SIDE_BY_SIDE: tuple[tuple[NounKind, NounKind], ...] = tuple(
+    (kind, other) for kind, others in WORDS["neighbors"].items() for other in others.split()
+)
 # A person may eat a hen, so food and animals are kept apart in sentences with a person.
 _FOUND: tuple[tuple[NounKind, NounKind], ...] = (
     *(pair for pair in _SIDE_BY_SIDE if set(pair) not in ({"food", "animal"}, {"fruit", "animal"})),
@@ -92,6 +83,7 @@ class Frame:
 
     def complete(self, which: int, predicate: Phrase | Verb) -> Sentence:
         """Make the sentence in which the pronoun stands for one of the candidates."""
+        # Both sentences of a pair grow from one start.
         sentence = self.start.copy()
         self.finish(sentence, self.candidates[which], predicate)
         return sentence
@@ -114,7 +106,9 @@ def _described(
 
 
 def _two_nouns(pick: Pick, kinds: tuple[NounKind, NounKind]) -> tuple[Noun, Noun, bool]:
-    first, second = pick.one(KINDS[kinds[0]]), pick.one(KINDS[kinds[1]])
+    first = pick.one(KINDS[kinds[0]])
+    second = pick.one(KINDS[kinds[1]])
+    # Both in one number, or *it* and *they* would tell them apart.
     is_plural = pick.chance(0.5) and not first.is_mass and not second.is_mass
     return first, second, is_plural
 
@@ -134,7 +128,8 @@ def _draw_place(pick: Pick) -> Frame:
 
 def _draw_oven(pick: Pick) -> Frame:
     """Draw a start such as *the pizza came out of the oven*, before *and it tasted good*."""
-    first, second = pick.one(KINDS["food"]), pick.one(_WHOLES)
+    first = pick.one(KINDS["food"])
+    second = pick.one(_WHOLES)
     is_plural = pick.chance(0.35) and not first.is_mass
     sentence = Sentence("subject pronoun, origin")
     one = _described(sentence, pick, first, is_plural=is_plural)
@@ -148,7 +143,9 @@ def _draw_sound(pick: Pick) -> Frame:
     """Draw a start such as *the dog followed the cow*, before *and it mooed*."""
     names = tuple(SOUNDS)
     first = pick.one(names)
+    # Two of one kind would make the same sound.
     second = pick.one([name for name in names if name != first])
+    # Both animals, for the same reason.
     is_plural = pick.chance(0.3)
     sentence = Sentence("subject pronoun, sound")
     one = _described(sentence, pick, NOUNS[first], is_plural=is_plural)
@@ -164,6 +161,7 @@ def _draw_found(pick: Pick) -> Frame:
     first, second, is_plural = _two_nouns(pick, kinds)
     is_past = pick.chance(0.6)
     sentence = Sentence("object pronoun")
+    # In the present, the lexicon has the singular of verbs only.
     agent = sentence.noun_phrase("the", pick.one(AGENTS), is_plural=is_past and pick.chance(0.2))
     lead = pick.one(_LEADS)
     if is_past:
@@ -194,11 +192,13 @@ def draw_told(pick: Pick) -> Sentence:
     if pick.chance(0.3):
         sentence.say("then", "puis:0")
     person = pick.one(_MEN_AND_WOMEN)
+    # Of another gender, so that *he* or *she* tells which of the two is meant.
     others = tuple(noun for noun in _MEN_AND_WOMEN if noun.gender != person.gender)
     teller = pick.one((pick.one(others), pick.one(_TELLERS)))
     first = sentence.noun_phrase("the", teller)
     sentence.say("told", "^a:0 dit:0 à:0", first)
     second = sentence.noun_phrase("the", person)
+    # A bank is no *he*, though it may be bankrupt.
     can_be_first = teller.kind == "person"
     antecedent = first if can_be_first and pick.chance(0.5) else second
     if pick.chance(0.3):
@@ -209,6 +209,7 @@ def draw_told(pick: Pick) -> Sentence:
     sentence.pronoun("he" if is_man else "she", "il" if is_man else "elle", antecedent)
     state = pick.one(_STATES)
     adjective = state.english.removeprefix("was ")
+    # The other states are no adjectives of the lexicon, and nothing of them is held out.
     if adjective in _STATE_ADJECTIVES:
         sentence.combine("adjective", adjective, antecedent.noun)
     sentence.say(state.english, state.french, antecedent)
@@ -223,6 +224,7 @@ def draw_found_near_person(pick: Pick) -> Sentence:
     is_plural = not food.is_mass and pick.chance(0.3)
     sentence.say("found", "^a:0 trouvé:0", agent)
     article: Article = pick.one(("the", "some"))
+    # *Some pizza* is said, *some apple* is not.
     if article == "some" and not food.is_mass and not is_plural and food.english != "pizza":
         article = "a"
     eaten = sentence.noun_phrase(article, food, is_plural=is_plural)

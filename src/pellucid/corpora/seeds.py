@@ -13,7 +13,8 @@ from pellucid.corpora.french import Word, join_french_words
 from pellucid.corpora.lexicon import NOUNS, PREDICATES, STATES, verbs_named
 from pellucid.corpora.sentence import Sentence, say_object_pronoun, say_predicate
 
-_CAPITAL, _PLAIN = Style(True, ""), Style(False, "")
+_CAPITAL = Style(True, "")
+_PLAIN = Style(False, "")
 
 
 def seed_sentences() -> list[tuple[str, str]]:
@@ -29,9 +30,12 @@ def is_near_seed(words: Sequence[str]) -> bool:
     those with fewer than four words only the sentence itself is left out.
     """
     lowered = tuple(word.lower().rstrip(",") for word in words)
+    # Looked up by halves, instead of comparing each drawn sentence with all of them.
     near = (other for half in _halves(lowered) for other in _near_halves().get(half, ()))
     return any(
-        sum(map(ne, lowered, other)) <= (len(other) > 3 or is_seed) for other, is_seed in near
+        # Of a short sentence for judging, one other word would leave out too much.
+        sum(map(ne, lowered, other)) <= (len(other) > 3 or is_seed)
+        for other, is_seed in near
     )
 
 
@@ -57,6 +61,7 @@ def _near_halves() -> dict[tuple[int, int, tuple[str, ...]], list[tuple[tuple[st
 @cache
 def seed_examples() -> tuple[Example, ...]:
     """List the example sentences with links and antecedents."""
+    # The adjectives change places, hence the links.
     area = _phrase("the European economic area", "la:0 zone:3 économique:2 européenne:1")
     return tuple(
         make_example(sentence, join_french_words(sentence.french), style)
@@ -113,6 +118,7 @@ def _bank(*, is_later: bool) -> Sentence:
     bank = sentence.noun_phrase("the", NOUNS["bank"])
     sentence.say("told", "^a:0 dit:0 à:0", bank)
     man = sentence.noun_phrase("the", NOUNS["man"])
+    # French needs *que* where English says nothing: it has no link.
     sentence.french.append(Word("que", ()))
     sentence.pronoun("he", "il", man)
     say_predicate(sentence, man, STATES["was bankrupt"])

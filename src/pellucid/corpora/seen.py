@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from pellucid.files import read_bytes, write_bytes
 
-_BITS_EACH, _NUM_HASHES = 12, 8
+_BITS_EACH = 12
+_NUM_HASHES = 8
 _MARKS = re.compile(r"[\s.,!?]+")
 _HASH_BYTES = 32
 """Bytes at the beginning of the file that name the model: its hash."""
@@ -46,6 +47,7 @@ class SeenSentences:
         seen = cls(model_hash, np.zeros(size, dtype=np.uint8))
         for text in texts:
             for place in seen._places(text):
+                # Bit by bit; a place that is set twice stays set.
                 seen._bits[place // 8] |= 1 << place % 8
         return seen
 
@@ -68,8 +70,10 @@ class SeenSentences:
 
     def _places(self, text: str) -> Iterator[int]:
         digest = hashlib.blake2b(text.encode(), digest_size=16).digest()
+        # Two hashes make all places (Kirsch and Mitzenmacher 2006).
         start, step = (int.from_bytes(half, "little") for half in (digest[:8], digest[8:]))
         for number in range(_NUM_HASHES):
+            # An odd step is never 0, so that the places differ.
             yield (start + number * (step | 1)) % (8 * len(self._bits))
 
 

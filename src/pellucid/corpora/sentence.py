@@ -124,7 +124,9 @@ class Sentence:
             if agrees:
                 text = agree(text, gender, is_plural=is_plural)
             elif is_finite and is_plural:
+                # The lexicon has the singular only.
                 text = to_plural_verb(text)
+            # The phrase counts its words from 0, the sentence goes on.
             self.french.append(Word(text, tuple([start + link for link in links])))
 
     def noun_phrase(
@@ -147,6 +149,7 @@ class Sentence:
         """
         name = noun.english_plural if is_plural else noun.english
         start = len(self.english)
+        # *An old man*: the article goes by the next word.
         first = adjective.english if adjective else name
         self._english_article(article, first, is_plural=is_plural)
         has_article = len(self.english) > start
@@ -171,6 +174,7 @@ class Sentence:
             form = make_prenominal(
                 adjective.french, noun.gender, is_plural=is_plural, following=text
             )
+            # The adjective stands just before the noun in English.
             self.french += [Word(form, (noun_index - 1,)), head]
         else:
             form = agree(adjective.french, noun.gender, is_plural=is_plural)
@@ -180,6 +184,7 @@ class Sentence:
     def _english_article(self, article: Article, first: str, *, is_plural: bool) -> None:
         if article == "a":
             if not is_plural:
+                # French counts a mute h as a vowel, English does not.
                 self.english.append("an" if begins_with_vowel(first) and first[0] != "h" else "a")
         elif article == "no":
             self.english.append("any")
@@ -192,6 +197,7 @@ class Sentence:
         index = len(self.english)
         self.english.append(english)
         self.french.append(Word(french, (index,), (self.num_roles,)))
+        # The English places are final; French ones are known only after words were joined.
         self.pronouns.append(
             PronounLink(index, antecedent.english, self.num_roles, antecedent.role)
         )
@@ -214,6 +220,7 @@ def _french_article(article: Article, noun: Noun, *, is_plural: bool) -> tuple[s
             return ("des",)
         if article == "a":
             return ("un",) if noun.gender == "m" else ("une",)
+        # *Some bread*: the partitive, contracted later.
         return ("de", "le") if noun.gender == "m" else ("de", "la")
     if is_plural:
         return ("les",)
@@ -226,7 +233,8 @@ def read_lexicon_words(french: str) -> tuple[_Template, ...]:
     templates = []
     for entry in french.split():
         text, _, links = entry.partition(":")
-        agrees, is_finite = text[0] == "@", text[0] == "^"
+        agrees = text[0] == "@"
+        is_finite = text[0] == "^"
         indices = tuple(int(link) for link in links.split(","))
         templates.append(_Template(text.lstrip("@^"), indices, agrees, is_finite))
     return tuple(templates)
@@ -255,6 +263,7 @@ def say_subject(sentence: Sentence, pick: Pick, noun: Noun, *, is_plural: bool) 
 
 def say_object(sentence: Sentence, pick: Pick, noun: Noun, article: Article) -> Entity:
     """Say an article and a noun; *a* and *some* replace each other as the noun requires."""
+    # *Any apples*: a countable noun is plural after a negation.
     is_plural = not noun.is_mass and (article == "no" or pick.chance(0.3))
     if article == "a" and (noun.is_mass or is_plural):
         article = "some"
@@ -275,6 +284,7 @@ def say_predicate(sentence: Sentence, subject: Entity, phrase: Phrase) -> None:
     english = phrase.english
     if subject.is_plural and english.startswith("was "):
         english = "were " + english.removeprefix("was ")
+    # In the singular, which names the predicate.
     sentence.combine("predicate", phrase.english, subject.noun)
     sentence.say(english, phrase.french, subject)
 

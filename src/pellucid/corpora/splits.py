@@ -28,6 +28,7 @@ from pellucid.corpora.lexicon import (
     PREDICATES,
     RELATIONAL,
     VERBS,
+    WORDS,
     Noun,
     nouns_of,
 )
@@ -57,20 +58,12 @@ _FRAME_WEIGHTS = {
     "subject pronoun, sound": 8,
     "object pronoun": 58,
 }
-# What the example sentences need in training.
-_KEPT = frozenset(
-    {
-        Combination("adjective", "awesome", "pizza"),
-        Combination("adjective", "European", "area"),
-        Combination("adjective", "economic", "area"),
-        Combination("object", "eat", "pizza"),
-        Combination("object", "find", "pizza"),
-        Combination("predicate", "tasted good", "pizza"),
-    }
-)
+_KEPT = frozenset(Combination(*row) for row in WORDS["kept"]["rows"])
+"""What the example sentences need in training."""
 _ONE_IN = 12
 _CONSTRUCTIONS = CONSTRUCTIONS | FREE_CONSTRUCTIONS
-_TRAIN_SHARE, _VALIDATION_SHARE = 0.84, 0.08
+_TRAIN_SHARE = 0.84
+_VALIDATION_SHARE = 0.08
 _PRONOUN_SHARE = 0.15
 _SHORT = 4
 """Sentences of fewer French words are in training only,"""
@@ -79,32 +72,12 @@ _TIMES_SHORT = 8
 # Draws without a new sentence, after which a split counts as exhausted.
 _PATIENCE = 30_000
 _STYLES = {
-    "statement": (
-        *[Style(True, ".")] * 11,
-        *[Style(True, "")] * 4,
-        Style(True, "!"),
-        *[Style(False, "")] * 3,
-        Style(False, "."),
-    ),
-    "order": (
-        *[Style(True, "!")] * 4,
-        *[Style(True, ".")] * 3,
-        *[Style(True, "")] * 2,
-        *[Style(False, "!")] * 2,
-        *[Style(False, "")] * 2,
-    ),
-    "question": (
-        *[Style(True, "?")] * 8,
-        Style(True, ""),
-        *[Style(False, "?")] * 2,
-        Style(False, ""),
-    ),
-    "name": (
-        *[Style(True, "", is_title=True)] * 3,
-        Style(True, ""),
-        Style(True, "."),
-        *[Style(False, "")] * 2,
-    ),
+    mood: tuple(
+        Style(has_capital, mark, bool(is_title))
+        for has_capital, mark, times, *is_title in rows
+        for _ in range(times)
+    )
+    for mood, rows in WORDS["styles"].items()
 }
 
 
@@ -146,6 +119,7 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
 
 def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
     """Yield the examples of a split one by one, until new ones become too rare."""
+    # Python's generator draws the same numbers in every version.
     uniform = random.Random(derive_key(seed, "corpora", name)).random
     pick = Pick(uniform)
     if name == "pronoun":
@@ -166,6 +140,7 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
 
 def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
+    # Another seed assigns sentences to other splits.
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
     weights = {name: weight for name, (_, weight) in _CONSTRUCTIONS.items()}
     names = _by_weight(_FRAME_WEIGHTS | weights)
@@ -186,20 +161,25 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
             sentence = _CONSTRUCTIONS[construction][0](pick)
+        # Only these have contractions such as *it's*.
         if construction in FREE_CONSTRUCTIONS:
             contract(sentence, pick)
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue
+        # Made-up words teach a model to copy; nothing is judged by them.
         if sentence.has_unknown and name != "train":
             continue
+        # Kept out of every split: they show what a model makes of a sentence that it nearly knows.
         if is_near_seed(sentence.english):
             continue
         english = " ".join(sentence.english)
+        # Without commas, as a sentence and the same with a pause are one sentence.
         key = " ".join([word.text for word in sentence.french]).replace(",", "")
         # A short sentence may be the only one with its words, as *parlons* is for *let's talk*: it
         # is in training only, and comes back there with other capitals and marks.
         is_short = len(sentence.french) < _SHORT
+        # Neither language repeats, whichever of the two would be the same.
         num_seen = max(seen[english], seen[key])
         if num_seen >= (_TIMES_SHORT if is_short and name == "train" else 1):
             continue
@@ -211,6 +191,7 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             continue
         seen.update((english, key))
         num_misses = 0
+        # A short sentence that comes back gets another style.
         yield make_example(sentence, pieces, _style(sentence, number + 5 * num_seen))
 
 
@@ -229,6 +210,7 @@ def _iterate_minimal_pairs(pick: Pick, seed: int) -> Iterator[Example]:
             continue
         pair = [frame.complete(which, pick.one(frame.predicates[which])) for which in (0, 1)]
         start = " ".join(frame.start.english)
+        # A minimal pair tests pronouns, not unknown combinations.
         is_held_out = any(not held_out.isdisjoint(sentence.combinations) for sentence in pair)
         if start in seen or is_held_out or not all(map(_shows_gender, pair)):
             continue
@@ -253,9 +235,12 @@ def _shows_gender(sentence: Sentence) -> bool:
     role = sentence.pronouns[-1].role
     words = [word.text for word in sentence.french]
     index = next(i for i, word in enumerate(sentence.french) if role in word.roles)
-    pronoun, verb = words[index], words[index + 1]
+    pronoun = words[index]
+    verb = words[index + 1]
+    # After *l'a* the participle shows the gender.
     if pronoun not in ("le", "la", "les") or verb in ("a", "ont"):
         return True
+    # *Les* has one form for both genders, and *l'* hides it.
     return pronoun != "les" and not begins_with_vowel(verb)
 
 
@@ -267,17 +252,20 @@ def _split_at(place: float) -> SplitName:
 
 def _is_reserved(frame: Frame, salt: bytes) -> bool:
     start = " ".join(word.text for word in frame.start.french)
+    # By its start only, so that both sentences of a pair are kept out of training.
     return _hash(start, salt)[0] < _PRONOUN_SHARE
 
 
 def _hash(text: str, salt: bytes) -> tuple[float, int]:
     """Hash a text with the seed's salt, to a number in [0, 1) and an integer."""
+    # In small letters, so that a capital does not move a sentence to another split.
     digest = hashlib.blake2b(text.lower().encode(), digest_size=12, key=salt).digest()
     return int.from_bytes(digest[:8], "little") / 2**64, int.from_bytes(digest[8:], "little")
 
 
 def _style(sentence: Sentence, number: int) -> Style:
     styles = _STYLES[sentence.mood]
+    # The hash of a sentence decides, so that a sentence is written alike in every split.
     return styles[number % len(styles)]
 
 
@@ -316,6 +304,7 @@ def _draw_held_out(seed: int) -> Iterator[Combination]:
             yield Combination("adjective", adjective.english, noun.english)
     for kind, phrases in PREDICATES.items():
         order = generator(seed, "corpora predicates", kind).permutation(len(KINDS[kind]))
+        # One order for all predicates of a kind: each loses another noun.
         for phrase, place in zip(phrases, order, strict=False):
             yield Combination("predicate", phrase.english, KINDS[kind][place].english)
 

@@ -17,7 +17,6 @@ from torch import Tensor
 
 from pellucid.data.segmentations import EpochText
 from pellucid.data.token_store import Gathered, TokenStore
-from pellucid.errors import DataError
 
 
 @final
@@ -55,7 +54,6 @@ def make_batch(
     *,
     pad_id: int,
     start_id: int,
-    pad_to: int = 0,
     turned: NDArray[np.bool_] | None = None,
 ) -> Batch:
     """Take pairs from a store and pad them.
@@ -65,30 +63,21 @@ def make_batch(
         indices: the pairs, in order.
         pad_id: the id of padding.
         start_id: the token that every target starts from.
-        pad_to: the fixed length of every sequence; 0 pads to the longest of the batch.
         turned: the pairs whose source and target change places; None for no pair.
 
     Returns:
         The batch.
-
-    Raises:
-        DataError: a sequence is longer than ``pad_to``.
-
-    Source:
-        Notes "Transformers", section 5, for the fixed length.
     """
-    sources, targets = store.gather_sources(indices), store.gather_targets(indices)
+    sources = store.gather_sources(indices)
+    targets = store.gather_targets(indices)
     if turned is not None:
-        sources, targets = (
-            _exchange(sources, targets, turned),
-            _exchange(targets, sources, turned),
-        )
-    (source_tokens, source_lengths), (target_tokens, target_lengths) = sources, targets
-    if pad_to:
-        _check_fixed_length(indices, source_lengths, side="source", pad_to=pad_to)
-        _check_fixed_length(indices, target_lengths, side="target", pad_to=pad_to)
-    source_BS, source_mask_BS = _pad(source_tokens, source_lengths, pad_id=pad_id, width=pad_to)
-    target_out_BT, target_mask_BT = _pad(target_tokens, target_lengths, pad_id=pad_id, width=pad_to)
+        turned_sources = _exchange(sources, targets, turned)
+        targets = _exchange(targets, sources, turned)
+        sources = turned_sources
+    source_tokens, source_lengths = sources
+    target_tokens, target_lengths = targets
+    source_BS, source_mask_BS = _pad(source_tokens, source_lengths, pad_id=pad_id)
+    target_out_BT, target_mask_BT = _pad(target_tokens, target_lengths, pad_id=pad_id)
     target_in_BT = torch.full_like(target_out_BT, start_id)
     target_in_BT[:, 1:] = target_out_BT[:, :-1]
     # The end token of a shorter row was shifted into the first padded position.
@@ -118,7 +107,7 @@ def make_source_batch(sequences: Sequence[Sequence[int]], *, pad_id: int) -> tup
     tokens = np.fromiter(
         (token for sequence in sequences for token in sequence), np.int64, int(lengths.sum())
     )
-    return _pad(tokens, lengths, pad_id=pad_id, width=0)
+    return _pad(tokens, lengths, pad_id=pad_id)
 
 
 def _exchange(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gathered:
@@ -134,27 +123,14 @@ def _exchange(own: Gathered, other: Gathered, turned: NDArray[np.bool_]) -> Gath
 
 
 def _pad(
-    tokens: NDArray[np.int64], lengths: NDArray[np.int64], *, pad_id: int, width: int
+    tokens: NDArray[np.int64], lengths: NDArray[np.int64], *, pad_id: int
 ) -> tuple[Tensor, Tensor]:
-    """Arrange consecutive tokens in rows of equal width; 0 is the width of the longest row."""
-    width = width or int(lengths.max(initial=0))
+    """Arrange consecutive tokens in rows as wide as the longest."""
+    width = int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]  # (rows, width)
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
     padded[mask] = tokens
     return torch.from_numpy(padded), torch.from_numpy(mask)
-
-
-def _check_fixed_length(
-    indices: NDArray[np.int64], lengths: NDArray[np.int64], *, side: str, pad_to: int
-) -> None:
-    """Refuse a sequence that is longer than the fixed length."""
-    row = int(lengths.argmax())
-    if lengths[row] > pad_to:
-        raise DataError(
-            f"With data.pad_to every {side} must have at most {pad_to} tokens, but one has "
-            f"{lengths[row]} (pair {indices[row]} of the stored training text, from 0). "
-            "Raise data.pad_to, or lower data.max_length to leave such pairs out."
-        )
 
 
 def with_guide(
@@ -181,7 +157,9 @@ def with_guide(
     if convention == "reads":
         rows = rows + 1
         is_inside = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
-        pairs, rows, sources = pairs[is_inside], rows[is_inside], sources[is_inside]
+        pairs = pairs[is_inside]
+        rows = rows[is_inside]
+        sources = sources[is_inside]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
     guide_BTS[pairs, rows, sources] = 1
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1)

@@ -89,7 +89,6 @@ class BatchOrder:
         text_of: returns the text of an epoch.
         seed: the run's seed.
         max_tokens_per_batch: the budget of `plan_epoch`.
-        pad_to: the fixed length of every sequence; 0 without one.
         pairs_of: returns the indices of an epoch's pairs, repeated for several passes; None takes
             every pair once.
     """
@@ -100,30 +99,28 @@ class BatchOrder:
         *,
         seed: int,
         max_tokens_per_batch: int,
-        pad_to: int = 0,
         pairs_of: Callable[[int], NDArray[np.int64]] | None = None,
     ) -> None:
         self._text_of = text_of
         self._pairs_of = pairs_of
         self._seed = seed
         self._max_tokens = max_tokens_per_batch
-        self._pad_to = pad_to
         self._plan: EpochPlan | None = None
         self._first_steps = [0]
 
     def plan(self, epoch: int) -> EpochPlan:
-        """EpochPlan the batches of one epoch; the latest plan is cached."""
+        """Plan the batches of one epoch; the latest plan is cached."""
         if self._plan is None or self._plan.epoch != epoch:
             text = self._text_of(epoch)
             pairs = None if self._pairs_of is None else self._pairs_of(epoch)
-            sources, targets = text.source_lengths, text.target_lengths
+            sources = text.source_lengths
+            targets = text.target_lengths
             plan = plan_epoch(
                 sources if pairs is None else sources[pairs],
                 targets if pairs is None else targets[pairs],
                 seed=self._seed,
                 epoch=epoch,
                 max_tokens_per_batch=self._max_tokens,
-                pad_to=self._pad_to,
             )
             self._plan = plan if pairs is None else replace(plan, pairs=pairs[plan.pairs])
         return self._plan
@@ -156,7 +153,6 @@ def plan_epoch(
     seed: int,
     epoch: int,
     max_tokens_per_batch: int,
-    pad_to: int = 0,
 ) -> EpochPlan:
     """Put every pair into exactly one batch of an epoch.
 
@@ -166,8 +162,6 @@ def plan_epoch(
         seed: the run's seed.
         epoch: the epoch, from 0.
         max_tokens_per_batch: the most positions, with padding, of a batch on either side.
-        pad_to: the fixed length that `make_batch` will give every sequence; 0 without one. With it
-            all pairs cost the same, so any of them may share a batch.
 
     Returns:
         The plan, the same for the same arguments on every machine.
@@ -180,10 +174,8 @@ def plan_epoch(
             "An epoch must have at least one pair and a target for each source, but there are "
             f"{len(source_lengths)} sources and {len(target_lengths)} targets."
         )
-    if pad_to:
-        sources = targets = np.full(len(source_lengths), pad_to, dtype=np.int64)
-    else:
-        sources, targets = source_lengths.astype(np.int64), target_lengths.astype(np.int64)
+    sources = source_lengths.astype(np.int64)
+    targets = target_lengths.astype(np.int64)
     # Raw bits, not a generator's methods, which NumPy may change between versions.
     phase, direction = _draw(2, seed, epoch, "bands")
     num_batches = max(int(sources.sum()), int(targets.sum())) / max_tokens_per_batch

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from importlib import import_module
 from itertools import chain
-from pathlib import PurePath
 from typing import Any
 
 from pellucid.documents.units import How, Source, Unit
+from pellucid.files import endings
 
 
 @dataclass(frozen=True)
@@ -89,4 +89,4 @@ ENDINGS: Mapping[str, Format] = {ending: one for one in _ALL for ending in one.e
 
 def format_of(name: str) -> Format | None:
     """Return the format of a file by its name; None if the ending is of none."""
-    return ENDINGS.get(PurePath(name.lower()).suffix)
+    return ENDINGS.get(endings(name).kind)

@@ -9,20 +9,18 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluate.statistics import check_resampling, draw_resamples
+from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 
 Link = tuple[int, int]
 Links = frozenset[Link]
-Symmetrization = Literal[
-    "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"
-]
-SYMMETRIZATIONS: tuple[Symmetrization, ...] = get_args(Symmetrization)
 
+# At most 18 digits: Python refuses to read numbers of more than 4,300.
 _LINK = re.compile(r"([0-9]{1,18})([-p])([0-9]{1,18})")
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
@@ -72,7 +70,8 @@ def parse_links(line: str, place: str, sizes: tuple[int, int] | None = None) -> 
     Raises:
         DataError: something is not a link, or names a word that does not exist.
     """
-    sure, possible = set(), set()
+    sure = set()
+    possible = set()
     for word in line.split():
         match = _LINK.fullmatch(word)
         if match is None:
@@ -210,6 +209,7 @@ def score_counts(
     for index, times in enumerate(draw_resamples(num_sentences, num_resamples, seed)):
         # Weighted sum over the sentences: (ways, 4).
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
+    # Each way by itself: the interval is that of one error.
     errors.sort(axis=0)
     cut = num_resamples // 40  # 2.5 % of the samples at either end
     rows = np.stack([*_shares(counts.sum(axis=0)), errors[cut], errors[-1 - cut]], axis=1)
@@ -222,9 +222,13 @@ def score_counts(
 def _shares(sums: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Compute precision, recall and error from summed counts (ways, 4)."""
     found, sure, found_sure, found_possible = sums.astype(np.float64).T
-    precision = _share(found_possible, found)
-    recall = _share(found_sure, sure)
-    return precision, recall, 1 - _share(found_sure + found_possible, found + sure)
+    return _share(found_possible, found), _share(found_sure, sure), error_of_counts(sums)
+
+
+def error_of_counts(counts: ArrayLike) -> np.ndarray:
+    """Compute the alignment error from the last axis, as `count_links` gives it."""
+    found, sure, found_sure, found_possible = np.moveaxis(np.asarray(counts, float), -1, 0)
+    return 1 - _share(found_sure + found_possible, found + sure)
 
 
 def _share(part: np.ndarray, whole: np.ndarray) -> np.ndarray:
@@ -256,7 +260,8 @@ def symmetrize(
         Description for the 2005 IWSLT Speech Translation Evaluation", section 2; Och and Ney
         2003, section 4.
     """
-    one, other = frozenset(forward), frozenset(backward)
+    one = frozenset(forward)
+    other = frozenset(backward)
     if method == "intersection":
         return one & other
     if method == "union":
@@ -277,13 +282,17 @@ def symmetrize(
 
 def _grow(joined: set[Link], union: Links) -> None:
     """Add links of the union next to joined ones, until no more can be added."""
-    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    sources = {i for i, _ in joined}
+    targets = {j for _, j in joined}
     is_growing = True
     while is_growing:
         is_growing = False
         for link in sorted(joined):
             for down, right in _NEIGHBORS:
-                i, j = link[0] + down, link[1] + right
+                # The neighbor above, below, to a side, or diagonal.
+                i = link[0] + down
+                j = link[1] + right
+                # At least one of its words must still be without a link.
                 if (i, j) in union - joined and (i not in sources or j not in targets):
                     joined.add((i, j))
                     sources.add(i)
@@ -293,7 +302,8 @@ def _grow(joined: set[Link], union: Links) -> None:
 
 def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:
     """Add links that reach a word without a link, or (``needs_both``) two such words."""
-    sources, targets = {i for i, _ in joined}, {j for _, j in joined}
+    sources = {i for i, _ in joined}
+    targets = {j for _, j in joined}
     for i, j in sorted(links - joined):
         is_free = (i not in sources, j not in targets)
         if all(is_free) if needs_both else any(is_free):

@@ -10,9 +10,9 @@ from typing import Any
 from pellucid.bundle import RECIPE, Bundle, save_bundle
 from pellucid.config import Precision
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
+from pellucid.decode.precision import METRIC
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
-from pellucid.machine.precision import METRIC
 
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""

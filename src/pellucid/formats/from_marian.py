@@ -15,7 +15,7 @@ from torch import Tensor
 from pellucid.bundle import read_json_object
 from pellucid.config import DecodingConfig, LanguagesConfig, ModelConfig, validate
 from pellucid.errors import BundleError, InputFileNotFoundError
-from pellucid.files import read_bytes
+from pellucid.files import endings, read_bytes
 from pellucid.foreign import identify_foreign
 from pellucid.formats.from_hugging_face import import_hugging_face
 from pellucid.formats.imported import (
@@ -203,7 +203,7 @@ def _named(
                 f"The folder must contain {found.name}, which {path.name} names under {key}, but "
                 f"does not ({folder}). Unpack the whole zip file."
             )
-        if key == "vocabs" and found.suffix not in (".yml", ".yaml"):
+        if key == "vocabs" and endings(found).kind not in (".yml", ".yaml"):
             raise BundleError(
                 f"A vocabulary must be a .yml file, but is {found.name} ({path}). Vocabularies "
                 "of other kinds cannot be converted."

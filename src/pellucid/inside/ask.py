@@ -46,6 +46,7 @@ def arrays_of(model: ModelConfig) -> Iterator[WantedArray]:
         ("decoder", "T", model.num_decoder_layers),
     ):
         for stage in WAY_IN:
+            # Positions inside attention add no vector of their own.
             if stage != "positions" or model.adds_positions:
                 yield WantedArray(f"{part}.{stage}", f"{length}D")
         for layer in range(depth):
@@ -87,6 +88,7 @@ def _recurrent_arrays(model: ModelConfig) -> Iterator[WantedArray]:
     yield WantedArray("encoder.input", "SD")
     for layer in range(model.num_encoder_layers):
         yield from _unit(f"encoder.{layer}.recurrent", "S")
+    # All that a decoder without attention ever reads of the source.
     yield WantedArray("encoder.vector", "1D")
     yield WantedArray("decoder.embedding", "TD")
     yield WantedArray("decoder.input", "TD")
@@ -166,6 +168,7 @@ class Ask:
                     raise InputError(
                         f"The {what} {name!r} does not exist. {suggestion(name, known)}"
                     )
+        # The deeper of the parts that are asked for: a layer that one of them has is fine.
         depth = max(
             getattr(model, f"num_{part}_layers") for part in PARTS if _is_in(part, self.parts)
         )
@@ -176,7 +179,7 @@ class Ask:
             for number in numbers or ():
                 check_number(what, number, count)
         if not any(self.arrays(model)):
-            raise InputError(_explain_nothing(self, model))
+            raise InputError(_explain_nothing(model))
 
     def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
         """Return the heads that arrays with heads hold."""
@@ -192,6 +195,7 @@ class Ask:
                 continue
             if place and not (_is_in(int(place[0]), self.layers) and _is_in(place[1], self.kinds)):
                 continue
+            # Whoever names a layer or a kind does not mean the arrays outside of all layers.
             if not place and (self.layers is not None or self.kinds is not None):
                 continue
             yield wanted
@@ -271,7 +275,7 @@ def _is_in(one: object, asked: Collection[object] | None) -> bool:
     return asked is None or one in asked
 
 
-def _explain_nothing(ask: Ask, model: ModelConfig) -> str:
+def _explain_nothing(model: ModelConfig) -> str:
     """Say why a model has no array that was asked for."""
     if not model.is_recurrent:
         return (

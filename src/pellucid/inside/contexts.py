@@ -59,6 +59,7 @@ class Contexts(Brief):
         """Compute the cosine of the vectors of each pair at each place: places by pairs."""
         vectors = np.stack([one.vectors for one in self.occurrences])
         norms = np.linalg.norm(vectors, axis=-1, keepdims=True)
+        # A vector of zeros has no direction; its cosine is 0, not an error.
         units = vectors / np.maximum(norms, np.finfo(vectors.dtype).tiny)
         return np.stack([(units[i] * units[j]).sum(axis=-1) for i, j in self.pairs], axis=1)
 
@@ -87,9 +88,10 @@ def compare_contexts(bundle: Bundle, word: str, sentences: Sequence[str]) -> Con
     found: list[Occurrence] = []
     for number, sentence in enumerate(map(bundle.tokenizer.masked, sentences)):
         ids = bundle.tokenizer.encode_source(sentence)
+        # Only the encoder runs, so there is no target that could be too long.
         problem = problem_of(model, ids, ())
         if problem is not None:
-            raise InputError(f"{problem} (sentence {number}, counted from 0)")
+            raise InputError(f"{problem} (sentence {number + 1})")
         # A state is a name such as encoder.0.feed_forward.norm: its site, and its stage.
         keeper = Keeper({name.rsplit(".", 1)[1] for name in places})
         with torch.inference_mode():
@@ -120,6 +122,7 @@ def _tokens_of(bundle: Bundle, word: str, sentence: str, ids: Sequence[int]) -> 
         InputError: the sentence does not have the word.
     """
     tokenizer = bundle.tokenizer
+    # A language code in front is no word of the sentence.
     words = line_words(split_code(tokenizer, sentence)[1])
     bare = [_bare(one) for one in words]
     owners = words_of_tokens(tokenizer, "source", sentence, ids, words)

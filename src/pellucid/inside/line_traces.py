@@ -68,6 +68,7 @@ def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> T
     Raises:
         InputError: a side is empty or too long, or an array asked for does not exist.
     """
+    # In single precision long sentences are off by up to 1.35e-5: docs/decisions/0011.
     pair = make_pair(bundle, source, target, float64=True)
     decoding: dict[str, Any] = {"given": True}
     if bundle.tokenizer.config.unk_id in pair.target_ids:
@@ -123,6 +124,7 @@ def _look(
     if how.before is not None:
         how.before(pair)
     if how.changes is not None:
+        # Only changes from text can say in words what they do.
         what = str(how.changes) if isinstance(how.changes, Changes) else "by a probe"
         decoding = {**decoding, "changes": what}
     with nullcontext() if how.into is None else NpzWriter(how.into(*place)) as writer:

@@ -76,9 +76,11 @@ class Pair(Brief):
         check_probe(probe, self.model.config)
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
         logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
+        # One number that is not finite makes this sum so, which is cheaper than a test of each.
         if not math.isfinite(logits_1TV.detach().logsumexp(dim=-1).sum()):
             if probe is None:
                 raise InputError(OVERFLOW)
+            # Without the changes: if the model itself overflows, that error is the right one.
             self.logits(source_ids=source_ids)
             raise InputError(
                 "The logits must be finite numbers, but with these changes they are not. Change "
@@ -116,7 +118,8 @@ class Keeper:
     """
 
     def __init__(self, stages: Collection[str], sites: Collection[str] | None = None) -> None:
-        self._stages, self._sites = stages, sites
+        self._stages = stages
+        self._sites = sites
         self.found: dict[str, Tensor] = {}
 
     def see(self, site: str, stage: str, tensor: Tensor) -> None:
@@ -140,6 +143,7 @@ class Replace:
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Replace one result if a function has its name."""
         function = self.names.get(f"{site}.{stage}")
+        # A copy, so that a function that writes into its argument does not change the model.
         return None if function is None else function(tensor.clone())
 
 
@@ -158,7 +162,8 @@ def make_pair(
     Raises:
         InputError: a side is empty or too long for the model.
     """
-    tokenizer, model = bundle.tokenizer, bundle.model
+    tokenizer = bundle.tokenizer
+    model = bundle.model
     if not source.strip():
         raise InputError("No text was given: the line is empty. Write a sentence in it.")
     if isinstance(target, str):
@@ -171,6 +176,7 @@ def make_pair(
     problem = problem_of(model, source_ids, target_ids)
     if problem is not None:
         raise InputError(problem)
+    # A copy of the weights in double precision, made once for a bundle.
     chosen = bundle.exact_model if float64 else model
     return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
 
@@ -199,6 +205,7 @@ def problem_of(
 
 def output_by_head(attention: MultiHeadAttention) -> Tensor:
     """Cut the output projection into the block of each head: ``projection_HED``."""
+    # The projection reads the heads one after the other, so its columns fall into blocks.
     weight = attention.output.weight
     return weight.T.reshape(attention.num_heads, -1, len(weight))
 
@@ -209,6 +216,7 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     if model.config.is_recurrent:
         return [f"{part}.input", *(f"{part}.{layer}.recurrent.state" for layer in range(depth))]
     place = known_option(model.config, "norm", ("post", "pre", "none"))
+    # With post-norm the norm ends a layer; with pre-norm it begins the next one.
     last = "norm" if place == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
 
@@ -228,6 +236,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
     arrays = [wanted.name for wanted in arrays_of(config)]
     known = {name.rpartition(".")[0] for name in arrays}
     names = getattr(probe, "names", None) or ()
+    # A single name is a likely slip, and would be read letter by letter.
     for name in [names] if isinstance(names, str) else names:
         if name not in arrays:
             raise InputError(

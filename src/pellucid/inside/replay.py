@@ -18,6 +18,7 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.probe import Probe
+from pellucid.attention.replacement import fitted
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.pair import (
@@ -29,7 +30,6 @@ from pellucid.inside.pair import (
     recurrent_attention_at,
 )
 from pellucid.inside.traces import Trace
-from pellucid.machine.replacement import fitted
 from pellucid.model import EncoderDecoder
 
 Keep = Callable[[str, np.ndarray], None]
@@ -86,19 +86,24 @@ def replay(
             "one layer at a time.",
         )
     arrays: dict[str, np.ndarray] = {}
+    # The pair decides the precision of the run, this only that of what is kept.
     dtype = np.dtype(np.float64 if float64 else np.float32)
     recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes, dtype)
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
     targets_T1 = torch.tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
-    checks, decoding = dict(recorder.checks), dict(decoding or {})
+    checks = dict(recorder.checks)
+    decoding = dict(decoding or {})
     if changes is not None and not recorder.replaced and not isinstance(changes, Changes):
+        # Changes from text are checked before; a probe of the user's may have misspelled a stage.
         decoding["changes"] = "by a probe, which replaced nothing"
         warnings.warn(_REPLACED_NOTHING, stacklevel=2)
+    # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         checks["decode"] = max(
             abs(one - other) for one, other in zip(logs, decode_log_probabilities, strict=True)
         )
+    decoded = None if decode_log_probabilities is None else tuple(decode_log_probabilities)
     return Trace(
         arrays=arrays,
         source_tokens=pair.source_tokens,
@@ -109,9 +114,7 @@ def replay(
         predicted_ids=pair.target_ids,
         log_probabilities=logs,
         argmax_tokens=tuple(pair.tokenizer.target_tokens(logs_TV.argmax(dim=-1).tolist())),
-        decode_log_probabilities=None
-        if decode_log_probabilities is None
-        else tuple(decode_log_probabilities),
+        decode_log_probabilities=decoded,
         heads=ask.chosen_heads(config),
         checks=checks,
         model=dict(model or {}),
@@ -150,7 +153,9 @@ class _Recorder:
         self._keep = keep
         self._changes = changes
         self._dtype = dtype
+        # Only a probe that changes rows one by one gets the method that asks for it.
         self._change_rows = getattr(changes, "see_rows", None)
+        # A recurrent decoder asks for it, and takes the fast path without it.
         self.see_rows = None if self._change_rows is None else self._see_rows
         self._seen: dict[str, Tensor] = {}
         self.checks: dict[str, float] = {}
@@ -192,6 +197,7 @@ class _Recorder:
         if replacement is None:
             return None
         changed = fitted(replacement, result, site, stage)
+        # Replaced by itself: the checks still hold, so nothing is noted.
         if torch.equal(changed, result):
             return None
         self.replaced.add((site, stage))
@@ -199,17 +205,20 @@ class _Recorder:
 
     def _check(self, site: str) -> None:
         """Compare weights with a softmax computed again, and what they bring with the result."""
+        # In double precision, so that a difference is the model's and not that of the check.
         seen = {stage: tensor.double() for stage, tensor in self._seen.items()}
         self._seen = {}
         if any((site, stage) in self.replaced for stage in ATTENTION_STAGES):
             return
+        # The mask is taken from the trace, since the check is of the softmax.
         is_masked_HLM = seen["masked"].isneginf()
         if self._model.config.is_recurrent:
             stage = "context"
             scores_HLM = recurrent_attention_at(self._model, site).score(seen["query"], seen["key"])
             result = seen["weights"] @ seen["value"]
         else:
-            stage, attention = "output", attention_at(self._model, site)
+            stage = "output"
+            attention = attention_at(self._model, site)
             scores_HLM = attention.positions.score(seen["query"], seen["key"])
             if attention.use_scale:
                 scores_HLM = stages.scale(scores_HLM, seen["query"].shape[-1])
@@ -221,6 +230,7 @@ class _Recorder:
         weights_HLM = stages.weigh(scores_HLM.masked_fill(is_masked_HLM, -torch.inf))
         self._note("weights", weights_HLM - seen["weights"])
         self._note("rows", _row_errors(seen["weights"], is_masked_HLM))
+        # Relative to large outputs, absolute for small ones, which are near 0 by rounding alone.
         size = seen[stage].abs().max().clamp(min=1.0)
         self._note("contributions", (result - seen[stage]) / size)
 

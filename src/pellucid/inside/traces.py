@@ -93,6 +93,7 @@ def save_trace(trace: TraceData, path: Path, *, kind: str | None = None) -> None
         "html": _save_page,
         **dict.fromkeys(("svg", "png", "pdf"), _save_picture),
     }
+    # The ending before .gz says the format.
     kind = kind or Path(name_without_gz(path)).suffix.removeprefix(".")
     if kind not in writers:
         raise InputError(

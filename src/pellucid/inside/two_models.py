@@ -90,6 +90,7 @@ def make_answer(
         reason = "It has no attention: each step of its decoder reads one vector of fixed length."
         return AnswerOfModel(name, about, translation, trace, None, reason)
     view, why = usual_head(trace, names)
+    # Then there was no choice to explain.
     is_only_one = len(names) * len(trace.heads) == 1
     reason = "Its only head." if is_only_one else f"Shown: {why}."
     return AnswerOfModel(name, about, translation, trace, view, reason)
@@ -123,6 +124,7 @@ def check_languages(first: Bundle, second: Bundle) -> None:
         InputError: they do not.
     """
     languages = [(b.config.languages.source, b.config.languages.target) for b in (first, second)]
+    # A model that does not say its languages fits any.
     if any(a and b and a != b for a, b in zip(*languages, strict=True)):
         written = [f"{source or '?'} to {target or '?'}" for source, target in languages]
         raise InputError(
@@ -135,6 +137,7 @@ def check_languages(first: Bundle, second: Bundle) -> None:
 def side_by_side(sides: Sequence[AnswerOfModel]) -> NumberTable:
     """Put the tokens of two answers into one table, a row for each of either's steps."""
     blank: Cells = ("", "", "")
+    # The longer answer goes on next to blanks.
     pairs = zip_longest(*(side.rows() for side in sides), fillvalue=blank)
     header = ["row"]
     for side in sides:

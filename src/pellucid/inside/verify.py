@@ -103,6 +103,7 @@ def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -
     attention = recurrent_attention_at(pair.model, "decoder.0.cross")
     scores = []
     if isinstance(attention, AdditiveAttention):
+        # The scores of Bahdanau et al.: v · tanh(W s + U h).
         energy = attention.energy.weight[0].tolist()
         query = _times(attention.query.weight, state.tolist())
         for vector in attended_SD:
@@ -138,6 +139,7 @@ def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
     entering_LD = torch.from_numpy(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
+    # What the decoder reads of the encoder: after its last norm, if it has one.
     memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
     return entering_LD, torch.from_numpy(arrays[memory])
 
@@ -146,16 +148,19 @@ def _project(
     attention: MultiHeadAttention, what: str, x_D: Tensor, head: int, position: int
 ) -> list[float]:
     """Compute one head's query or key of one position with plain sums."""
-    width, x = attention.d_key, x_D.tolist()
+    width = attention.d_key
+    x = x_D.tolist()
     if attention.projections == "none":
         return _turn(attention, x[head * width : (head + 1) * width], position)
     linear = attention.query if what == "query" else attention.key
     # Groups of query heads share one head of keys.
     own = head * (linear.out_features // width) // attention.num_heads
+    # As Python numbers, so that nothing of PyTorch's arithmetic takes part.
     weight = linear.weight.tolist()
     bias = [0.0] * linear.out_features if linear.bias is None else linear.bias.tolist()
     projected = [
         math.fsum([*(a * b for a, b in zip(weight[row], x, strict=True)), bias[row]])
+        # The rows of the matrix that make this head.
         for row in range(own * width, (own + 1) * width)
     ]
     return _turn(attention, projected, position)
@@ -168,7 +173,9 @@ def _turn(attention: MultiHeadAttention, vector: list[float], position: int) -> 
     turned: list[float] = []
     for place in range(0, len(vector), 2):
         angle = position / 10000 ** (place / len(vector))
-        sine, cosine, (x, y) = math.sin(angle), math.cos(angle), vector[place : place + 2]
+        sine = math.sin(angle)
+        cosine = math.cos(angle)
+        x, y = vector[place : place + 2]
         turned += [x * cosine - y * sine, x * sine + y * cosine]
     return turned
 

@@ -57,9 +57,11 @@ def vectors_of_words(
     )
     layer = cast(EncoderLayer, stack.layers[0])
     attention = layer.self_attention
+    # With pre-norm the attention reads what the norm made of the vector.
     if layer.self_attention_norm is not None and model.config.norm == "pre":
         x_V1D = layer.self_attention_norm(x_V1D)
     query_VH1K = attention.project_query(x_V1D, position)
+    # Groups of query heads share one head of keys, which is repeated for each.
     key_VH1K, value_VH1E = map(attention.share, attention.project_key_value(x_V1D, position))
     return query_VH1K[:, head, 0], key_VH1K[:, head, 0], value_VH1E[:, head, 0]
 
@@ -77,12 +79,14 @@ def best_words(
         position: of each word.
         most: the number of words.
     """
+    # The query stands at its own position, the keys at the one that is asked about.
     query_VK, _, _ = vectors_of_words(pair, part, row, head)
     ids = pair.source_ids if part == "encoder" else pair.read_ids
     _, key_VK, _ = vectors_of_words(pair, part, position, head)
     query_K = query_VK[ids[row]]
     inside = pair.model.get_submodule(f"{part}.layers.0.self_attention.positions")
     assert isinstance(inside, PositionsInside)
+    # Relative positions add a vector to the key; others add nothing.
     scores_V = (inside.vector(position - row, like=key_VK) + key_VK) @ query_K
     if pair.model.config.scale_scores:
         scores_V = scores_V / query_VK.shape[-1] ** 0.5

@@ -299,7 +299,10 @@ def keep_freed_memory() -> None:
     """
     import ctypes
 
-    trim_threshold, mmap_threshold, most = -1, -3, 2**31 - 1  # constants of malloc.h
+    # Constants of malloc.h.
+    trim_threshold = -1
+    mmap_threshold = -3
+    most = 2**31 - 1
     highest_of_older_versions = 1 << 25
     with suppress(OSError, AttributeError):
         library = ctypes.CDLL("libc.so.6")

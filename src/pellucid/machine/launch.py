@@ -72,7 +72,8 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Ran
             )
         return int(str(found))
 
-    num_ranks, rank = number(size, 1), number(own, 0)
+    num_ranks = number(size, 1)
+    rank = number(own, 0)
     if wait is not None and (num_ranks == 1 or not 0 < wait <= 10**6):
         raise ConfigurationError(
             f"--wait must be above 0 and needs torchrun or srun with several ranks, but is {wait:g}"
@@ -82,7 +83,8 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Ran
         return None
     if rank >= num_ranks:
         raise ConfigurationError(f"{own} must be below {size}, but is {rank}. Change it.")
-    port, num_local = None, number("LOCAL_WORLD_SIZE", 1)
+    port = None
+    num_local = number("LOCAL_WORLD_SIZE", 1)
     address = environment.get("MASTER_ADDR", LOOPBACK)
     if is_slurm:
         # From what all ranks know: jobs and steps that share a machine get other ports.

@@ -76,7 +76,7 @@ class Child:
             }
             try:
                 self.process = subprocess.Popen(
-                    # -P: the current folder is no place for modules unless the parent has it.
+                    # -P leaves out the current folder: the task brings the whole path.
                     [sys.executable, "-P", "-c", _PROGRAM, json.dumps(task)],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,

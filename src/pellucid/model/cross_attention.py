@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from pellucid.attention.replacement import fitted
 from pellucid.attention.stages import score
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.machine.replacement import fitted
 from pellucid.model.site import Site
 
 

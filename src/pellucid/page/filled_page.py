@@ -13,8 +13,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
+# The most bytes of weights that a page carries: larger ones make it slow to open.
 MODEL_LIMIT = 16 * 2**20
-"""The most bytes of weights that a page carries: larger ones make it slow to open."""
 
 
 def make_page(
@@ -59,8 +59,8 @@ def make_page(
     }
     element = f'<script type="application/json" id="pellucid-data">{script_json(data)}</script>'
     # Each place is found from the template's start, so that no data can look like a place.
-    page, rest = "", read_built_page()
-    # Only the page of a server may ask for something, and only that server.
+    page = ""
+    rest = read_built_page()
     if services:
         rest = rest.replace("default-src 'none'", "default-src 'none'; connect-src 'self'", 1)
     for place, content in (

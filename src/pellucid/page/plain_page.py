@@ -39,13 +39,13 @@ pre { background: var(--panel); padding: .75rem; white-space: pre-wrap }
 """
 
 
-def html_page(title: str, *parts: str) -> str:
-    """Make a page of some parts of HTML."""
+def html_page(title: str, *parts: str, style: str = "") -> str:
+    """Make a page of some parts of HTML, with further rules of style if it has any."""
     body = "\n".join(parts)
     return (
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{escape(title)}</title>\n<style>{_STYLE}</style>\n</head>\n<body>\n<main>\n"
+        f"<title>{escape(title)}</title>\n<style>{_STYLE}{style}</style>\n</head>\n<body>\n<main>\n"
         f"<h1>{escape(title)}</h1>\n{body}\n</main>\n</body>\n</html>\n"
     )
 
@@ -69,6 +69,6 @@ def scrolling(table: str, name: str) -> str:
 
 
 def _align(cell: str) -> str:
-    # Digits with letters, such as `3 lines`, are words, and stand at the left.
-    is_number = cell[:1].isdigit() and not any(letter.isalpha() for letter in cell)
+    starts_with_digit = cell.removeprefix("−")[:1].isdigit()
+    is_number = starts_with_digit and not any(letter.isalpha() for letter in cell)
     return ' class="number"' if is_number else ""

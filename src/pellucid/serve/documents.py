@@ -19,11 +19,11 @@ from pellucid.serve.queue.tasks import Text, Translate
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
+# Translations by the key of a segment; those with links and those without.
 Translations = Mapping[object, "Translation"]
-"""Translations by the key of a segment; those with links and those without."""
 
+# A document as parts, its segments that need links, and the others.
 Read = tuple[list[str | Unit], list[Segment], list[Segment]]
-"""A document as parts, its segments that need links, and the others."""
 
 
 async def translate_documents(
@@ -43,6 +43,7 @@ async def translate_documents(
     languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
     # One by one, so that a long list does not hold up other requests.
     read = [await parts.aside(partial(_read, one, languages, form)) for one in documents]
+    # Links cost a pass of the decoder more, and only tags within sentences need them.
     linked = await _translate(parts, task, (one for _, own, _ in read for one in own))
     plain = await _translate(
         parts, replace(task, align=None), (one for _, _, own in read for one in own)
@@ -61,17 +62,13 @@ def _read(document: str, languages: tuple[str, str], form: str) -> Read:
 
 
 async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
-    from pellucid.decode.constraints.request import Constraints
     from pellucid.translate.masking import hide_copies
 
     # Menus and tables repeat their texts.
     by_key = {one.key: one for one in segments}
     hidden = hide_copies(task.model.translator.tokenizer, [*by_key.values()])
     texts = [one.text.strip() for one in by_key.values()]
-    translations = await parts.scheduler.compute(
-        task, [Text(text, Constraints()) for text in hidden.texts]
-    )
-    parts.metrics.texts.labels(task.model.name, "translate").inc(len(texts))
+    translations = await parts.translate(task, [*map(Text, hidden.texts)])
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")

@@ -13,22 +13,25 @@ from pellucid.errors import InputError, suggestion
 from pellucid.serve.answers.responses import Problem
 
 if TYPE_CHECKING:
-    from pellucid.inside.align.linked_units import UnitRule
+    from pellucid.text.link_choices import UnitRule
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 
+# Decoding options by name, in the order of their names.
 Options = tuple[tuple[str, Any], ...]
-"""Decoding options by name, in the order of their names."""
 
+# The sizes of a model that its description names.
 SIZES = (
-    *("max_source_length", "max_target_length"),
-    *("num_encoder_layers", "num_decoder_layers", "num_heads"),
+    "max_source_length",
+    "max_target_length",
+    "num_encoder_layers",
+    "num_decoder_layers",
+    "num_heads",
 )
-"""The sizes of a model that its description names."""
 
+# Combinations of options that are remembered, because it takes longer to check them than to
+# translate a short text.
 MOST_DECIDED = 256
-"""Combinations of options that are remembered, because it takes longer to check them than to
-translate a short text."""
 
 
 @dataclass(eq=False)
@@ -48,12 +51,12 @@ class ServedModel:
     @property
     def source(self) -> str:
         """Code of the source language; empty if unknown."""
-        return self._languages[0]
+        return self.translator.own_bundle.config.languages.source
 
     @property
     def target(self) -> str:
         """Code of the target language; empty if unknown or if there are several."""
-        return self._languages[1]
+        return self.translator.own_bundle.config.languages.target
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -65,13 +68,6 @@ class ServedModel:
     def is_for_several(self) -> bool:
         """True if each text must name its target language."""
         return bool(self.translator.tokenizer.language_codes)
-
-    @property
-    def _languages(self) -> tuple[str, str]:
-        bundle = self.translator.bundle
-        if bundle is None:
-            return "", ""
-        return bundle.config.languages.source, bundle.config.languages.target
 
     def decide(self, given: Mapping[str, Any], *, is_plain: bool) -> Options:
         """Check decoding options, and ask for the same text in any batch unless they say otherwise.
@@ -87,7 +83,10 @@ class ServedModel:
         key = (is_plain, *sorted(given.items()))
         if (known := self._decided.get(key)) is not None:
             return known
-        options, translator = dict(given), self.translator
+        options = dict(given)
+        translator = self.translator
+        # The engine in C gives the same bits in any batch. What computes in Python does so only
+        # with `strict` (docs/decisions/0020-service.md).
         if "strict" not in options:
             config = translator.configure(**options)
             if not is_plain or translator.decoder.find_reason(config) is not None:
@@ -125,8 +124,7 @@ class ServedModel:
 
     def describe(self) -> dict[str, Any]:
         """Describe the model as an answer does."""
-        bundle = self.translator.bundle
-        assert bundle is not None, "a served model was loaded from disk"
+        bundle = self.translator.own_bundle
         config = bundle.config
         return {
             "name": self.name,
@@ -192,8 +190,10 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
     named: dict[str, str] = {}
     for one in given:
         name, equals, model = one.partition("=")
+        # A folder may have = in its name.
         if not equals or Path(one).exists():
-            model, path = one, Path(one).resolve()
+            model = one
+            path = Path(one).resolve()
             name = path.parent.name if path.name == "bundle" else path.name
         if not re.fullmatch(r"[\w.-]{1,80}", name):
             raise InputError(

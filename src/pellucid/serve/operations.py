@@ -22,14 +22,14 @@ from pellucid.errors import shorten
 from pellucid.serve.answers.bodies import ProblemAnswer
 from pellucid.serve.answers.responses import PROBLEMS, Problem
 
+# Refusals of every route.
 DOOR = (400, 403, 408, 413, 421, 431)
-"""Refusals of every route."""
 
+# Refusals of a route that computes.
 WORK = (429, 500, 503, 504)
-"""Refusals of a route that computes."""
 
+# The key of a request's scope that holds the address under which its client sees the server.
 BASE = "pellucid.base"
-"""The key of a request's scope that holds the address under which its client sees the server."""
 
 _MEDIA = re.compile(r"application/([\w.-]+\+)?json", re.IGNORECASE)
 _JSON = "application/json"
@@ -75,9 +75,14 @@ class Operation(Route):
     ) -> None:
         super().__init__(path, answer, methods=[method])
         self._answer = answer
-        self.method, self.need, self.is_work = method, need, is_work
-        self.body, self.gives = body, gives
-        self.tag, self.refusals, self.form = tag, refusals, form
+        self.method = method
+        self.need = need
+        self.is_work = is_work
+        self.body = body
+        self.gives = gives
+        self.refusals = refusals
+        self.tag = tag
+        self.form = form
         self.meaning = inspect.getdoc(answer) or ""
         self.id = re.sub(r"\W", "_", f"{answer.__name__}{path}") + f"_{method.lower()}"
 

@@ -73,6 +73,7 @@ class Service:
             await send({"type": "lifespan.shutdown.complete"})
         elif scope["type"] == "websocket":
             await receive()
+            # There are none here; without an answer the client would wait.
             await send({"type": "websocket.close", "code": 1008})
         else:
             self.start()  # An application that is mounted hears of no lifespan.

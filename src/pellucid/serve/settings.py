@@ -124,6 +124,7 @@ class Keys:
         given = hash_key(key or "")
         is_found = False
         for known in self._hashes:
+            # No early return: the time must not tell how many keys were compared.
             is_found |= hmac.compare_digest(given, known)
         return is_found and bool(key)
 
@@ -181,6 +182,7 @@ class Settings:
             address = ip_address(str(client[0]).partition("%")[0])
         except ValueError:
             return False
+        # A socket for IPv6 shows clients of IPv4 as ::ffff:10.0.0.1.
         address = getattr(address, "ipv4_mapped", None) or address
         return any(address in ip_network(one) for one in self.trusted_proxies if one != "unix")
 
@@ -232,7 +234,9 @@ def make_key(path: Path, name: str) -> str:
     key = secrets.token_urlsafe(32)
     line = f"{hash_key(key).hex()}  {' '.join(name.split()) or '-'}\n"
     try:
+        # Before the first byte, as the file must never be readable by others.
         path.touch(mode=0o600)
+        # An editor may have left the last line without an end.
         is_cut = path.read_bytes()[-1:] not in (b"", b"\n")
         with path.open("a", encoding="utf-8") as file:
             file.write("\n" * is_cut + line)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
+# Minimum time between two lines about progress in a log.
 SECONDS_BETWEEN = 10.0
-"""Minimum time between two lines about progress in a log."""
 
 
 def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:

@@ -8,8 +8,8 @@ import unicodedata
 from collections.abc import Iterator, Sequence
 from typing import Any, TextIO
 
+# Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need.
 _HARMLESS = frozenset("\n\t\u200c\u200d")
-"""Line ends and tabs, and the joiners that Persian, Indic scripts and emoji need."""
 
 
 def count_of(number: int, one: str, many: str | None = None) -> str:
@@ -21,6 +21,19 @@ def count_of(number: int, one: str, many: str | None = None) -> str:
         many: the same for several; by default the noun and an s.
     """
     return f"{number:,} {one if number == 1 else many or f'{one}s'}"
+
+
+def percent(share: float) -> str:
+    """Write a share in percent, small ones with two digits after the point.
+
+    A share that is not whole never looks so: 99.96 % of some pairs are not all of them.
+    """
+    digits = 2 if share < 0.1 else 0
+    text = f"{100 * share:.{digits}f}"
+    while 0 < share < 1 and float(text) in (0, 100):
+        digits += 1
+        text = f"{100 * share:.{digits}f}"
+    return f"{text} %"
 
 
 def wrap(

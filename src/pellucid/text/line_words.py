@@ -14,10 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import cache, lru_cache
 from itertools import pairwise
-from typing import Literal, get_args
 
 from pellucid.errors import DataError
 from pellucid.languages.letters import combining_marks, is_unspaced
+from pellucid.text.link_choices import WordRule
 from pellucid.text.token_words import split_pieces
 
 MOST_COMPARED = 2000
@@ -202,10 +202,6 @@ def _first_difference(one: str, other: str) -> Iterator[int]:
 
 def _short(text: str) -> str:
     return repr(text if len(text) <= _CONTEXT else f"{text[:_CONTEXT]}…")
-
-
-WordRule = Literal["auto", "spaces", "script"]
-WORD_RULES: tuple[WordRule, ...] = get_args(WordRule)
 
 
 def line_words(text: str, rule: WordRule = "auto") -> list[str]:

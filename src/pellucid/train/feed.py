@@ -47,14 +47,13 @@ class Feed:
     def __init__(
         self, prepared: PreparedData, recipe: Recipe, *, max_tokens_per_batch: int
     ) -> None:
-        self._prepared, self._training = prepared, recipe.training
-        self._pad_to = recipe.data.pad_to
+        self._prepared = prepared
+        self._training = recipe.training
         self._text: tuple[int, TokenStore | EpochText] = (-1, prepared.store)
         self._order = BatchOrder(
             self._text_of,
             seed=recipe.training.seed,
             max_tokens_per_batch=max_tokens_per_batch,
-            pad_to=recipe.data.pad_to,
             pairs_of=self._pairs_of if recipe.data.train_weights else None,
         )
 
@@ -78,6 +77,7 @@ class Feed:
                 number += 1
                 while not stop.is_set():
                     try:
+                        # Not for ever: in front of a full queue it must see that it is to stop.
                         ready.put(made, timeout=0.1)
                         break
                     except queue.Full:
@@ -108,8 +108,9 @@ class Feed:
         count = self._training.accumulate
         places = [self._order.locate(number * count + part) for part in range(count)]
         is_mixed = number < self._training.both_directions_steps
-        batches = tuple(self._batch(*place, is_mixed=is_mixed) for place in places)
-        return UpdateBatches(places[0][0], batches)
+        batches = tuple(self._batch(epoch, index, is_mixed=is_mixed) for epoch, index in places)
+        first_epoch, _ = places[0]
+        return UpdateBatches(first_epoch, batches)
 
     def batches_in_epoch(self, epoch: int) -> int:
         """Count the batches of an epoch; epochs differ by a few."""
@@ -121,13 +122,13 @@ class Feed:
         if is_mixed:
             seed = self._training.seed
             turned = turned_pairs(len(indices), seed=seed, epoch=epoch, batch=index)
-        tokenizer, links = self._prepared.tokenizer.config, self._prepared.links
+        tokenizer = self._prepared.tokenizer.config
+        links = self._prepared.links
         batch = make_batch(
             self._text_of(epoch),
             indices,
             pad_id=tokenizer.pad_id,
             start_id=tokenizer.target_start_id,
-            pad_to=self._pad_to,
             turned=turned,
         )
         if links is None:
@@ -136,7 +137,8 @@ class Feed:
 
     def _text_of(self, epoch: int) -> TokenStore | EpochText:
         """Get the text in this epoch's segmentation; the latest is kept."""
-        variants, training = self._prepared.variants, self._training
+        variants = self._prepared.variants
+        training = self._training
         if variants is None:
             return self._prepared.store
         if self._text[0] != epoch:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import torch
 from torch import Tensor
 
 from pellucid.bundle import Bundle
 from pellucid.config import BundleConfig, LanguagesConfig, ModelConfig, Recipe, TrainingConfig
-from pellucid.data import Batch
-from pellucid.errors import LostRankError, TrainingError
+from pellucid.errors import TrainingError
 from pellucid.model import EncoderDecoder, initialize, make_model
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.train.plain import UpdateResult
@@ -24,7 +23,7 @@ from pellucid.train.weights.schedule import learning_rate, muon_learning_rate
 
 
 class Learner:
-    """Model, optimizer, average and state of one run.
+    """Model, optimizer, average and state of one run, and what updates them.
 
     Args:
         training: the settings.
@@ -35,6 +34,8 @@ class Learner:
         checkpoint: the state to continue from; None to start.
         ranks: the processes that share every update.
     """
+
+    updater: Updater
 
     def __init__(
         self,
@@ -50,16 +51,20 @@ class Learner:
         self.config = config
         self.tokenizer = tokenizer
         self.plan = plan
-        self._start, self._ranks = start, ranks
-        self._updater: Updater | None = None
+        self._start = start
+        self._ranks = ranks
         self.restore(checkpoint)
 
     def restore(self, checkpoint: LoadedCheckpoint | None) -> None:
         """Take the state of a checkpoint; None means the state that training starts from."""
-        self.close()
-        for name in ("model", "optimizer", "averaging"):  # Never hold two of them at a time.
-            self.__dict__.pop(name, None)
-        training, start, plan = self.training, self._start, self.plan
+        if "updater" in vars(self):
+            self.updater.close()
+        # Memory may not hold two models, so the former goes before the next is made.
+        for name in ("updater", "model", "optimizer", "averaging"):
+            vars(self).pop(name, None)
+        training = self.training
+        start = self._start
+        plan = self.plan
         has_bias = start is not None and start.model.output_bias is not None
         self.model = make_model(self.config.model, has_output_bias=has_bias)
         if checkpoint is not None:
@@ -76,21 +81,10 @@ class Learner:
         self.averaging = Averaging(self.model, training)
         if checkpoint is not None:
             self.optimizer.restore(checkpoint.tensors["optimizer"])
-            self.averaging.restore(checkpoint.tensors.get("averaging", {}))
-
-    def start(self) -> None:
-        """Link the processes that share the batches, unless that is done.
-
-        Raises:
-            PellucidError: one could not start or did not come.
-        """
-        self._ready_updater().start()
-
-    def close(self) -> None:
-        """End those of them that were started here; they start again when they are needed."""
-        if self._updater is not None:
-            self._updater.close()
-        self._updater = None
+            self.averaging.restore(checkpoint.tensors["averaging"])
+        self.updater = Updater(
+            self.model, self.optimizer, training, plan.precision, plan.processes, self._ranks
+        )
 
     def tensors(self) -> dict[str, Mapping[str, Tensor]]:
         """Collect what a checkpoint holds in addition to the weights."""
@@ -98,38 +92,24 @@ class Learner:
 
     @property
     def rates(self) -> tuple[float, float]:
-        """The learning rate of the last update, and Muon's."""
-        step, factor = max(1, self.state.step), self.state.rate_factor
-        return (
-            factor * learning_rate(step, self.training, self.config.model.d_model),
-            factor * muon_learning_rate(step, self.training),
-        )
+        """The learning rate of the latest step, and Muon's."""
+        step = max(1, self.state.step)
+        rate = learning_rate(step, self.training, self.config.model.d_model)
+        muon_rate = muon_learning_rate(step, self.training)
+        return self.state.rate_factor * rate, self.state.rate_factor * muon_rate
 
-    def update(self, batches: Sequence[Batch]) -> UpdateResult:
-        """Make one update and count it in the state.
-
-        Raises:
-            LostRankError: another process is lost; the state is that of the step before.
-        """
+    def count(self, updated: UpdateResult) -> None:
+        """Count an update in the state and in the average of the weights."""
         state = self.state
-        state.step += 1
-        rate, muon_rate = self.rates
-        updater = self._ready_updater()
-        try:
-            updated = updater.update(state.step, batches, rate=rate, muon_rate=muon_rate)
-        except LostRankError:
-            state.step -= 1
-            raise
-        if updated.was_made:
-            self.averaging.update()
-            state.target_tokens += updated.num_target_tokens
-            state.unlogged_tokens += updated.num_target_tokens
-            state.unlogged_loss += updated.loss * updated.num_target_tokens
-            state.skipped_in_a_row = 0
-        else:
+        if not updated.was_made:
             state.skipped_updates += 1
             state.skipped_in_a_row += 1
-        return updated
+            return
+        self.averaging.update()
+        state.target_tokens += updated.num_target_tokens
+        state.unlogged_tokens += updated.num_target_tokens
+        state.unlogged_loss += updated.loss * updated.num_target_tokens
+        state.skipped_in_a_row = 0
 
     def require_finite_weights(self) -> None:
         """Check that all weights are finite, before they are validated or saved.
@@ -148,22 +128,11 @@ class Learner:
     def judged_model(self) -> EncoderDecoder:
         """Make the model that would be kept now, on the processor."""
         if self.training.averaging == "none" and self.plan.device.type == "cpu":
+            # Validation runs on the processor (decision 0010), where these very weights are.
             return self.model
         judged = make_model(self.config.model, has_output_bias=self.model.output_bias is not None)
         judged.load_state_dict(self.averaging.weights())
         return judged
-
-    def _ready_updater(self) -> Updater:
-        if self._updater is None:
-            self._updater = Updater(
-                self.model,
-                self.optimizer,
-                self.training,
-                self.plan.precision,
-                self.plan.processes,
-                self._ranks,
-            )
-        return self._updater
 
 
 def make_bundle_config(recipe: Recipe, tokenizer: Tokenizer) -> BundleConfig:

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
-from pellucid.bundle import Bundle, add_metrics, load_bundle
+from pellucid.bundle import Bundle
 from pellucid.check.data_check import check_data
 from pellucid.config import Recipe
 from pellucid.errors import LostRankError, TrainingError
@@ -20,8 +20,7 @@ from pellucid.machine.hardware import (
     set_threads,
     some_threads,
 )
-from pellucid.machine.precision import METRIC, read_precisions
-from pellucid.text.reading.sentence_pairs import SentencePair, check_text_files
+from pellucid.text.reading.sentence_pairs import check_text_files
 from pellucid.train.console.messages import (
     Interval,
     LogTimes,
@@ -36,7 +35,7 @@ from pellucid.train.learner import Learner, make_bundle_config
 from pellucid.train.run.checkpoint import TrainingState, delete_later_checkpoints
 from pellucid.train.run.folder import RunFolder, read_chosen
 from pellucid.train.run.interruption import Interruption
-from pellucid.train.run.limit import TIMED_PAIRS, TimeLimit, TrainingSummary
+from pellucid.train.run.limit import TimeLimit
 from pellucid.train.run.metrics import MetricsWriter, require_tensorboard
 from pellucid.train.run.resume import (
     check_start,
@@ -47,16 +46,15 @@ from pellucid.train.run.resume import (
     roll_back,
 )
 from pellucid.train.run.run_end import (
+    TrainingSummary,
     describe_failure,
-    describe_guessing,
     describe_next,
     has_learned_nothing,
-    has_reached_limit,
     is_done,
-    is_far_above_guessing,
     share_done,
 )
 from pellucid.train.run.saving import Saver
+from pellucid.train.run.validator import Validator
 from pellucid.train.start.course import plan_course
 from pellucid.train.start.filling import FilledRecipe
 from pellucid.train.start.from_model import extend_bundle, load_start
@@ -65,15 +63,7 @@ from pellucid.train.start.prepare import PreparedData, prepare_data
 from pellucid.train.update.memory_estimate import require_memory
 from pellucid.train.update.ranks import Ranks
 from pellucid.train.update.threads import ThreadTrials
-from pellucid.train.validation import (
-    Validation,
-    describe_precisions,
-    measure_precisions,
-    time_validation,
-    validate_model,
-)
 from pellucid.train.weights.schedule import learning_rate
-from pellucid.translate.translator import Translator
 
 
 def train(
@@ -119,19 +109,26 @@ def train(
             if is_new and check is None:
                 for line in check_data(recipe.data, recipe_folder).brief():
                     run.log(line)
-            tokenizer, manifest = (start.tokenizer, start.manifest) if start else (None, None)
             prepared = prepare_data(
-                recipe, recipe_folder, run, tokenizer=tokenizer, learned=manifest, text=filled.text
+                recipe,
+                recipe_folder,
+                run,
+                tokenizer=start.tokenizer if start else None,
+                learned=start.manifest if start else None,
+                text=filled.text,
             )
+            # A check in another process runs beside the preparation, so its lines come after it.
             if is_new and check is not None:
                 for line in check():
                     run.log(line)
-            if (state := find_finished(run, recipe.training)) is not None:
+            state = find_finished(run, recipe.training)
+            if state is not None:
                 return TrainingSummary.of(run.bundle, state)
             if start is not None:
                 start = extend_bundle(start, prepared.tokenizer)
             spent = 0.0 if began is None else time.monotonic() - began
             trainer = Trainer(recipe, run, prepared, ranks, start, spent)
+        # From here on every step needs blocks of the same sizes again (decision 0010).
         keep_freed_memory()
         num_batches = trainer.feed.batches_in_epoch(0)
         for line in announce(
@@ -140,7 +137,7 @@ def train(
             run.log(line)
         with TrainingProgress(is_wanted=progress) as bar:
             while True:
-                with closing(trainer.learner), closing(trainer.threads):
+                with closing(trainer.learner.updater), closing(trainer.threads):
                     summary = trainer.run_to_the_end(interruption, bar)
                 if summary is not None:
                     return summary
@@ -170,19 +167,21 @@ class Trainer:
         start: Bundle | None = None,
         spent: float = 0.0,
     ) -> None:
-        self.run, self.prepared = run, prepared
+        self.run = run
+        self.prepared = prepared
         checkpoint = newest_checkpoint(run)
         check_start(checkpoint, prepared.store.fingerprint, run, recipe.training.validate_every)
         state = TrainingState() if checkpoint is None else checkpoint.state
         training = recipe.training.model_copy(update=state.course)
         recipe = recipe.model_copy(update={"training": training})
-        self.recipe, self.training = recipe, training
+        self.recipe = recipe
+        self.training = training
         config = make_bundle_config(recipe, prepared.tokenizer)
         plan = make_plan(
             config.model,
             training,
             state,
-            longest=prepared.longest(recipe.data.pad_to),
+            longest=prepared.longest,
             has_output_bias=start is not None and start.model.output_bias is not None,
             ranks=ranks,
         )
@@ -196,13 +195,16 @@ class Trainer:
         state = self.learner.state
         run.drop_after(state.step, state.validated_step)
         check_validation(state, prepared.validation)
-        self._saver = Saver(run, recipe, prepared.store, self.learner)
         self.feed = Feed(prepared, recipe, max_tokens_per_batch=plan.max_tokens_per_batch)
-        self._metrics = MetricsWriter(run, training, state.step)
-        self._interval, self._seconds_of_validation = Interval(), 0.0
         self.threads = ThreadTrials(plan.threads if plan.has_same_bits_on_any_threads else 1)
-        self._started, self._times = time.monotonic(), LogTimes(state)
-        self._first, self._limit = replace(state), TimeLimit(training, state, spent)
+        self._saver = Saver(run, recipe, prepared.store, self.learner)
+        self._metrics = MetricsWriter(run, training, state.step)
+        self._validator = Validator(run, prepared, self.learner, self._saver, self._metrics)
+        self._limit = TimeLimit(training, state, spent)
+        self._first = replace(state)
+        self._times = LogTimes(state)
+        self._interval = Interval()
+        self._started = time.monotonic()
 
     @leave_lasting_objects()
     def run_to_the_end(
@@ -216,80 +218,47 @@ class Trainer:
         self._started = time.monotonic() - self.learner.state.seconds
         if self.learner.state.step == 0:
             self._saver.save_bundle(self.run.untrained)
-        if self._must_validate():
+        if self._validator.is_due:
             self._validate_and_save(interruption)
         while not is_done(self.training, self.learner.state):
-            self.learner.start()
+            self.learner.updater.start()
             self._interval = Interval()
             with closing(self.feed.updates(self.learner.state.step)) as updates:
                 for update in updates:
                     was_made = self._advance(update, bar)
                     if was_made and self._plan_again():
                         return None
-                    if self._must_validate():
+                    if self._validator.is_due:
                         self._validate_and_save(interruption)
                     elif self._saver.is_due:
                         self._save()
                     if interruption.signal is not None:
                         self._stop()
                         interruption.exit_if_signaled()
+                    # After going back to a checkpoint, the feed begins again at its step.
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
         return self._finish(interruption)
 
-    def _finish(self, interruption: Interruption) -> TrainingSummary:
-        """Report what was learned.
-
-        Raises:
-            TrainingError: no model was kept, or nothing was learned.
-        """
-        learner, state, training = self.learner, self.learner.state, self.training
-        if not state.best_step or self._saver.has_lost_best:
-            raise TrainingError(
-                "No model was kept: the validation loss was never finite. Train again with a lower "
-                "training.learning_rate."
-            )
-        if has_learned_nothing(state, learner.tokenizer):
-            self._saver.write_report()
-            peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
-            raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
-        with interruption.abandonable(), some_threads(learner.plan.threads):
-            self._note_precisions()
-        self.run.log(
-            f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
-            f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
-            f"The model is in {self.run.bundle}."
-        )
-        if read_chosen(self.run.path):  # The recipe does not plan everything itself.
-            self.run.log(describe_next(training, state, len(self.prepared.store)))
-        self._saver.write_report()
-        write_text(self.run.finished, f"{state.step}\n")
-        return TrainingSummary.of(self.run.bundle, state)
-
-    def _note_precisions(self) -> None:
-        """Measure the model in each precision, and note BLEU in its manifest, once."""
-        bundle = load_bundle(self.run.bundle)
-        if read_precisions(bundle.manifest):
-            return
-        if not self._limit.has_time_for(2 * self._seconds_of_validation):
-            self.run.log("No time is left to measure other precisions: translations use float32.")
-        elif bleu := measure_precisions(bundle, self._validation):
-            add_metrics(self.run.bundle, {METRIC: bleu})
-            self.run.log(describe_precisions(bleu))
-
     def _advance(self, update: UpdateBatches, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""
         learner = self.learner
+        state = learner.state
         began = time.monotonic()
+        state.step += 1
+        rate, muon_rate = learner.rates
         try:
-            updated = learner.update(update.batches)
+            updated = learner.updater.update(
+                state.step, update.batches, rate=rate, muon_rate=muon_rate
+            )
         except LostRankError:
+            state.step -= 1  # The next start makes this update.
             self._stop()
             raise
+        learner.count(updated)
         changed = self.threads.count(updated.num_target_tokens, time.monotonic() - began)
         if changed is not None:
             self.run.log(changed)
-        state = learner.state
         state.seconds = time.monotonic() - self._started
         if updated.was_made:
             self._interval.add(updated)
@@ -304,46 +273,20 @@ class Trainer:
             step=state.step,
             loss=state.recent_loss,
             speed=self._interval.tokens_per_second,
-            rate=learner.rates[0],
+            rate=rate,
             bleu=state.best_bleu,
         )
         if self._times.knows_speed(state):
             self.run.log(expected_time(state, self.training, self._interval.seconds_per_update))
-        self._record_if_due(update.epoch)
+        self._record_if_due(update.epoch, rate)
         return True
 
-    def _plan_again(self) -> bool:
-        """Shorten the course to the time limit, once; return True if a checkpoint holds it."""
-        state, pairs = self.learner.state, self.prepared.validation
-        if not self._limit.must_plan():
-            return False
-        with some_threads(self.learner.plan.threads):
-            translator = Translator(self.learner.judged_model(), self.learner.tokenizer)
-            a_pair = time_validation(translator, pairs[:TIMED_PAIRS])
-        a_validation = self._limit.plan_validation(a_pair, len(pairs))
-        given = (self.training, self._first, state, a_validation, read_chosen(self.run.path) or {})
-        state.course, sentence = plan_course(*given)
-        if state.validation_pairs:
-            sentence += f" Validation reads {state.validation_pairs:,} of {len(pairs):,} pairs."
-        if state.course and not self._save():
-            state.course, sentence = {}, ""
-        if sentence:
-            self.run.log(sentence.strip())
-        return bool(state.course)
-
-    def _roll_back(self) -> None:
-        """Go back to a checkpoint, and save one that later starts take instead of later ones."""
-        roll_back(self.learner, self.run, self.training)
-        step = self.learner.state.step
-        self._metrics.rewind(step)
-        if self._save():
-            delete_later_checkpoints(self.run.checkpoints, step)
-
-    def _record_if_due(self, epoch: int) -> None:
-        interval, state = self._interval, self.learner.state
+    def _record_if_due(self, epoch: int, rate: float) -> None:
+        interval = self._interval
+        state = self.learner.state
         if not state.unlogged_tokens:
             return
-        loss, rate = state.recent_loss, self.learner.rates[0]
+        loss = state.recent_loss
         is_due = state.step % self.training.log.log_every == 0
         if is_due or self._times.is_line_due:
             self.run.log(describe_interval(interval, state, self._times, epoch, rate))
@@ -362,22 +305,46 @@ class Trainer:
             },
         )
         self._interval = Interval()
-        state.unlogged_tokens, state.unlogged_loss, state.logged_loss = 0, 0.0, loss
+        state.unlogged_tokens = 0
+        state.unlogged_loss = 0.0
+        state.logged_loss = loss
         self._times.note_line(state)
 
-    def _must_validate(self) -> bool:
+    def _plan_again(self) -> bool:
+        """Shorten the course to the time limit, once; return True if a checkpoint holds it."""
         state = self.learner.state
-        if state.step == state.validated_step:
-            return self._saver.has_lost_best and is_done(self.training, self.learner.state)
-        return state.step % self.training.validate_every == 0 or has_reached_limit(
-            self.training, state
+        if not self._limit.must_plan():
+            return False
+        num_pairs = len(self.prepared.validation)
+        a_validation = self._limit.plan_validation(self._validator.time_a_pair(), num_pairs)
+        state.course, sentence = plan_course(
+            self.training,
+            before=self._first,
+            now=state,
+            per_validation=a_validation,
+            chosen=read_chosen(self.run.path) or {},
         )
+        if state.validation_pairs:
+            sentence += f" Validation reads {state.validation_pairs:,} of {num_pairs:,} pairs."
+        if state.course and not self._save():
+            state.course = {}
+            sentence = ""
+        if sentence:
+            self.run.log(sentence.strip())
+        return bool(state.course)
+
+    def _roll_back(self) -> None:
+        """Go back to a checkpoint, and save one that later starts take instead of later ones."""
+        roll_back(self.learner, self.run, self.training)
+        step = self.learner.state.step
+        self._metrics.rewind(step)
+        if self._save():
+            delete_later_checkpoints(self.run.checkpoints, step)
 
     def _validate_and_save(self, interruption: Interruption) -> None:
-        began = time.monotonic()
         try:
             with interruption.abandonable():
-                found = self._validate()
+                found = self._validator.validate()
         except (KeyboardInterrupt, SystemExit):
             where = "there" if self._save() else "from the last checkpoint"
             self.run.log(
@@ -386,54 +353,10 @@ class Trainer:
             )
             raise
         self.learner.state.seconds = time.monotonic() - self._started
-        self._seconds_of_validation = time.monotonic() - began
-        self._limit.note_validation(self._seconds_of_validation)
-        self._keep_if_better(found)
-        self._save()
-
-    @property
-    def _validation(self) -> list[SentencePair]:
-        """The validation pairs, as many as a time limit allows."""
-        return self.prepared.validation[: self.learner.state.validation_pairs or None]
-
-    def _validate(self) -> Validation:
-        """Measure the weights that would be kept now, and record the figures."""
-        learner, state = self.learner, self.learner.state
-        learner.require_finite_weights()
-        translator = Translator(learner.judged_model(), learner.tokenizer)
-        with some_threads(learner.plan.threads):  # Last digits of a search may depend on them.
-            found = validate_model(translator, self._validation)
-        figures = {"loss": found.loss, "bleu": found.bleu, "chrf": found.chrf}
-        # A validation that is repeated after an interruption is recorded once.
-        if state.step != state.validated_step:
-            self._metrics.add(
-                "validation", {"step": state.step, "seconds": round(state.seconds, 3), **figures}
-            )
-        best_by, outside = self._saver.better_by(found), self.prepared.validation_outside
-        self.run.log(found.describe(state.step, best_by=best_by, outside=outside))
-        if is_far_above_guessing(found.loss, learner.tokenizer):
-            self.run.log(describe_guessing(learner.tokenizer))
-        return found
-
-    def _keep_if_better(self, found: Validation) -> None:
-        """Log samples, keep the model if it is the best so far, and count validations."""
-        learner, state = self.learner, self.learner.state
-        samples = zip(self._validation, found.translations, strict=True)
-        for number, (pair, translation) in enumerate(samples):
-            if number == self.training.log.validation_samples or state.step == state.validated_step:
-                break
-            sample = {"step": state.step, "source": pair.source, "reference": pair.target}
-            self._metrics.add_sample(number, {**sample, "translation": translation})
-            self.run.log(f"             {pair.source} → {translation}")
-        is_better = self._saver.better_by(found) is not None
-        if state.step != state.validated_step:
-            num_without = state.validations_without_better
-            state.validations_without_better = 0 if is_better else num_without + 1
-        if is_better:
-            self._saver.keep_best(found)
-        state.validated_step = state.step
-        learner.averaging.validated(found.grade(self.training.best_by))
+        self._limit.note_validation(self._validator.seconds)
+        self._validator.keep_if_better(found)
         self._interval = Interval()
+        self._save()
 
     def _save(self) -> bool:
         """Save a checkpoint, and leave the time it took out of the speed; return True if saved."""
@@ -448,3 +371,34 @@ class Trainer:
         where = "continues" if self._save() else "continues from the last checkpoint"
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._saver.write_report()
+
+    def _finish(self, interruption: Interruption) -> TrainingSummary:
+        """Report what was learned.
+
+        Raises:
+            TrainingError: no model was kept, or nothing was learned.
+        """
+        learner = self.learner
+        state = learner.state
+        training = self.training
+        if not state.best_step or self._saver.has_lost_best:
+            raise TrainingError(
+                "No model was kept: the validation loss was never finite. Train again with a lower "
+                "training.learning_rate."
+            )
+        if has_learned_nothing(state, learner.tokenizer):
+            self._saver.write_report()
+            peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
+            raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
+        with interruption.abandonable(), some_threads(learner.plan.threads):
+            self._validator.note_precisions(self._limit)
+        self.run.log(
+            f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
+            f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "
+            f"The model is in {self.run.bundle}."
+        )
+        if read_chosen(self.run.path):  # The recipe does not plan everything itself.
+            self.run.log(describe_next(training, state, len(self.prepared.store)))
+        self._saver.write_report()
+        write_text(self.run.finished, f"{state.step}\n")
+        return TrainingSummary.of(self.run.bundle, state)

@@ -4,9 +4,9 @@
 batches, `move_weights` clips the sum and takes the optimizer's step; `make_update` does all three.
 The cross-entropy itself stands in `train/fast/loss.py`; tests compare it with PyTorch's.
 
-Tests compare every faster way in `pellucid.train.fast` with this file. Where none of them applies,
-as in float32 on PyTorch's operations, `pellucid.train.update.step.Updater` runs these functions,
-and cuts batches if memory runs out. R-Drop and guided heads exist only in `pellucid.train.fast`.
+Training runs `move_weights`, and the gradients of `pellucid.train.fast`, which tests compare with
+those of this file; in float32 on PyTorch's operations they are the same bits. R-Drop and losses of
+attention exist only there. `pellucid.train.update.step.Updater` cuts batches if memory runs out.
 
 Source:
     Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.

@@ -10,11 +10,11 @@ from typing import Literal
 
 from pellucid.bundle import Bundle
 from pellucid.config import Precision, TokenizerConfig
+from pellucid.decode.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.evaluate.corpus_scores import bleu_for_ranking, corpus_chrf_score
 from pellucid.evaluate.form import Form
 from pellucid.evaluate.statistics import Scoring
 from pellucid.evaluate.tokenization import DEFAULT, choose_tokenizer
-from pellucid.machine.precision import FASTEST_FIRST, LOSS_ALLOWED, fastest_precision
 from pellucid.text.outside import Outside
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.translate.translator import Translator
@@ -117,7 +117,8 @@ def validate_model(translator: Translator, pairs: Sequence[SentencePair]) -> Val
         loss = -sum(result.log_probability for result in scored) / num_tokens
     translations = tuple(translation.text for translation in translator.translate(sources))
     form = Form.of_model(translator.tokenizer.config)
-    hypotheses, references = form.apply(translations), form.apply(targets)
+    hypotheses = form.apply(translations)
+    references = form.apply(targets)
     bleu, is_bleu_useful = bleu_for_ranking(
         hypotheses, references, tokenize=bleu_tokenizer(references)
     )

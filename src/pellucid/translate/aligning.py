@@ -13,12 +13,13 @@ from pellucid.inside.align.alignment_maps import View, all_views, guided_view, m
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
-from pellucid.inside.align.linked_units import UnitRule, Units
+from pellucid.inside.align.linked_units import Units, words_of_units
 from pellucid.machine.turns import give_way
 from pellucid.model import EncoderDecoder
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
+from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -210,15 +211,15 @@ class Aligner:
         ):
             give_way()
             part = parts[maps.index]
-            (source_ids, target_ids) = ids[maps.index]
             source = part.source_words
             target = part.target_words
-            words = (
-                source.units.of_tokens(tokenizer, "source", part.text, source_ids),
-                target.units.of_tokens(tokenizer, "target", part.hypothesis.text, target_ids),
+            words = words_of_units(
+                tokenizer,
+                (source.units, target.units),
+                (part.text, part.hypothesis.text),
+                ids[maps.index],
             )
-            sizes = (len(source.numbers), len(target.numbers))
-            (found,) = links_of_maps(maps.get(view)[None], words, sizes, "both")
+            (found,) = links_of_maps(maps.get(view)[None], words, "both")
             links[part.place].update((source.numbers[i], target.numbers[j]) for i, j in found)
         return links
 

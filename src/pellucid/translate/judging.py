@@ -28,14 +28,14 @@ DOUBTFUL = -1.0
 _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck", "empty"))
 """The flags of translations that another search may improve."""
 
-_MOST_REPLAYED = 16
+MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
 FEWER_WORDS = 2
 HESITANT = -1.0
 """Words less than in the source, and the log-probability of a token, from which links are read."""
 _PART = re.compile(r"[^\W_]+")
-_MOST_LINKED = 512
+MOST_LINKED = 512
 """Translations of one call whose links are read, the shortest ones."""
 
 _LONGEST_PERIOD = 24
@@ -149,7 +149,7 @@ def add_stuck(
     """
     from pellucid.translate.attended_words import is_stuck
 
-    for _, index, place in heapq.nsmallest(_MOST_REPLAYED, doubtful):
+    for _, index, place in heapq.nsmallest(MOST_REPLAYED, doubtful):
         line = lines[index]
         notes = written[index].notes
         ids = line.requests[place].source_ids, found[index][place][0].ids
@@ -195,7 +195,7 @@ def add_partial(
     """
     from pellucid.translate.attended_words import unlinked_words
 
-    places = [(index, place) for _, index, place in heapq.nsmallest(_MOST_LINKED, short)]
+    places = [(index, place) for _, index, place in heapq.nsmallest(MOST_LINKED, short)]
     pairs = [
         (lines[i].parts[k], lines[i].requests[k].source_ids, found[i][k][0].ids) for i, k in places
     ]

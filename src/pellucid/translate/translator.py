@@ -14,9 +14,9 @@ from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
+from pellucid.decode.precision import AskedPrecision, configure_fastest, read_precisions
 from pellucid.errors import DataError, InputError
 from pellucid.machine.hardware import set_threads, use_threads
-from pellucid.machine.precision import AskedPrecision, configure_fastest, read_precisions
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer

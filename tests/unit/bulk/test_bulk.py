@@ -23,7 +23,7 @@ from pellucid.bulk.driver import MOST_BAD_STARTS, Driver, WorkerWindow, cut_wind
 from pellucid.bulk.manifest import Manifest, ShardPiece, read_manifest, write_manifest
 from pellucid.bulk.shards import ShardReader, plan_shard, read_row
 from pellucid.bulk.shared_folder import Store
-from pellucid.errors import InputError, PellucidError
+from pellucid.errors import ConfigurationError, InputError, PellucidError
 from pellucid.text.reading.row_sides import Fault
 
 TASK = {"kind": "lines", "score": False, "column": None, "into": None, "form": "plain"}
@@ -305,6 +305,15 @@ def test_a_table_may_begin_with_names_and_columns_may_be_numbers(tmp_path: Path)
         (raw,) = read_pieces(Manifest(task, {}, [shard]), [piece])
         last = raw.decode().split("\n")[-2]
         assert read_row("tsv", last, columns, "") == [last.split("\t")[columns[0]]]
+
+
+@pytest.mark.parametrize("column", ["0", "00"])
+def test_columns_are_counted_from_1(tmp_path: Path, column: str) -> None:
+    path = tmp_path / "table.tsv"
+    path.write_text("a\tb\tBonjour\n")
+    task = TASK | {"kind": "tsv", "column": column}
+    with pytest.raises(ConfigurationError, match=f"at least 1, but is {column} .*counted from 1"):
+        plan_shard(str(path), task, 1000)
 
 
 def test_rows_that_cannot_be_used_are_faults() -> None:

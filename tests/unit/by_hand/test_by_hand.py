@@ -14,6 +14,7 @@ import pytest
 import torch
 
 from pellucid.attention import attend, attend_to_others, attend_with_keys, attend_with_values
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.gradient import (
     GRADIENT_INPUT,
@@ -24,7 +25,7 @@ from pellucid.by_hand.examples.gradient import (
     backward,
     loss_of,
 )
-from pellucid.by_hand.examples.lets_go import LETS_GO_EMBEDDINGS, share_of_own_weight_first
+from pellucid.by_hand.examples.lets_go import share_of_own_weight_first
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.room_number import (
     ngram_similarity,
@@ -33,14 +34,7 @@ from pellucid.by_hand.examples.room_number import (
     soundex,
 )
 from pellucid.by_hand.examples.show_me_the_money import decode_by_heart, run_decoder
-from pellucid.by_hand.examples.toy_four import (
-    TOY_FOUR_EMBEDDINGS,
-    TOY_FOUR_KEY,
-    TOY_FOUR_QUERY,
-    TOY_FOUR_VALUE,
-)
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.printed import NOT_ON_YOUR_LIFE_SCORES, PIZZA_EMBEDDINGS, PIZZA_WEIGHT
 from pellucid.by_hand.row import follow_row_of
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -105,7 +99,9 @@ def test_example_tables_have_a_name_for_every_row_and_column(name: str) -> None:
 
 
 def test_toy_four_forms_are_those_of_the_library() -> None:
-    x, wq, wk, wv = map(matrix, (TOY_FOUR_EMBEDDINGS, TOY_FOUR_QUERY, TOY_FOUR_KEY, TOY_FOUR_VALUE))
+    x, wq, wk, wv = (
+        read_matrix(f"toy-four.{name}") for name in ("embeddings", "query", "key", "value")
+    )
     is_other = ~torch.eye(3, dtype=torch.bool)
     first, second, third, whole, network = attentions(worked("toy-four"))
     expected = {
@@ -126,7 +122,8 @@ def test_toy_four_forms_are_those_of_the_library() -> None:
 
 @pytest.mark.parametrize(("title", "is_transposed"), [("First", False), ("Second", True)])
 def test_pizza_both_readings_equal_numpy(title: str, is_transposed: bool) -> None:
-    x, w = np.array(PIZZA_EMBEDDINGS), np.array(PIZZA_WEIGHT)
+    x = np.array(read_numbers("pizza.embeddings"))
+    w = np.array(read_numbers("pizza.weight"))
     formula = "X·Wᵀ" if is_transposed else "X·W"
     for words, rows in (("three words", 3), ("with <EOS>", 4)):
         found = part_of(worked("pizza"), f"{title} reading, {formula}: {words}")
@@ -149,7 +146,7 @@ def test_pizza_printed_numbers_are_off_by_known_amounts() -> None:
 
 @pytest.mark.parametrize("d_key", [1, 50, 64, 100])
 def test_not_on_your_life_any_d_key_equals_numpy(d_key: int) -> None:
-    scores = np.array(NOT_ON_YOUR_LIFE_SCORES)
+    scores = np.array(read_numbers("not-on-your-life.scores"))
     e = np.tril(np.exp(scores / np.sqrt(d_key)))
     example = not_on_your_life(d_key)
     (attention,) = attentions(example)
@@ -281,7 +278,7 @@ def test_lets_go_is_drawn_the_same_each_time_and_chance_decides() -> None:
     for one, other in zip(steps(again), steps(before), strict=True):
         for a, b in zip(one.tables, other.tables, strict=True):
             assert torch.equal(a.values_LX, b.values_LX)
-    assert 0.4 < share_of_own_weight_first(matrix(LETS_GO_EMBEDDINGS)) < 0.6
+    assert 0.4 < share_of_own_weight_first(read_matrix("lets-go.embeddings")) < 0.6
 
 
 def test_lets_go_same_word_has_another_key_in_another_place() -> None:

@@ -54,10 +54,8 @@ def check(tmp_path: Path) -> Check:
 
 
 DATA = DataConfig(
-    train_source=("train.xx",),
-    train_target=("train.yy",),
-    validation_source=("valid.xx",),
-    validation_target=("valid.yy",),
+    train=("train.xx", "train.yy"),
+    validation=("valid.xx", "valid.yy"),
 )
 
 
@@ -352,9 +350,7 @@ def test_several_corpora_gzip_and_columns_count_lines_within_each_file(tmp_path:
     (tmp_path / "c.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
     (tmp_path / "v.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in make_pairs(9, seed=2)))
     data = DataConfig(
-        train_source=("a.xx.gz", "b.xx.gz"),
-        train_target=("a.yy.gz", "b.yy.gz"),
-        train=("c.tsv",),
+        train=[["a.xx.gz", "a.yy.gz"], ["b.xx.gz", "b.yy.gz"], "c.tsv"],
         validation=("v.tsv",),
     )
     report = check_data(data, tmp_path)
@@ -376,10 +372,8 @@ def test_text_that_is_no_utf_8_from_the_first_line_is_an_error_and_nothing_else(
     (tmp_path / "train.en").write_bytes(b"\xe9t\xe9\nb\n")
     (tmp_path / "train.fr").write_text("a\nb\n")
     data = DataConfig(
-        train_source=("train.en",),
-        train_target=("train.fr",),
-        validation_source=("train.fr",),
-        validation_target=("train.fr",),
+        train=("train.en", "train.fr"),
+        validation=("train.fr", "train.fr"),
     )
     report = check_data(data, tmp_path)
     assert report.has_errors

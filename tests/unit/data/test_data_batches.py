@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from pellucid.data import TokenStore, build_store, make_batch, make_source_batch
-from pellucid.errors import DataError
 
 PAD, START = 0, 2
 
@@ -54,33 +53,6 @@ def test_batch_padded_with_the_start_token_keeps_its_mask(store: TokenStore) -> 
     batch = make_batch(store, np.array([1, 0]), pad_id=START, start_id=START)
     assert batch.target_in_BT.tolist() == [[2, 13, 12, 10, 9], [2, 11, 2, 2, 2]]
     assert batch.target_mask_BT.sum().item() == 7
-
-
-def test_batch_with_a_fixed_size_pads_every_sequence_to_it(store: TokenStore) -> None:
-    batch = make_batch(store, np.array([2, 0]), pad_id=PAD, start_id=START, pad_to=7)
-    assert batch.source_BS.shape == batch.target_in_BT.shape == batch.target_out_BT.shape == (2, 7)
-    assert batch.source_BS.tolist()[0] == [8, 3, 0, 0, 0, 0, 0]
-    assert batch.source_mask_BS.sum(1).tolist() == [2, 3]
-    assert batch.target_in_BT.tolist()[1] == [2, 11, 0, 0, 0, 0, 0]
-
-
-def test_batch_exactly_as_long_as_the_fixed_size_is_taken(store: TokenStore) -> None:
-    batch = make_batch(store, np.array([1]), pad_id=PAD, start_id=START, pad_to=5)
-    assert batch.target_out_BT.tolist() == [[13, 12, 10, 9, 3]]
-
-
-@pytest.mark.parametrize(
-    ("pad_to", "message"),
-    [
-        (2, r"every source must have at most 2 tokens, but one has 3 \(pair 0 "),
-        (4, r"every target must have at most 4 tokens, but one has 5 \(pair 1 "),
-    ],
-)
-def test_batch_longer_than_the_fixed_size_is_refused(
-    store: TokenStore, pad_to: int, message: str
-) -> None:
-    with pytest.raises(DataError, match=message):
-        make_batch(store, np.array([2, 1, 0]), pad_id=PAD, start_id=START, pad_to=pad_to)
 
 
 def test_source_batch_is_padded_on_the_right() -> None:

@@ -138,18 +138,6 @@ def test_plan_without_pairs_is_refused() -> None:
         plan_epoch(none, none, seed=1, epoch=0, max_tokens_per_batch=11)
 
 
-def test_plan_with_a_fixed_size_counts_it_in_the_budget() -> None:
-    sources, targets = captions(499)
-    order = BatchOrder(
-        lambda _: Text(sources, targets), seed=1, max_tokens_per_batch=4096, pad_to=64
-    )
-    plan = order.plan(0)
-    assert sorted(np.concatenate(list(plan)).tolist()) == list(range(499))
-    assert max(len(batch) for batch in plan) == 4096 // 64
-    # Lengths no longer matter: short and long pairs share batches.
-    assert min(targets[batch].std() for batch in plan if len(batch) > 7) > 3
-
-
 def test_steps_follow_the_epochs_one_after_the_other() -> None:
     sources, targets = captions(499)
     order = BatchOrder(lambda _: Text(sources, targets), seed=3, max_tokens_per_batch=257)

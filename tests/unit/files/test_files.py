@@ -21,6 +21,7 @@ import pytest
 from pellucid.errors import DataError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     delete_folder,
+    endings,
     hash_bytes,
     hash_file,
     new_folder,
@@ -38,6 +39,25 @@ from pellucid.text.reading.lines import (
     open_binary,
     read_lines,
 )
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "packing"),
+    [
+        ("a.tsv", ".tsv", ""),
+        ("A.TSV.GZ", ".tsv", ".gz"),
+        ("out.GZ", "", ".gz"),
+        ("s3://bucket/part-1.jsonl.zst", ".jsonl", ".zst"),
+        ("/folder.en/text", "", ""),
+        ("a.gz.txt", ".txt", ""),
+        ("", "", ""),
+    ],
+)
+def test_endings_of_a_name_are_its_kind_and_its_packing_in_lower_case(
+    name: str, kind: str, packing: str
+) -> None:
+    assert endings(name) == (kind, packing)
+    assert endings(Path(name)) == (kind, packing)
 
 
 def names(folder: Path) -> list[str]:

@@ -232,10 +232,7 @@ def test_every_command_names_what_is_no_model(run_here: Run, tmp_path: Path) -> 
     for name in ("s.en", "s.fr"):
         (tmp_path / name).write_text("A dog .\n")
     recipe = tmp_path / "r.toml"
-    recipe.write_text(
-        '[data]\ntrain_source = "s.en"\ntrain_target = "s.fr"\n'
-        'validation_source = "s.en"\nvalidation_target = "s.fr"\n'
-    )
+    recipe.write_text('[data]\ntrain = ["s.en", "s.fr"]\nvalidation = ["s.en", "s.fr"]\n')
     model, pair = (
         str(folder),
         ("--source", str(tmp_path / "s.en"), "--target", str(tmp_path / "s.fr")),

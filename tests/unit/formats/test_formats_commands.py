@@ -23,6 +23,7 @@ from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, Tokenize
 from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
@@ -465,8 +466,8 @@ def test_export_to_marian_and_back_translates_the_same(
     [
         (["--to", "marian", "--precision", "int8"], "float32 or bfloat16"),
         (["--to", "marian", "--source", "x", "--reference", "y"], "combined with --to marian"),
-        (["--to", "pellucid", "--source", "x"], "--reference is missing"),
-        (["--to", "pellucid", "--reference", "x"], "--source is missing"),
+        (["--to", "pellucid", "--source", "x"], "--source needs --reference"),
+        (["--to", "pellucid", "--reference", "x"], "--reference needs --source"),
         (["--to", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
         (["--to", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--to", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
@@ -575,7 +576,7 @@ def test_export_with_precision_auto_refuses_a_loss(
     run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = write_lines("lines.txt", "The pizza came out of the oven.")
-    monkeypatch.setattr("pellucid.machine.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
+    monkeypatch.setattr("pellucid.decode.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
     out = tmp_path / "out"
 
     done = run_here(
@@ -594,9 +595,9 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
 ) -> None:
     lines = write_lines("lines.txt", "The pizza came out of the oven.", "x" * 3000)
 
-    def translated(model: Path, sources: list[str]) -> AllTranslated:
+    def translated(translator: Translator, sources: list[str]) -> AllTranslated:
         errors = ["line 2 is too long."]
-        if model != demo_folder():
+        if translator.own_bundle.folder != demo_folder():
             errors.append("line 1: no translation.")
         return AllTranslated(sources, errors, "")
 

@@ -15,10 +15,11 @@ from pellucid.corpora import Example, make_split
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import View, all_views, map_pairs
-from pellucid.inside.align.attention_links import Aligned, LinkRule, align_pairs, link_words
+from pellucid.inside.align.attention_links import Aligned, align_pairs, link_words
 from pellucid.inside.align.choice import consistencies
 from pellucid.inside.align.direction import make_direction
 from pellucid.inside.pair import make_pair
+from pellucid.text.link_choices import LinkRule
 from pellucid.text.token_words import split_pieces, words_of_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer

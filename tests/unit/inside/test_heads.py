@@ -15,6 +15,7 @@ from pellucid.evaluate.word_links import GoldLinks
 from pellucid.inside import Trace, make_pair, replay
 from pellucid.inside.align.alignment_maps import all_views
 from pellucid.inside.align.attention_links import align_pairs
+from pellucid.inside.align.linked_units import PairWords, words_of_pair
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.head_rows import (
@@ -22,9 +23,7 @@ from pellucid.inside.heads.head_rows import (
     HeadRow,
     cut_effects,
     head_rows,
-    mean_rows,
     sort_rows,
-    table_of_heads,
 )
 from pellucid.text.token_words import is_punctuation
 
@@ -93,8 +92,7 @@ def test_alignment_error_counts_rows_for_what_they_predict_or_read(
     map_TS = [[0.5, 0.25, 0.25, 0.0], [0.3, 0.3, 0.4, 0.0], [0.1, 0.1, 0.2, 0.6]]
     gold = Gold(
         GoldLinks(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (0, 1)})),
-        source_words=[range(0, 1), range(0, 1), range(1, 2)],
-        target_words=[range(0, 1), range(1, 2)],
+        PairWords([range(0, 1), range(0, 1), range(1, 2)], [range(0, 1), range(1, 2)], (2, 2)),
         rule="best",
     )
     if convention == "reads":
@@ -112,11 +110,19 @@ def test_alignment_error_counts_rows_for_what_they_predict_or_read(
         assert row.alignment_error == pytest.approx(1 - 1 / 4)
 
 
+def test_alignment_error_of_nothing_found_and_nothing_to_find_is_0() -> None:
+    # As in `score_links`: without any link nothing is wrong.
+    assert make_row(0, link_counts=(0, 0, 0, 0)).alignment_error == 0.0  # type: ignore[arg-type]
+
+
 def test_alignment_error_agrees_with_the_aligner(bundle: Bundle) -> None:
     gold = GoldLinks(
         frozenset({(0, 0), (1, 1), (6, 5)}), frozenset({(0, 0), (1, 1), (6, 5), (4, 4)})
     )
-    rows = table_of_heads(bundle, [(SOURCE, TARGET)], gold=[gold], convention="reads")
+    pair = make_pair(bundle, SOURCE, TARGET)
+    ids = pair.source_ids, pair.target_ids
+    words = words_of_pair(bundle.tokenizer, (SOURCE, TARGET), ids)
+    rows = head_rows(replay(pair), gold=Gold(gold, words, convention="reads"), pair=pair)
     views = all_views(bundle.config.model, maps=("head",), conventions=("reads",))
     (aligned,) = align_pairs(bundle.model, bundle.tokenizer, [SOURCE], [TARGET], views)
     by_place = {row.head: row for row in rows if row.head.kind == "cross"}
@@ -169,32 +175,9 @@ def test_sorting_by_something_unknown_is_refused_with_a_suggestion() -> None:
         sort_rows([], "entropie")
 
 
-def test_means_weigh_sentences_alike_and_add_links_up() -> None:
-    first = make_row(0, entropy=1.0, cut_effect=-1.0, link_counts=(2, 2, 2, 2))  # type: ignore[arg-type]
-    second = make_row(0, entropy=2.0, cut_effect=-2.0, link_counts=(6, 6, 0, 2))  # type: ignore[arg-type]
-    (mean,) = mean_rows([[first], [second]])
-    assert (mean.entropy, mean.cut_effect, mean.num_sentences) == (1.5, -1.5, 2)
-    assert mean.alignment_error == pytest.approx(1 - (2 + 4) / (8 + 8))
-    (partial,) = mean_rows([[first], [replace(second, cut_effect=None, link_counts=None)]])
-    assert partial.cut_effect is None
-    assert partial.alignment_error is None
-
-
-def test_means_of_other_heads_or_of_nothing_are_refused() -> None:
-    with pytest.raises(InputError, match="same heads"):
-        mean_rows([[make_row(0)], [make_row(1)]])
-    with pytest.raises(InputError, match="same heads"):
-        mean_rows([])
-
-
 def test_trace_without_weights_is_refused() -> None:
     with pytest.raises(InputError, match="holds no weights"):
         head_rows(make_trace())
-
-
-def test_gold_of_another_number_of_pairs_is_refused(bundle: Bundle) -> None:
-    with pytest.raises(InputError, match="1, but is 0"):
-        table_of_heads(bundle, [(SOURCE, TARGET)], gold=[])
 
 
 @pytest.mark.parametrize(

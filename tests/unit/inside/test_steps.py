@@ -225,6 +225,12 @@ def test_said_rows_name_the_largest_and_what_is_left() -> None:
     assert signed[1] == "row 1, b: y 2.00, z 1.00, 1 more"
 
 
+def test_said_rows_of_signed_numbers_name_what_speaks_against_too() -> None:
+    values = np.array([[0.2, -0.98, 0.0, -1e-9]])
+    (said,) = say_matrix(values, ["a"], ["w", "x", "y", "z"], is_share=False, most=3)
+    assert said == "row 0, a: x -0.98, w 0.20, z 0.00, 1 more"
+
+
 def test_steps_fit_a_window_and_are_said_in_full(whole: Trace, translator: Translator) -> None:
     steps = follow_one_row(HeadView(whole, "decoder", 1, "cross", 0), translator.model.config, 2)
     console = Console(width=80, record=True, file=None, force_terminal=False)
@@ -257,7 +263,7 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
     printed = capture.get()
     assert max(map(len, printed.splitlines())) <= 80
     for number in numbers:
-        assert f"{number:.4f}" in printed
+        assert f"{number:.4f}".replace("-", "−") in printed
 
 
 def test_a_trace_that_was_changed_is_not_verified(translator: Translator) -> None:

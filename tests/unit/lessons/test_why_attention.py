@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from pellucid.lessons.why import MeasurementSetting
-from pellucid.lessons.why import needed_heads as heads
-from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny
 from pellucid.lessons.why.cells import Cells, judge_seeds
 from pellucid.lessons.why.claims import cache, queries, relevance
 from pellucid.lessons.why.claims.diagonal import look_at_heads, look_at_inputs, rank_with
+from pellucid.lessons.why.claims.parts import needed_heads as heads
+from pellucid.lessons.why.claims.parts.apart import draw_apart_packaged, draw_apart_tiny
+from pellucid.lessons.why.claims.parts.needed_heads import cut_heads
 from pellucid.lessons.why.claims.relevance import LONG, PACKAGED, SHORT, explain
-from pellucid.lessons.why.needed_heads import cut_heads
 from pellucid.lessons.why.packaged import load_packaged
 from pellucid.lessons.why.result import Verdict
 from pellucid.lessons.why.tiny.learn import make_tiny

@@ -161,7 +161,7 @@ def test_count_rows_finds_the_rows_whose_diagonal_is_highest() -> None:
     assert own_H.tolist() == pytest.approx([0.9, 0.9])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "buckets"])
 def test_lay_out_keeps_every_sentence_and_fits_the_longest(way: str) -> None:
     sentences = [[n] * length for n, length in enumerate((3, 11, 2, 7, 5))]
     batches = cut_batches(sentences, way, rows=2, fixed=13)

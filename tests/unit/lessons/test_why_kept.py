@@ -107,13 +107,19 @@ RESULTS = sorted((Path(__file__).parents[3] / "benchmarks" / "results" / "claims
 
 
 @pytest.mark.parametrize("path", RESULTS, ids=lambda path: path.stem)
-def test_page_of_claims_has_the_kept_answers_and_verdicts(path: Path) -> None:
+def test_page_and_log_of_claims_have_the_kept_answers_and_verdicts(path: Path) -> None:
     measurement = json.loads(path.read_text(encoding="utf-8"))["measurement"]
     page = (Path(__file__).parents[3] / "docs" / "claims.md").read_text(encoding="utf-8")
-    assert page.count(f"**{measurement['question']}** {measurement['number']}\n") == 1
-    for finding in measurement["findings"]:
-        assert f": **{finding['verdict']['sentence']}**." in page
-    assert " ± " not in page
+    log = (path.parent / "README.md").read_text(encoding="utf-8")
+    verdicts = [finding["verdict"] for finding in measurement["findings"]]
+    outcomes = "; ".join(verdict["outcome"] for verdict in verdicts)
+    answer = f"*{measurement['question']}* {measurement['number']}".replace("|", "\\|")
+    place = f"[`{path.stem}`](../benchmarks/results/claims/README.md#{path.stem})"
+    assert f"| {place} | {answer} | {outcomes} |\n" in page
+    _, _, section = log.partition(f"\n## {path.stem}\n")
+    for verdict in verdicts:
+        assert f": **{verdict['sentence']}**." in section.partition("\n## ")[0]
+    assert " ± " not in page + log
 
 
 def test_answers_of_all_claims_stand_in_one_place() -> None:

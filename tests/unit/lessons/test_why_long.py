@@ -18,15 +18,15 @@ from pellucid.lessons.why.claims import scale
 from pellucid.lessons.why.claims.fixed_size import ROWS, cut_batches
 from pellucid.lessons.why.claims.length import crossing
 from pellucid.lessons.why.claims.norm import average_updates
-from pellucid.lessons.why.claims.position import KINDS
-from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
-from pellucid.lessons.why.distances import (
+from pellucid.lessons.why.claims.parts.distances import (
     distance_of_maps,
     error_of_matrix,
     fit_of_offset,
     judge_map_distance,
     judge_matrix,
 )
+from pellucid.lessons.why.claims.position import KINDS
+from pellucid.lessons.why.claims.residual import deepest_learned, gradient_by_layer
 from pellucid.lessons.why.fits import PowerLaw, longest_below
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Verdict

@@ -188,8 +188,8 @@ def test_name_at_home_is_expanded_in_options_and_recipes(
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "lines").write_text("The dog\n")
     recipe = (
-        'train = "~/t.tsv"\nvalidation_source = ["~/v.en", "v.en"]\n'
-        'validation_target = ["~/v.fr", "v.fr"]\nfolder = "~/text"\n'
+        'train = "~/t.tsv"\nvalidation = [["~/v.en", "~/v.fr"], ["v.en", "v.fr"]]\n'
+        'folder = "~/text"\n'
     )
     (tmp_path / "r.toml").write_text(f"[data]\n{recipe}")
     data = load_recipe(tmp_path / "r.toml").data

@@ -8,7 +8,7 @@ from rich.text import Text
 from pellucid.terminal import progress
 from pellucid.terminal.printing import Printer
 from pellucid.terminal.progress import ProgressLine, show_progress
-from pellucid.terminal.text import count_of, lay_out, wrap
+from pellucid.terminal.text import count_of, lay_out, percent, wrap
 
 
 @pytest.mark.parametrize(
@@ -19,6 +19,25 @@ def test_count_of_things_has_the_noun_of_one_only_for_one(
     number: int, many: str | None, expected: str
 ) -> None:
     assert count_of(number, "line", many) == expected
+
+
+@pytest.mark.parametrize(
+    ("share", "expected"),
+    [
+        (0, "0.00 %"),
+        (1, "100 %"),
+        (0.5, "50 %"),
+        (0.0412, "4.12 %"),
+        (0.994, "99 %"),
+        (0.99961, "99.96 %"),
+        (0.9999999, "99.99999 %"),
+        (0.000004, "0.0004 %"),
+    ],
+)
+def test_percent_of_a_share_that_is_not_whole_is_neither_0_nor_100(
+    share: float, expected: str
+) -> None:
+    assert percent(share) == expected
 
 
 def test_wrapped_paragraph_fits_its_width_and_its_margins() -> None:

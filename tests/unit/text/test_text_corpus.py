@@ -26,17 +26,15 @@ GOOD = '{"source": "one", "target": "un"}'
 
 def data(**settings: object) -> DataConfig:
     given = {
-        "train_source": "a.en",
-        "train_target": "a.fr",
-        "validation_source": "a.en",
-        "validation_target": "a.fr",
+        "train": ["a.en", "a.fr"],
+        "validation": ["a.en", "a.fr"],
         **settings,
     }
     return DataConfig.model_validate(given)
 
 
 def mixed(*names: str) -> DataConfig:
-    return data(train_source=(), train_target=(), train=names)
+    return data(train=names)
 
 
 def read(config: DataConfig, folder: Path) -> list[tuple[str, str]]:
@@ -54,7 +52,7 @@ def test_read_pairs_parallel_files_one_after_the_other(tmp_path: Path, packed: b
     write(tmp_path / "a.fr", "un\r\ndeux\r\n", packed=packed)
     write(tmp_path / "b.en", "\nfour", packed=packed)
     write(tmp_path / "b.fr", "trois\nquatre", packed=packed)
-    config = data(train_source=("a.en", "b.en"), train_target=("a.fr", "b.fr"))
+    config = data(train=[["a.en", "a.fr"], ["b.en", "b.fr"]])
     assert list(read_pairs(config, "train", tmp_path)) == [
         SentencePair("one", "un", f"{tmp_path / 'a.en'}:1"),
         SentencePair("two\u2028still two", "deux", f"{tmp_path / 'a.en'}:2"),
@@ -65,7 +63,7 @@ def test_read_pairs_parallel_files_one_after_the_other(tmp_path: Path, packed: b
 
 def test_read_pairs_validation_reads_its_own_files(tmp_path: Path) -> None:
     write(tmp_path / "v.tsv", "five\tcinq\n")
-    config = data(validation_source=(), validation_target=(), validation="v.tsv")
+    config = data(validation="v.tsv")
     assert [pair.target for pair in read_pairs(config, "validation", tmp_path)] == ["cinq"]
 
 
@@ -458,7 +456,7 @@ def test_a_file_of_one_json_list_is_refused_with_the_command_that_helps(tmp_path
         read(mixed("a.json"), tmp_path)
 
 
-@pytest.mark.parametrize("name", ["t.parquet", "t.arrow"])
+@pytest.mark.parametrize("name", ["t.parquet", "T.PARQUET", "t.arrow"])
 def test_columns_of_a_data_set_are_read_and_a_cut_file_is_refused(
     tmp_path: Path, name: str
 ) -> None:
@@ -467,7 +465,7 @@ def test_columns_of_a_data_set_are_read_and_a_cut_file_is_refused(
     path = tmp_path / name
     rows = [{"translation": {"en": f"a{i}", "cs": f"b\n{i}"}} for i in range(2503)]
     table = pyarrow.Table.from_pylist(rows)
-    if name.endswith("parquet"):
+    if name.lower().endswith("parquet"):
         parquet.write_table(table, path)
     else:
         with pyarrow.ipc.new_stream(pyarrow.OSFile(str(path), "wb"), table.schema) as stream:

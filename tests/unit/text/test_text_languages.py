@@ -54,10 +54,8 @@ def check(
     config = {
         "source_language": "en",
         "target_language": "fr",
-        "train_source": [source for source, _ in names[:-1]],
-        "train_target": [target for _, target in names[:-1]],
-        "validation_source": [names[-1][0]],
-        "validation_target": [names[-1][1]],
+        "train": [list(pair) for pair in names[:-1]],
+        "validation": [list(names[-1])],
     }
     return check_data(DataConfig.model_validate(config | data), folder)
 

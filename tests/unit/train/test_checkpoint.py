@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import resource
 import shutil
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import pytest
-import safetensors.torch
 import torch
 from failing_disk import FailingDisk
 from torch import Tensor
@@ -433,21 +431,3 @@ def test_state_with_fields_of_a_newer_version_is_refused(tmp_path: Path, bundle:
     rewrite_state(tmp_path / "step-00000001", newer)
     with pytest.raises(BundleError, match=r"momentum is not .*Use a newer version"):
         load_newest_checkpoint(tmp_path)
-
-
-def test_checkpoint_of_an_earlier_version_loads_with_defaults(
-    tmp_path: Path, bundle: Bundle
-) -> None:
-    save(tmp_path, bundle, 2)
-    checkpoint = tmp_path / "step-00000002"
-    manifest = read_json_object(checkpoint / "manifest.json")
-    del manifest["checkpoint"]
-    (checkpoint / "manifest.json").write_text(bundle_json(manifest))
-    (checkpoint / "averaging.safetensors").unlink()
-    earlier = {"step": 2, "seconds": 1.5, "target_tokens": 7, "best_bleu": 3.25, "best_step": 1}
-    (checkpoint / "state.json").write_text(json.dumps(earlier | {"validations_without_better": 1}))
-    loaded = load(tmp_path)
-    assert loaded.state == replace(TrainingState(**earlier), validations_without_better=1)
-    assert loaded.tensors.keys() == {"optimizer"}
-    stored = safetensors.torch.load_file(checkpoint / "optimizer.safetensors")
-    assert torch.equal(loaded.tensors["optimizer"]["exp_avg.a"], stored["exp_avg.a"])

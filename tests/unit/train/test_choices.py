@@ -409,9 +409,7 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
     write_lines("a.yy", "one two three", "one")
     write_lines("b.tsv", "今天天气很好我们去公园散步吧吧\tit is fine")
     data = DataConfig(
-        train_source=("a.xx",),
-        train_target=("a.yy",),
-        train=("b.tsv",),
+        train=(("a.xx", "a.yy"), "b.tsv"),
         train_weights=(2.0, 0.5),
         validation=("b.tsv",),
     )
@@ -429,7 +427,7 @@ def test_count_text_counts_words_weights_and_characters(tmp_path: Path, write_li
 def test_count_text_counts_only_what_is_kept(tmp_path: Path, write_lines: Write) -> None:
     write_lines("a.xx", "one two three", "four &amp;", "five")
     write_lines("a.yy", "un deux", "trois", "quatre cinq")
-    data = DataConfig(train_source=("a.xx",), train_target=("a.yy",), validation=("a.tsv",))
+    data = DataConfig(train=("a.xx", "a.yy"), validation=("a.tsv",))
     counts = count_text(data, TokenizerRecipe(), tmp_path, bytes((1, 0, 1)))
     assert (counts.pairs, counts.source_words, counts.target_words) == (2, 4, 4)
     assert (counts.epoch_words, counts.escapes) == (4, 0)

@@ -29,8 +29,7 @@ SIZE = StudentSize()
 RECIPE: dict[str, Any] = {
     "data": {
         "folder": "text",
-        "train_source": ["a.en", "b.en"],
-        "train_target": ["a.fr", "b.fr"],
+        "train": [["a.en", "a.fr"], ["b.en", "b.fr"]],
         "train_weights": [1.0, 0.5],
         "validation": "v.tsv",
     },
@@ -171,7 +170,7 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     )
     named = _with_validation_named(task, data)["data"]
     assert "split" not in named
-    (source,), (target,) = named["validation_source"], named["validation_target"]
+    ((source, target),) = named["validation"]
     pairs = zip(*(Path(file).read_text().splitlines() for file in (source, target)), strict=True)
     wanted = [(pair.source, pair.target) for pair in read_pairs(data, "validation", tmp_path)]
     assert list(pairs) == wanted

@@ -13,6 +13,7 @@ from small_runs import make_recipe, write_text
 from torch import Tensor
 
 from pellucid.attention.masks import padding_mask
+from pellucid.check.link_check import read_links
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch, build_store, make_batch, with_guide
 from pellucid.errors import ConfigurationError, DataError
@@ -20,10 +21,10 @@ from pellucid.model import Transformer, initialize
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train.fast.guided import GuidedHead
+from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import prepare_data
-from pellucid.train.start.token_links import link_tokens, read_links
+from pellucid.train.start.token_links import link_tokens
 from pellucid.train.update.batch_parts import BatchPart, split_batch
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
@@ -62,6 +63,11 @@ def make_model() -> Transformer:
     return model
 
 
+def losses_of(model: Transformer, weight: float) -> AttentionLosses:
+    training = TrainingConfig(guided_head=(LAYER, HEAD), guided_weight=weight)
+    return AttentionLosses(model.config, training)
+
+
 def guide_of(batch: Batch) -> Tensor:
     assert batch.guide_BTS is not None
     return batch.guide_BTS
@@ -91,7 +97,7 @@ def test_rows_that_read_hold_the_links_of_the_token_before(tmp_path: Path) -> No
 
 def test_loss_is_the_cross_entropy_of_the_weights_of_that_head(tmp_path: Path) -> None:
     batch, model = make_pairs(tmp_path, "predicts"), make_model()
-    guided = GuidedHead(LAYER, HEAD, weight=0.3)
+    guided = losses_of(model, weight=0.3)
     memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS)
     query: dict[str, Tensor] = {}
 
@@ -109,17 +115,17 @@ def test_loss_is_the_cross_entropy_of_the_weights_of_that_head(tmp_path: Path) -
     for place in np.argwhere(guide_of(batch).numpy() > 0):
         b, t, s = place
         expected -= 0.3 * float(guide_of(batch)[b, t, s]) * math.log(weights[b, t, s]) / 14
-    found = guided.loss(guide_of(batch), batch.num_target_tokens)
+    found = guided.add_to(torch.zeros(()), batch)
     assert batch.num_target_tokens == 14
     assert float(found.detach()) == pytest.approx(expected, rel=1e-5)
 
 
 def test_gradients_are_numbers_and_reach_only_what_the_head_is_made_of(tmp_path: Path) -> None:
     batch, model = make_pairs(tmp_path, "reads"), make_model()
-    guided = GuidedHead(LAYER, HEAD, weight=1.0)
+    guided = losses_of(model, weight=1.0)
     memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS)
     model.decode(batch.target_in_BT, memory_BSD, batch.source_mask_BS, probe=guided)
-    guided.loss(guide_of(batch), batch.num_target_tokens).backward()  # type: ignore[no-untyped-call]
+    guided.add_to(torch.zeros(()), batch).backward()  # type: ignore[no-untyped-call]
     cross = model.decoder.layers[LAYER].cross_attention
     for weight in (cross.query.weight, cross.key.weight):
         heads = weight.grad.view(H, 5, 6)

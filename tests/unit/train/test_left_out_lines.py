@@ -9,10 +9,10 @@ import pytest
 from small_runs import make_recipe, write_text
 
 from pellucid.check.findings import Finding
+from pellucid.check.link_check import check_links, read_links
 from pellucid.errors import ConfigurationError, DataError
 from pellucid.train.run.folder import RunFolder
 from pellucid.train.start.prepare import PreparedData, prepare_data
-from pellucid.train.start.token_links import check_links, read_links
 
 GUIDED: dict[str, Any] = {
     "data": {"train_alignments": "train.align"},
@@ -156,7 +156,7 @@ def test_skipped_pairs_take_their_links_with_them(tmp_path: Path) -> None:
     rows = [f"{source}\t{target}" for source, target in zip(*sides, strict=True)]
     rows[3] = rows[399] = "no tab"
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
-    table = {"train_source": [], "train_target": [], "train": "train.tsv", "on_bad_line": "skip"}
+    table = {"train": "train.tsv", "on_bad_line": "skip"}
     prepared, log = prepare(tmp_path, data=table | GUIDED["data"], training={"guided_head": [0, 1]})
     assert "Left out 2 lines of the training text: " in log
     assert "train.tsv:4, 400 (1 column)" in log
@@ -209,7 +209,7 @@ def test_resuming_with_other_text_names_the_way_to_train_on(tmp_path: Path) -> N
     change_lines(tmp_path / "train.en", {5: "the dog sees a cat"})
     with pytest.raises(ConfigurationError, match=rf"in another --out, with --from {run}\."):
         prepare(tmp_path)
-    more = {"train_source": ["train.en", "train.en"], "train_target": ["train.fr", "train.fr"]}
+    more = {"train": [["train.en", "train.fr"], ["train.en", "train.fr"]]}
     with pytest.raises(ConfigurationError, match=rf"with --from {run} to train its model on\."):
         prepare(tmp_path, data=more)
 

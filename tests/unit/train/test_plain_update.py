@@ -14,7 +14,6 @@ from torch import Tensor
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Transformer, initialize
-from pellucid.train.fast.pytorch import ModelOnPyTorch
 from pellucid.train.plain import compute_loss, make_update, sum_gradients
 from pellucid.train.update.batch_parts import BatchPart, make_pieces, tensors_of
 from pellucid.train.update.passes import Passes
@@ -133,16 +132,20 @@ def test_an_update_that_is_not_finite_leaves_the_weights() -> None:
 
 
 @pytest.mark.parametrize("is_plain", [True, False])
-def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(
-    is_plain: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(ModelOnPyTorch, "is_plain", is_plain)
+def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(is_plain: bool) -> None:
     batch = make_batch()
     config = make_model().config.model_copy(update={"look_ahead_mask": False})
     model = Transformer(config)
     initialize(model, seed=3)
-    passes = Passes(model.double(), TrainingConfig(dropout=0.0, kernels="pytorch"), "float32")
-    together = float(passes.sum_gradients(1, [BatchPart(0, 1.0, batch)]))
+    training = TrainingConfig(dropout=0.0, kernels="pytorch")
+    passes = Passes(model.double(), training, "float32")
+
+    def sum_up(pieces: list[BatchPart]) -> float:
+        if is_plain:
+            return float(sum_gradients(model, pieces, training, step=1))
+        return float(passes.sum_gradients(1, pieces))
+
+    together = sum_up([BatchPart(0, 1.0, batch)])
     found = gradients(model)
     pieces = []
     for row, (source, target) in enumerate(
@@ -155,6 +158,6 @@ def test_without_a_look_ahead_mask_padding_of_targets_is_not_seen(
         }
         alone = Batch(**cut, num_source_tokens=source, num_target_tokens=target)
         pieces.append(BatchPart(0, target / batch.num_target_tokens, alone))
-    assert float(passes.sum_gradients(1, pieces)) == pytest.approx(together, rel=1e-6)
+    assert sum_up(pieces) == pytest.approx(together, rel=1e-6)
     for name, expected in gradients(model).items():
         assert torch.allclose(found[name], expected, atol=1e-9)

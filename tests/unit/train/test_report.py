@@ -15,10 +15,12 @@ from typing import Any
 from unittest import mock
 
 import matplotlib as mpl
+import numpy as np
 import pytest
 from forked import Forked
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from safetensors.numpy import save_file
 
 from pellucid.train.report.curves import PALETTES, CurvePanel, panels_of, render_svg
 from pellucid.train.report.report_page import render_page, write_report
@@ -29,8 +31,7 @@ RECIPE = """
 folder = "$WORDS"
 source_language = "en"
 target_language = "fr"
-train_source = ["train.en"]
-train_target = ["train.fr"]
+train = [["train.en", "train.fr"]]
 
 [model]
 d_model = 26
@@ -93,7 +94,7 @@ def run(tmp_path: Path) -> Path:
     write_lines(run / "samples.jsonl", samples)
     (run / "recipe.toml").write_text(RECIPE, encoding="utf-8")
     (run / "bundle" / "manifest.json").write_text(json.dumps(MANIFEST), encoding="utf-8")
-    log = "step 5 loss 4\nSkipped update 7: its loss is nan.\nGoing on after step 20.\nDone.\n"
+    log = "step 5 loss 4\nSkipped update 7: its loss is nan.\nContinuing after step 20.\nDone.\n"
     (run / "log.txt").write_text(log, encoding="utf-8")
     return run
 
@@ -248,9 +249,12 @@ def test_report_sample_of_best_step_is_marked(run: Path) -> None:
 
 
 def test_report_events_are_lines_of_the_log_that_begin_so(run: Path) -> None:
-    assert read_run(run).events == ("Skipped update 7: its loss is nan.", "Going on after step 20.")
+    assert read_run(run).events == (
+        "Skipped update 7: its loss is nan.",
+        "Continuing after step 20.",
+    )
     words = report_of(run).words
-    assert "Going on after step 20." in words
+    assert "Continuing after step 20." in words
     assert "step 5 loss 4" not in words
 
 
@@ -337,15 +341,15 @@ def test_read_run_without_best_bundle_takes_the_newest_checkpoint(tmp_path: Path
     assert read_run(tmp_path).manifest == {"machine": "machine 11"}
 
 
-def test_read_run_weights_are_counted_by_part_from_the_head_of_the_file(run: Path) -> None:
-    shapes = {
-        "source_embedding.weight": [11, 13],
-        "target_embedding.weight": [17, 13],
-        "decoder.layers.0.x": [3, 5],
+def test_read_run_weights_are_counted_by_part(run: Path) -> None:
+    tensors = {
+        "source_embedding.weight": np.zeros((11, 13), dtype=np.float32),
+        "target_embedding.weight": np.zeros((17, 13), dtype=np.int8),
+        "target_embedding.weight_scale": np.zeros(17, dtype=np.float32),
+        "decoder.layers.0.x": np.zeros((3, 5), dtype=np.float32),
     }
-    head = json.dumps({name: {"shape": shape} for name, shape in shapes.items()}).encode()
     weights = run / "bundle" / "model.safetensors"
-    weights.write_bytes(struct.pack("<Q", len(head)) + head)
+    save_file(tensors, weights)
     expected = {"embedding": 28 * 13, "encoder": 0, "decoder": 15, "output": 0}
     assert read_run(run).parameters == expected
     for damaged in (b"", b"\xff" * 40, struct.pack("<Q", 4) + b"[]  "):

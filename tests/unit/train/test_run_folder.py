@@ -89,16 +89,6 @@ def test_max_steps_is_fixed_where_the_schedule_ends_there(
         make_run(tmp_path / "run", schedule=schedule, max_steps=99)
 
 
-def test_run_of_a_version_with_fewer_settings_goes_on_with_their_defaults(tmp_path: Path) -> None:
-    make_run(tmp_path / "run")
-    recipe = tmp_path / "run" / "recipe.toml"
-    earlier = [line for line in recipe.read_text().splitlines() if "averag" not in line]
-    recipe.write_text("\n".join(earlier) + "\n")
-    with pytest.raises(ConfigurationError, match=r"training\.averaging differs"):
-        make_run(tmp_path / "run", averaging="last")
-    make_run(tmp_path / "run")
-
-
 def test_a_second_training_is_kept_out_and_takes_nothing(tmp_path: Path) -> None:
     first, second = (RunFolder(tmp_path / "run", make_recipe()) for _ in range(2))
     with first.locked(), first.created():

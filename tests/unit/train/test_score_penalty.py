@@ -14,19 +14,13 @@ from pellucid.attention.probe import Probe
 from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import Transformer
-from pellucid.train.fast.score_penalty import PenaltyOnRows, ScorePenalty
+from pellucid.train.fast.attention_losses import AttentionLosses
+from pellucid.train.fast.score_penalty import ScorePenalty
 from pellucid.train.update.batch_parts import split_batch
-from pellucid.train.update.passes import Passes
 from pellucid.train.update.step import Updater
 from pellucid.train.weights.optimizer import Optimizer
 
 BOTH: dict[str, Any] = {"dropout": 0.0, "score_penalty": 0.3, "score_penalty_decoder": 0.7}
-
-
-def penalty_of(model: ModelConfig) -> ScorePenalty:
-    found = ScorePenalty.of(model, TrainingConfig(**BOTH))
-    assert found is not None
-    return found
 
 
 class Listener:
@@ -54,8 +48,8 @@ def test_loss_is_the_variance_of_each_row_over_the_keys_that_it_may_attend_to(
     changes: dict[str, Any],
 ) -> None:
     model, batch = make_model(**changes), make_batch(3, 5, 7)
-    penalty = penalty_of(model.config)
-    listener = Listener(penalty)
+    losses = AttentionLosses(model.config, TrainingConfig(**BOTH))
+    listener = Listener(losses)
     run(model, batch, listener)
     expected = 0.0
     for site, scores_BHLM in listener.scaled.items():
@@ -71,13 +65,15 @@ def test_loss_is_the_variance_of_each_row_over_the_keys_that_it_may_attend_to(
                 keys = row + 1 if is_causal else length
                 variances = np.var(scores_HLM[:, row, :keys], axis=-1)
                 expected += weight * float(variances.mean()) / batch.num_target_tokens
-    assert float(penalty.loss(model.config, batch).detach()) == pytest.approx(expected, rel=1e-5)
+    found = losses.add_to(torch.zeros(()), batch)
+    assert float(found.detach()) == pytest.approx(expected, rel=1e-5)
 
 
 @pytest.mark.parametrize("site", ["encoder.0.self", "decoder.0.self"])
 def test_gradient_on_rows_is_that_of_autograd(site: str) -> None:
     model, batch = make_model(), make_batch(5, 11, 7)
-    config, penalty = model.config, penalty_of(model.config)
+    config = model.config
+    training = TrainingConfig(**BOTH)
     mask_BL = batch.source_mask_BS if site.startswith("encoder") else batch.target_mask_BT
     draw = torch.Generator().manual_seed(3)
     width = config.num_heads * config.d_key
@@ -89,12 +85,12 @@ def test_gradient_on_rows_is_that_of_autograd(site: str) -> None:
 
     query, key = (one.clone().requires_grad_() for one in rows)
     scaled = padded(query) @ padded(key).transpose(2, 3) * config.d_key**-0.5
-    one = ScorePenalty({site: penalty.weights[site]})
-    one.see(site, "scaled", scaled)
-    (0.25 * one.loss(config, batch)).backward()  # type: ignore[no-untyped-call]
+    penalty = ScorePenalty.of(config, training)
+    assert penalty is not None
+    (0.25 * penalty.of_scores(site, scaled, batch)).backward()  # type: ignore[no-untyped-call]
 
     grads = (torch.ones_like(rows[0]), torch.zeros_like(rows[1]))
-    PenaltyOnRows(one, batch, 0.25).add_gradients(config, site, (rows[0], rows[1]), grads)
+    AttentionLosses(config, training).add_gradients(batch, 0.25, site, rows, grads)
     assert query.grad is not None
     assert key.grad is not None
     for found, expected in zip((grads[0] - 1, grads[1]), (query.grad, key.grad), strict=True):
@@ -117,12 +113,11 @@ def test_cut_batches_have_the_penalty_of_the_whole() -> None:
 def test_a_penalty_makes_scores_small_in_its_part_only() -> None:
     model, batch = make_model(), make_batch(5, 11, 7)
     training = TrainingConfig(dropout=0.0, score_penalty=100.0)
-    penalty = ScorePenalty.of(model.config, training)
-    assert penalty is not None
-    assert penalty.sites == {"encoder.0.self"}
+    losses = AttentionLosses(model.config, training)
+    assert losses.sites == {"encoder.0.self"}
     optimizer = Optimizer(model, training)
     updater = Updater(model, optimizer, training, "float32")
-    listener = Listener(penalty)
+    listener = Listener(losses)
     run(model, batch, listener)
     before = {site: float(scaled.detach().std()) for site, scaled in listener.scaled.items()}
     for step in range(1, 31):
@@ -138,5 +133,4 @@ def test_no_penalty_and_no_self_attention_leave_the_passes_as_they_are() -> None
     assert ScorePenalty.of(model.config, TrainingConfig()) is None
     recurrent = ModelConfig(architecture="recurrent", recurrent_attention="dot")
     assert ScorePenalty.of(recurrent, TrainingConfig(**BOTH)) is None
-    passes = Passes(model, TrainingConfig(kernels="pytorch"), "float32")
-    assert getattr(passes.way, "is_plain")  # noqa: B009
+    assert not AttentionLosses(model.config, TrainingConfig()).sites

@@ -59,24 +59,25 @@ def test_memory_grows_with_the_batch_by_the_same_amount_a_token() -> None:
 
 
 def test_a_score_penalty_counts_the_scores_that_it_holds() -> None:
-    numbers = 4 * 4 * TINY.num_heads * 31 * 8192  # four float32 numbers for each score
-    for has_kernels, layers in ((True, 1), (False, 2 * TINY.num_encoder_layers)):
+    scores = 4 * TINY.num_heads * 31 * 8192
+    # Six float32 numbers for each score of one layer, or four for each score of all.
+    for has_kernels, numbers in ((True, 6), (False, 4 * 2 * TINY.num_encoder_layers)):
         both = {"score_penalty": 0.1, "score_penalty_decoder": 0.1}
         passes = [
             make_needs(has_kernels=has_kernels, **settings).of_passes(8192)
             for settings in ({}, both)
         ]
-        assert passes[1] - passes[0] == layers * numbers
+        assert passes[1] - passes[0] == numbers * scores
 
 
 def test_averaging_counts_its_copies_exactly() -> None:
     plain = predict(8192)
-    kept = predict(8192, averaging="last", average_count=7)
+    kept = predict(8192, averaging="last", averaging_amount=7.0)
     assert kept - plain == 4 * WEIGHTS * 8
 
 
 def test_saving_counts_where_it_takes_more_than_the_passes() -> None:
-    averages: dict[str, Any] = {"averaging": "last", "average_count": 7}
+    averages: dict[str, Any] = {"averaging": "last", "averaging_amount": 7.0}
     few, fewer = predict(64, **averages), predict(61, **averages)
     assert few == fewer, "batches so small do not matter"
     copies, serialized = 5 + 7, 2 * 7
@@ -122,7 +123,7 @@ def test_budget_never_falls_below_the_longest_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("training", "copies"),
-    [({}, 4), ({"averaging": "running"}, 6), ({"averaging": "best", "average_count": 7}, 12)],
+    [({}, 4), ({"averaging": "running"}, 6), ({"averaging": "best", "averaging_amount": 7.0}, 12)],
 )
 def test_a_model_whose_weights_alone_do_not_fit_is_refused(
     training: dict[str, Any], copies: int, monkeypatch: pytest.MonkeyPatch
@@ -157,11 +158,10 @@ def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: P
         recipe = make_recipe(**changes)
         run = RunFolder(tmp_path / f"run{len(list(tmp_path.iterdir()))}", recipe)
         with run.locked(), run.created():
-            return prepare_data(recipe, tmp_path, run).longest(recipe.data.pad_to)
+            return prepare_data(recipe, tmp_path, run).longest
 
     plain = longest()
-    assert longest(data={"pad_to": 101}) == 101
-    drawn = {"subword_samples": 7, "subword_dropout": 0.9}
+    drawn = {"subword_samples": 7, "subword_amount": 0.9}
     assert longest(training=drawn) > plain
 
 

@@ -49,7 +49,7 @@ from pellucid.train.update.memory_estimate import WORKER
 from pellucid.train.update.passes import Passes
 from pellucid.train.update.ranks import RankedPasses, Ranks
 from pellucid.train.update.step import Updater
-from pellucid.train.update.tree import MEMORY
+from pellucid.train.update.tree import MEMORY, GradientTree
 from pellucid.train.weights.optimizer import Optimizer, freeze
 
 RATES = {"rate": 0.01, "muon_rate": 0.02}
@@ -175,9 +175,9 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     updater.update(1, [make_batch()], **RATES)
     passes = updater._passes
     assert isinstance(passes, RankedPasses)
-    pids, share = pids_of(updater), passes._share
+    pids, tree = pids_of(updater), passes._tree
     tries = []
-    own, add_ranks = share.passes.sum_gradients, share.add_ranks
+    own, add_ranks = tree.passes.sum_gradients, tree.add_ranks
 
     def sum_gradients(step: int, pieces: Any, into: Any = ()) -> Tensor:
         tries.append(len(pieces))
@@ -188,10 +188,10 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     def add(link: Any, num_pieces: int) -> None:
         add_ranks(link, num_pieces)
         if where == "worker" and len(tries) == 1:
-            share._sums[0].numbers[MEMORY] += 1
+            tree._sums[0].numbers[MEMORY] += 1
 
-    monkeypatch.setattr(share.passes, "sum_gradients", sum_gradients)
-    monkeypatch.setattr(share, "add_ranks", add)
+    monkeypatch.setattr(tree.passes, "sum_gradients", sum_gradients)
+    monkeypatch.setattr(tree, "add_ranks", add)
     updated = updater.update(2, [make_batch()], **RATES)
     assert (updated.was_made, updated.was_split, tries) == (True, True, [1, 1, 1])
     assert pids_of(updater) == pids
@@ -202,6 +202,16 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
     alone.update(2, [make_batch()], **RATES)
     pairs = zip(found, gradients_of(other), strict=True)
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in pairs)
+
+
+def test_numbers_of_another_rank_do_not_count_in_the_next_sum() -> None:
+    tree = GradientTree(make_model(), TrainingConfig(dropout=0.0), "float32")
+    tree._sums[1].numbers[MEMORY] = 1  # as received for the update before
+    tree.passes.refresh_weights()
+    with tree.noting_memory():
+        tree.add_up(1, make_pieces(make_batch(), processes=2))
+    _, memory, signals = tree.finish()
+    assert (memory, signals) == (0, 0)
 
 
 @forked
@@ -361,7 +371,7 @@ def test_processes_are_fewer_where_memory_is_short_unless_they_are_asked_for(
         with run.locked(), run.created():
             prepared = prepare_data(recipe, tmp_path, run)
         model = make_bundle_config(recipe, prepared.tokenizer).model
-        return make_plan(model, recipe.training, TrainingState(), longest=prepared.longest(0))
+        return make_plan(model, recipe.training, TrainingState(), longest=prepared.longest)
 
     def lay_out(available: int) -> None:
         monkeypatch.setattr("pellucid.train.start.plan.reachable_memory", lambda _: available)

@@ -12,8 +12,8 @@ from of_subwords import SUBWORDS
 import pellucid
 from pellucid.bundle import add_metrics, load_bundle, resolve_model
 from pellucid.decode.native import NativePath
+from pellucid.decode.precision import METRIC, fastest_precision, read_precisions
 from pellucid.formats.exporting import export_bundle
-from pellucid.machine.precision import METRIC, fastest_precision, read_precisions
 from pellucid.native.loading import instruction_sets
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.train.validation import describe_precisions, measure_precisions

@@ -34,12 +34,15 @@ WORDS = ("pizza", "oven", "it")
 GRADIENT_INPUT = ((1, 0), (0, 1), (1, 0.5))
 GRADIENT_WEIGHTS = (((1, 0), (0, 1)), ((1, 2), (2, 1)), ((1,), (-1,)))
 """W^q, W^k and W^v. The values say gender: pizza 1, oven −1."""
-WANTED, EPSILON, RATE = 1.0, 0.001, 1.0
+WANTED = 1.0
+EPSILON = 0.001
+RATE = 1.0
 
 
 def gradient() -> WorkedExample:
     """Work out the gradient, check it, and make one step of training."""
-    x_LD, (query_DK, key_DK, value_DE) = matrix(GRADIENT_INPUT), map(matrix, GRADIENT_WEIGHTS)
+    x_LD = matrix(GRADIENT_INPUT)
+    query_DK, key_DK, value_DE = map(matrix, GRADIENT_WEIGHTS)
     x_1D = x_LD[-1:]
     found = attend_row(query_DK)
     assert found.context_LE is not None
@@ -73,7 +76,8 @@ def gradient() -> WorkedExample:
 
 def attend_row(query_DK: Tensor) -> AttentionByHand:
     """Attend from “it” to all three words with a matrix for queries."""
-    x_LD, (_, key_DK, value_DE) = matrix(GRADIENT_INPUT), map(matrix, GRADIENT_WEIGHTS)
+    x_LD = matrix(GRADIENT_INPUT)
+    _, key_DK, value_DE = map(matrix, GRADIENT_WEIGHTS)
     return attend_by_hand(
         x_LD[-1:] @ query_DK, x_LD @ key_DK, x_LD @ value_DE, query_names=("it",), key_names=WORDS
     )
@@ -86,9 +90,11 @@ def loss_of(found: AttentionByHand) -> float:
 
 def backward(found: AttentionByHand) -> dict[str, Tensor]:
     """Compute the gradient of the loss in everything from the context back to W^q."""
-    w_M, v_M = found.weights_LM[0], _only(found.value_ME)[:, 0]
+    w_M = found.weights_LM[0]
+    v_M = _only(found.value_ME)[:, 0]
     context = _only(found.context_LE)[0] - WANTED
     weights_M = context * v_M
+    # The Jacobian of the softmax, diag(w) − wwᵀ, times the gradient, without making the matrix.
     scaled_M = w_M * (weights_M - w_M @ weights_M)
     scores_M = scaled_M / found.divisor
     query_K = scores_M @ _only(found.key_MK)
@@ -140,8 +146,10 @@ def _row(
 
 
 def _to_scores(found: AttentionByHand, gradients: dict[str, Tensor]) -> tuple[Step, ...]:
-    w_M, v_M = found.weights_LM[0].tolist(), _only(found.value_ME)[:, 0].tolist()
-    weights_M, context = gradients["weights"].tolist(), float(gradients["c"])
+    w_M = found.weights_LM[0].tolist()
+    v_M = _only(found.value_ME)[:, 0].tolist()
+    weights_M = gradients["weights"].tolist()
+    context = float(gradients["c"])
     mean = sum(w * g for w, g in zip(w_M, weights_M, strict=True))
     before = f"{write_number(float(_only(found.context_LE)))} − {write_number(WANTED)}"
     added = f"{write_sum_of_products(w_M, weights_M)} = {write_number(mean)}"
@@ -197,12 +205,18 @@ def _to_weights(
 
 def _check(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
     """Compute each slope from two losses, and compare."""
-    rows, lines, names = [], [], []
+    rows = []
+    lines = []
+    names = []
     for row, column in ((row, column) for row in range(2) for column in range(2)):
+        # One entry at a time, as a slope needs.
         moved = torch.zeros_like(query_DK)
         moved[row, column] = EPSILON
+        # A difference to both sides is exact to the second order, one to a single side only to the
+        # first.
         more, less = (loss_of(attend_row(query_DK + sign * moved)) for sign in (1, -1))
-        slope, by_hand = (more - less) / (2 * EPSILON), float(by_hand_DK[row, column])
+        slope = (more - less) / (2 * EPSILON)
+        by_hand = float(by_hand_DK[row, column])
         names.append(f"x{row}, q{column}")
         rows.append([by_hand, slope, by_hand - slope])
         lines.append(
@@ -214,7 +228,8 @@ def _check(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
 
 def _update(query_DK: Tensor, by_hand_DK: Tensor) -> tuple[Step, ...]:
     new_DK = query_DK - RATE * by_hand_DK
-    before, after = attend_row(query_DK), attend_row(new_DK)
+    before = attend_row(query_DK)
+    after = attend_row(new_DK)
     return (
         make_step(
             "W^q after the step",

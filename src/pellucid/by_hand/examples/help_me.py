@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.forms import attend_with_values
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 from pellucid.by_hand.example_words import write_example, write_part
-from pellucid.by_hand.printed import HELP_ME_SCORES, WorkedNumber, find_numbers
+from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     Part,
     WorkedExample,
@@ -28,33 +29,18 @@ from pellucid.by_hand.sheet import (
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 
-HELP_ME_EMBEDDINGS = ((1, 0, 1, 0), (0, 1, 0, 1))
-HELP_ME_QUERY = (
-    (1, 0, -1, 1, 0, -1, 1, -1, 1, 0, 0, 1, -1, 1, -1, 0),
-    (-1, 0, -1, 1, 0, 0, 0, -1, 0, 1, 0, 1, 0, 0, 1, 1),
-    (0, 1, 0, 0, 0, 1, -1, 0, 0, -1, -1, -1, 1, -1, 0, -1),
-    (0, -1, 0, 0, -1, 0, 1, 0, -1, -1, -1, 0, -1, 1, 0, 0),
-)
-HELP_ME_KEY = (
-    (0, 1, -1, 1, 0, -1, 1, 0, 0, -1, 1, 0, 0, 0, 0, 0),
-    (1, 0, -1, 0, -1, 0, 0, 0, -1, -1, -1, 1, 0, 0, 0, 0),
-    (0, 0, 0, 0, 1, 0, 0, -1, 1, 0, -1, 0, -1, 1, 0, 0),
-    (0, -1, 0, 1, 0, -1, 0, -1, 1, 0, 0, 0, 0, 1, 0, 1),
-)
-HELP_ME_VALUE = ((1, 0, 2), (0, 3, 0), (1, 1, 0), (2, 0, 1))
-
 _TEXT = 'Notes "Transformers", appendix'
 _WORDS = ("help", "me")
 
 
 def help_me() -> WorkedExample:
     """Work out both words as vectors, and both at once as the rows of a matrix."""
-    x_LD = matrix(HELP_ME_EMBEDDINGS)
+    x_LD = read_matrix("help-me.embeddings")
     free = "The width of the values is free: it need be neither 4 nor 16."
     given = (
-        make_weight_step("W^q", HELP_ME_QUERY, "4 × 16, ours"),
-        make_weight_step("W^k", HELP_ME_KEY, "4 × 16, ours"),
-        make_weight_step("W^v", HELP_ME_VALUE, "4 × 3, ours", free),
+        make_weight_step("W^q", read_matrix("help-me.query"), "4 × 16, ours"),
+        make_weight_step("W^k", read_matrix("help-me.key"), "4 × 16, ours"),
+        make_weight_step("W^v", read_matrix("help-me.value"), "4 × 3, ours", free),
     )
     return write_example(
         "help-me",
@@ -65,10 +51,11 @@ def help_me() -> WorkedExample:
 
 
 def _one_word(x_LD: Tensor, index: int) -> Part:
-    word, number = _WORDS[index], "₁₂"[index]
-    query_K = matrix(HELP_ME_QUERY).T @ x_LD[index]
-    keys = [matrix(HELP_ME_KEY).T @ x_D for x_D in x_LD]
-    values = [matrix(HELP_ME_VALUE).T @ x_D for x_D in x_LD]
+    word = _WORDS[index]
+    number = "₁₂"[index]
+    query_K = read_matrix("help-me.query").T @ x_LD[index]
+    keys = [read_matrix("help-me.key").T @ x_D for x_D in x_LD]
+    values = [read_matrix("help-me.value").T @ x_D for x_D in x_LD]
     attention = attend_by_hand(
         query_K[None],
         matrix([key_K.tolist() for key_K in keys]),
@@ -81,9 +68,10 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
     scores = WorkedNumber(
         _TEXT,
         f"{start}scores",
-        tuple(f"{score:.0f}" for score in HELP_ME_SCORES[index]),
+        tuple(f"{score:.0f}" for score in read_numbers("help-me.scores")[index]),
         tuple(attention.scores_LM[0].tolist()),
     )
+    # The notes write the context as a sum of both values, each with its weight.
     first, second = map(write_number, attention.weights_LM[0].tolist())
     return write_part(
         f"help-me.{word}",
@@ -107,20 +95,23 @@ def _one_word(x_LD: Tensor, index: int) -> Part:
 def _products(x_LD: Tensor, index: int) -> dict[str, Product]:
     """List the products that are new for a word: all for the first, its query for the second."""
     word = _WORDS[index]
-    query = Product((word,), x_LD[index : index + 1], matrix(HELP_ME_QUERY))
-    if index:
-        return {"query": query}
-    weights = {"key": HELP_ME_KEY, "value": HELP_ME_VALUE}
-    return {
-        "query": query,
-        **{name: Product(_WORDS, x_LD, matrix(weight)) for name, weight in weights.items()},
-    }
+    products = {"query": Product((word,), x_LD[index : index + 1], read_matrix("help-me.query"))}
+    # Keys and values serve both words: they are computed once.
+    if index == 0:
+        for name in ("key", "value"):
+            products[name] = Product(_WORDS, x_LD, read_matrix(f"help-me.{name}"))
+    return products
 
 
 def _both_words(x_LD: Tensor) -> Part:
-    weights = (matrix(HELP_ME_QUERY), matrix(HELP_ME_KEY), matrix(HELP_ME_VALUE))
+    weights = (
+        read_matrix("help-me.query"),
+        read_matrix("help-me.key"),
+        read_matrix("help-me.value"),
+    )
     context_LE = attend_with_values(x_LD, *weights).context
     attentions = [_one_word(x_LD, index).attention for index in range(len(_WORDS))]
+    # The vectors that were worked out one word at a time.
     one_by_one = [a.context_LE for a in attentions if a is not None and a.context_LE is not None]
     largest = float((context_LE - torch.cat(one_by_one)).abs().max())
     step = make_step(

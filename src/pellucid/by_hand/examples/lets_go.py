@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pellucid.attention.positions import sinusoidal_positions
 from pellucid.attention.stages import scale, score, weigh
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.sheet import (
     AttentionByHand,
@@ -23,13 +24,11 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_step,
     make_weight_step,
-    matrix,
     named_matrix,
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 from pellucid.machine.randomness import generator
 
-LETS_GO_EMBEDDINGS = ((0.9, -0.4, 0.3, 0.7), (-0.2, 0.8, 0.5, -0.6))
 NUM_BEGINNINGS = 1000
 
 _WORDS = ("Let's", "go")
@@ -38,7 +37,7 @@ _WIDTH = 4
 
 def lets_go() -> WorkedExample:
     """Work out the three steps of the notes, and test their claims about the outcome."""
-    embeddings_LD = matrix(LETS_GO_EMBEDDINGS)
+    embeddings_LD = read_matrix("lets-go.embeddings")
     positions_LD = sinusoidal_positions(2, _WIDTH, dtype=embeddings_LD.dtype)
     x_LD = embeddings_LD + positions_LD
     weights = [_draw(1, name)[0] for name in ("query", "key", "value")]
@@ -61,6 +60,7 @@ def lets_go() -> WorkedExample:
 
 def share_of_own_weight_first(x_LD: Tensor) -> float:
     """Find the share of random beginnings in which the first word attends most to itself."""
+    # A thousand random beginnings at once.
     query_NDK, key_NDK = (_draw(NUM_BEGINNINGS, name) for name in ("query", "key"))
     weights_NLM = weigh(scale(score(x_LD @ query_NDK, x_LD @ key_NDK), _WIDTH))
     return float((weights_NLM[:, 0].argmax(dim=-1) == 0).double().mean())
@@ -68,6 +68,7 @@ def share_of_own_weight_first(x_LD: Tensor) -> float:
 
 def _draw(count: int, name: str) -> Tensor:
     """Draw matrices of tenths; the example works out the first."""
+    # Tenths, so that products can be followed by hand.
     tenths = generator(1, "attention by hand", name).integers(-9, 10, (count, _WIDTH, _WIDTH))
     return torch.from_numpy(tenths).double() / 10
 
@@ -102,9 +103,11 @@ def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tens
 
 
 def _table_part(key_DK: Tensor) -> Part:
-    go_D = matrix(LETS_GO_EMBEDDINGS[1])
+    go_D = read_matrix("lets-go.embeddings")[1]
     positions_LD = sinusoidal_positions(8, _WIDTH, dtype=go_D.dtype)
+    # Any places do, as long as they differ.
     places = (1, 3, 7)
+    # One word at three places: three different keys.
     keys_LK = torch.stack([(go_D + positions_LD[place]) @ key_DK for place in places])
     keys = named_matrix([f"go ({place})" for place in places], keys_LK, "k")
     return write_part("lets-go.table", make_step("key", "of “go” by its position", keys))

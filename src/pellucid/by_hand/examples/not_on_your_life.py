@@ -14,9 +14,9 @@ import torch
 
 from pellucid.attention.masks import additive_mask, causal_mask, mask_then_scale
 from pellucid.attention.stages import weigh
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
-    NOT_ON_YOUR_LIFE_SCORES,
     NOT_ON_YOUR_LIFE_TOKENS,
     attend_not_on_your_life,
     best_d_key,
@@ -31,7 +31,6 @@ from pellucid.by_hand.sheet import (
     make_given,
     make_step,
     make_weight_step,
-    matrix,
     write_number,
     write_root,
 )
@@ -71,7 +70,7 @@ def not_on_your_life(d_key: int = 64) -> WorkedExample:
 
 def _mask_part() -> Part:
     mask_LM = causal_mask(len(_TOKENS))[0, 0]
-    scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
+    scores_LM = read_matrix("not-on-your-life.scores")
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
     added = NamedMatrix(_TOKENS, _TOKENS, scores_LM + additive_LM)
     rows = find_numbers("QKᵀ + B", masked_numbers())
@@ -84,7 +83,9 @@ def _mask_part() -> Part:
 
 def _vectors_part() -> Part:
     """Give vectors from which the printed scores come out."""
-    x_LD, scores_LM = torch.eye(len(_TOKENS), dtype=torch.float64), matrix(NOT_ON_YOUR_LIFE_SCORES)
+    # With one-hot rows for x, and for keys, W^q is the matrix of the printed scores.
+    x_LD = torch.eye(len(_TOKENS), dtype=torch.float64)
+    scores_LM = read_matrix("not-on-your-life.scores")
     numbers = tuple(f"x{index}" for index in range(len(_TOKENS)))
     query = make_product_step("query", "x · W^q", _TOKENS, x_LD, scores_LM, "q")
     return write_part(
@@ -97,11 +98,12 @@ def _vectors_part() -> Part:
 
 def _attention_part(d_key: int) -> Part:
     mask_LM = causal_mask(len(_TOKENS))[0, 0]
-    scores_LM = matrix(NOT_ON_YOUR_LIFE_SCORES)
+    scores_LM = read_matrix("not-on-your-life.scores")
     attention = AttentionByHand(
         _TOKENS, _TOKENS, scores_LM, d_key**0.5, write_root(d_key), mask_LM=mask_LM
     )
     additive_LM = additive_mask(mask_LM, dtype=scores_LM.dtype)
+    # The notes add the mask before they divide: −∞ divided is still −∞, so nothing changes.
     other_LM = weigh(mask_then_scale(scores_LM, additive_LM, d_key))
     apart = write_number(float((other_LM - attention.weights_LM).abs().max()))
     weights = find_numbers(", S′, `", masked_numbers(d_key))
@@ -121,6 +123,7 @@ def _attention_part(d_key: int) -> Part:
 def _five_rows_part(d_key: int) -> Part:
     steps = attend_not_on_your_life(d_key=d_key, num_tokens=5)
     (five,) = find_numbers("five rows", masked_numbers(d_key))
+    # Inputs and targets are the same words, shifted by one.
     lines = [f"reads {read} → predicts {said}" for read, said in itertools.pairwise(_TOKENS)]
     return write_part(
         "not-on-your-life.five_rows",

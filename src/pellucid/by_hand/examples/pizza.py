@@ -12,11 +12,10 @@ from dataclasses import replace
 from torch import Tensor
 
 from pellucid.attention.stages import mix
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
-    PIZZA_EMBEDDINGS,
     PIZZA_TOKENS,
-    PIZZA_WEIGHT,
     WorkedNumber,
     find_numbers,
 )
@@ -44,7 +43,10 @@ def pizza() -> WorkedExample:
     given = (
         make_given("x", named_matrix(PIZZA_TOKENS, _embeddings(), "x"), "one embedding a word"),
         make_weight_step(
-            "W", PIZZA_WEIGHT, "the one matrix that stands for W^q, W^k and W^v", sizes
+            "W",
+            read_matrix("pizza.weight"),
+            "the one matrix that stands for W^q, W^k and W^v",
+            sizes,
         ),
     )
     return write_example(
@@ -57,16 +59,18 @@ def pizza() -> WorkedExample:
 
 
 def _embeddings() -> Tensor:
-    return matrix(PIZZA_EMBEDDINGS)
+    return read_matrix("pizza.embeddings")
 
 
 def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
-    weight = matrix(PIZZA_WEIGHT)
+    weight = read_matrix("pizza.weight")
     formula = "X·Wᵀ" if is_transposed else "X·W"
     title = f"{'Second' if is_transposed else 'First'} reading, {formula}"
     projected_LK = _embeddings() @ (weight.T if is_transposed else weight)
     cause = f"one matrix for all three must give Q = K = V; computed as {formula}"
     printed = [replace(number, cause=cause) for number in find_numbers("of “awesome”")]
+    # One product for all three roles, so the numbers that the slides print for each are compared
+    # with the same row.
     roles = replace(
         make_product_step(
             "query = key = value",
@@ -78,6 +82,7 @@ def _reading(*, is_transposed: bool) -> tuple[Part, Part, Part]:
         ),
         printed=_recompute(printed, 3 * [projected_LK[2].tolist()], formula),
     )
+    # The slides drop <EOS> after the projections, not before them.
     three_LK = projected_LK[:3]
     three = attend_by_hand(three_LK, three_LK, three_LK, query_names=PIZZA_TOKENS[:3])
     (row,) = find_numbers("softmax row “Pizza”, three tokens")
@@ -122,18 +127,19 @@ def _four_words_part(projected_LK: Tensor, title: str, three: AttentionByHand) -
 def _slides_own_part() -> Part:
     """Show the slides' own computation with the weights that they print."""
     words = PIZZA_TOKENS[:3]
-    column = matrix([[0.6], [-0.35], [3.86]])
+    column = read_matrix("pizza.column")[:, None]
     tables = []
     for title, shares in (
-        ("with the row as it is printed later, 0.38 0.4 0.24", (0.38, 0.40, 0.24)),
-        ("with the row as it stands in words, 36, 40 and 24 %", (0.36, 0.40, 0.24)),
+        ("with the row as it is printed later, 0.38 0.4 0.24", "pizza.row_later"),
+        ("with the row as it stands in words, 36, 40 and 24 %", "pizza.row_in_words"),
     ):
-        products = matrix(shares)[:, None] * column
+        products = read_matrix(shares)[:, None] * column
         values_MX = matrix([*products.tolist(), [float(products.sum())]])
         tables.append(NamedMatrix((*words, "sum"), ("product",), values_MX, title))
-    (in_words,), (in_digits,) = find_numbers("weights 36, 40"), find_numbers("weights 0.38")
+    in_digits = find_numbers("weights 0.38")
+    in_words = find_numbers("weights 36, 40")
     cause = "but this column of values is not the V of the slides before"
-    printed = [replace(number, cause=cause) for number in (in_digits, in_words)]
+    printed = [replace(number, cause=cause) for number in (*in_digits, *in_words)]
     return write_part(
         "pizza.own",
         make_step("value", "the column that the slides show", NamedMatrix(words, ("v",), column)),

@@ -13,9 +13,9 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
-    SHOW_ME_THE_MONEY_EMBEDDINGS,
     SHOW_ME_THE_MONEY_TOKENS,
     find_numbers,
 )
@@ -70,7 +70,8 @@ def positions() -> WorkedExample:
 def fit_move(num_positions: int = NUM_TRAINED) -> Tensor:
     """Fit by least squares the matrix that moves the first encodings by `OFFSET`."""
     encoded_LD = _encode(num_positions)
-    start_LD, end_LD = encoded_LD[:-OFFSET], encoded_LD[OFFSET:]
+    start_LD = encoded_LD[:-OFFSET]
+    end_LD = encoded_LD[OFFSET:]
     # gelsd bears with columns that are nearly constant.
     fitted_DD: Tensor = torch.linalg.lstsq(start_LD, end_LD, driver="gelsd").solution
     return fitted_DD.T
@@ -82,7 +83,8 @@ def _encode(count: int, first: int = 0) -> Tensor:
 
 def _write_angle(place: int, feature: int) -> str:
     """Write one entry as the notes do: ``PE₁,₀ = sin(1 ÷ 10000^(0÷4)) = sin(1) = 0.841471``."""
-    function, power = ("sin", "cos")[feature % 2], feature - feature % 2
+    function = ("sin", "cos")[feature % 2]
+    power = feature - feature % 2
     angle = place / 10000 ** (power / _WIDTH)
     value = math.sin(angle) if feature % 2 == 0 else math.cos(angle)
     name = f"PE{place},{feature}".translate(_SUBSCRIPTS)
@@ -115,9 +117,12 @@ def _speed_part() -> Part:
     values_LX = matrix([[speed, 2 * math.pi / speed] for speed in speeds])
     names = tuple(f"j = {pair}" for pair in pairs)
     encoded_LD = _encode(100)
+    # The diagonal is moved out of the way: no position is its own neighbor.
     apart_LM = torch.cdist(encoded_LD, encoded_LD) + torch.eye(100, dtype=torch.float64) * 9
-    least, place = float(apart_LM.min()), int(apart_LM.argmin())
+    least = float(apart_LM.min())
+    place = int(apart_LM.argmin())
     offset = place % 100 - place // 100
+    # Every pair stands twice in the table.
     num_nearest = int((apart_LM < least + 1e-9).sum()) // 2
     lines = (
         f"largest and smallest number: {write_number(float(encoded_LD.max()))} and "
@@ -138,7 +143,8 @@ def _speed_part() -> Part:
 
 def _sum_part() -> Part:
     words = SHOW_ME_THE_MONEY_TOKENS
-    embeddings_LD, encoded_LD = matrix(SHOW_ME_THE_MONEY_EMBEDDINGS), _encode(len(words))
+    embeddings_LD = read_matrix("show-me-the-money.embeddings")
+    encoded_LD = _encode(len(words))
     arithmetic = write_added(words, embeddings_LD, encoded_LD, "x")
     return write_part(
         "positions.sum",
@@ -165,7 +171,8 @@ def _move_part() -> Part:
     ]
     names = tuple(f"p{index}" for index in range(_WIDTH))
     started = _encode(2, 1)
-    moved_LD, expected_LD = started @ move_DD.T, _encode(2, 1 + OFFSET)
+    moved_LD = started @ move_DD.T
+    expected_LD = _encode(2, 1 + OFFSET)
     apart = write_number(float((moved_LD - expected_LD).abs().max()))
     rows = tuple(f"PE{place} → PE{place + OFFSET}".translate(_SUBSCRIPTS) for place in (1, 2))
     product = make_product_step("M · PE", "for i = 1 and i = 2", rows, started, move_DD.T, "p")
@@ -191,7 +198,8 @@ def _offset_part() -> Part:
         for pair in range(_WIDTH // 2):
             a_sin, a_cos = bank_D[2 * pair : 2 * pair + 2].tolist()
             b_sin, b_cos = man_D[2 * pair : 2 * pair + 2].tolist()
-            sine, cosine = b_sin * a_cos - b_cos * a_sin, b_cos * a_cos + b_sin * a_sin
+            sine = b_sin * a_cos - b_cos * a_sin
+            cosine = b_cos * a_cos + b_sin * a_sin
             lines += [
                 f"sin(δω) = {bracket(b_sin)}·{bracket(a_cos)} − {bracket(b_cos)}·"
                 f"{bracket(a_sin)} = {write_number(sine)}",
@@ -237,7 +245,8 @@ def _ahead_part(index: int) -> Part:
 
 def _far_part() -> Part:
     fitted_DD = fit_move()
-    rows, values = [], []
+    rows = []
+    values = []
     for place in FAR:
         moved_D = fitted_DD @ _encode(1, place)[0]
         true_D = _encode(1, place + OFFSET)[0]
@@ -289,7 +298,8 @@ def recover_offset(encoding_i_D: Tensor, encoding_j_D: Tensor, *, max_offset: in
         raise InputError(f"max_offset must be 0 or more, but is {max_offset}.")
     d_model = encoding_i_D.shape[0]
     candidates_LD = _encodings_around_zero(max_offset, d_model)
-    first, second = encoding_i_D.double().cpu(), encoding_j_D.double().cpu()
+    first = encoding_i_D.double().cpu()
+    second = encoding_j_D.double().cpu()
     turned_D = torch.empty(d_model, dtype=torch.float64)
     # sin(b − a) = sin b cos a − cos b sin a; cos(b − a) = cos b cos a + sin b sin a
     turned_D[0::2] = second[0::2] * first[1::2] - second[1::2] * first[0::2]

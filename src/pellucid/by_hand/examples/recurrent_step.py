@@ -145,7 +145,9 @@ def _step(
     steps = [before]
     found: dict[str, Tensor] = {}
     for name in RECURRENT_WEIGHTS:
-        terms, total_1D = [], torch.zeros_like(state_1D)
+        # A decoder's step has two inputs beside its state, an encoder's one.
+        terms = []
+        total_1D = torch.zeros_like(state_1D)
         for letter, (vector_1D, weights) in inputs.items():
             weight_DD = matrix(weights[name])
             terms.append((f"W^{name}" if letter == "x" else f"C^{name}", vector_1D, weight_DD))
@@ -232,7 +234,8 @@ def _attend(states_MD: Tensor) -> AttentionByHand:
 
 def _attention_part(attention: AttentionByHand, asked_1D: Tensor, states_MD: Tensor) -> Part:
     query_weight, key_weight, energy_K = map(matrix, RECURRENT_ATTENTION)
-    query_1K, key_MK = asked_1D @ query_weight, states_MD @ key_weight
+    query_1K = asked_1D @ query_weight
+    key_MK = states_MD @ key_weight
     hidden_MK = torch.tanh(query_1K + key_MK)
     lines = tuple(
         f"{word}: t{index} = tanh({write_number(float(query_1K[0, index]))} + "

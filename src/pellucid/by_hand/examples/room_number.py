@@ -79,7 +79,8 @@ def room_number() -> WorkedExample:
 def _parts(
     name: str, formula: str, similarity: Similarity, lines: tuple[str, ...], cause: str
 ) -> tuple[Part, Part]:
-    scores_LM, temperature = similarity([_NAME], _NAMES), "the temperature, 1"
+    scores_LM = similarity([_NAME], _NAMES)
+    temperature = "the temperature, 1"
     soft = AttentionByHand((_NAME,), _NAMES, scores_LM, 1.0, temperature, value_ME=matrix(_rooms()))
     pooled = attention_pooling([_NAME], _NAMES, _rooms(), similarity)
     stages = stage_steps(
@@ -91,6 +92,7 @@ def _parts(
     if lines:
         step = make_step("letters" if "letters" in name else "codes", lines=lines)
         stages = (step, *stages)
+    # At temperature 0 the softmax takes the largest score only: a look-up.
     hard = attention_pooling([_NAME], _NAMES, _rooms(), similarity, temperature=0)
     found = NamedMatrix((_NAME,), ("room",), hard.context)
     answer = _answer(f"hard, by {name}", hard.context, cause)
@@ -111,6 +113,7 @@ def _edits_part() -> Part:
     steps = []
     for name in _NAMES:
         distances_LM = edit_table(_NAME, name)
+        # Letters that stay cost nothing, and would hide the others.
         path = [change for change in edit_path(_NAME, name) if not change.startswith("keep")]
         line = f"{_NAME} → {name}: {', '.join(path)}: {write_number(float(distances_LM[-1, -1]))}"
         values = NamedMatrix(letters, ("–", *name), distances_LM)
@@ -122,6 +125,7 @@ def _edits_part() -> Part:
 
 def _first_match_part() -> Part:
     scores_LM = sound_similarity([_NAME], _NAMES)
+    # Of those that tie, the first in the table.
     found = _NAMES[int(scores_LM.argmax())]
     number = WorkedNumber(
         _TEXT,
@@ -192,6 +196,7 @@ def edit_table(word: str, other: str) -> Tensor:
     for index, letter in enumerate(word, start=1):
         row = [float(index)]
         for column, known in enumerate(other, start=1):
+            # True counts as 1.
             changed = rows[-1][column - 1] + (letter != known)
             row.append(min(rows[-1][column] + 1, row[-1] + 1, changed))
         rows.append(row)
@@ -200,17 +205,23 @@ def edit_table(word: str, other: str) -> Tensor:
 
 def edit_path(word: str, other: str) -> tuple[str, ...]:
     """List the changes that make one word the other, as few as possible, from left to right."""
-    distances, row, column = edit_table(word, other).tolist(), len(word), len(other)
+    distances = edit_table(word, other).tolist()
+    row = len(word)
+    column = len(other)
     path: list[str] = []
+    # From the end back to the start: each step undoes the choice of the table.
     while row or column:
         here = distances[row][column]
         if (
             row
             and column
+            # Keeping or changing a letter is preferred to a drop and an insertion of the same cost.
             and here == distances[row - 1][column - 1] + (word[row - 1] != other[column - 1])
         ):
-            row, column = row - 1, column - 1
-            old, new = word[row], other[column]
+            row = row - 1
+            column = column - 1
+            old = word[row]
+            new = other[column]
             path.append(f"keep {old}" if old == new else f"change {old} to {new}")
         elif row and here == distances[row - 1][column] + 1:
             row -= 1
@@ -237,7 +248,9 @@ def ngram_similarity(queries: Sequence[str], keys: Sequence[str], length: int = 
     """
 
     def share(query: str, key: str) -> float:
-        first, second = Counter(ngrams(query, length)), Counter(ngrams(key, length))
+        # Counted, since a stretch that occurs twice in both words is common twice.
+        first = Counter(ngrams(query, length))
+        second = Counter(ngrams(key, length))
         total = first.total() + second.total()
         return 2 * (first & second).total() / total if total else 0.0
 
@@ -260,11 +273,13 @@ def soundex(word: str) -> str:
     if not letters:
         raise InputError(f"A name must have a letter from a to z, but is {word!r}. Spell it so.")
     code = letters[0].upper()
+    # The first letter is kept as a letter, but its class still swallows a neighbor's digit.
     last = _DIGITS.get(letters[0], "")
     for letter in letters[1:]:
         digit = _DIGITS.get(letter, "")
         if digit and digit != last:
             code += digit
+        # A vowel ends a run of one class; h and w do not.
         if letter not in "hw":
             last = digit
     return code[:4].ljust(4, "0")

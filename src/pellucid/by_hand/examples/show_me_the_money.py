@@ -21,11 +21,10 @@ from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
 from pellucid.attention.positions import sinusoidal_positions
+from pellucid.by_hand.example_numbers import read_matrix
 from pellucid.by_hand.example_words import write_example, write_part
 from pellucid.by_hand.printed import (
-    ATTENTION_FILTER,
     NOT_ON_YOUR_LIFE_TOKENS,
-    SHOW_ME_THE_MONEY_EMBEDDINGS,
     SHOW_ME_THE_MONEY_TOKENS,
     find_numbers,
 )
@@ -56,16 +55,8 @@ from pellucid.by_hand.small_translator import (
 )
 from pellucid.by_hand.written_stages import Product, stage_steps
 
-TARGET_EMBEDDINGS = (
-    (0.05, 0.11, 0.92, 0.37),
-    (0.74, 0.18, 0.25, 0.61),
-    (0.33, 0.86, 0.07, 0.52),
-    (0.91, 0.42, 0.58, 0.16),
-    (0.27, 0.69, 0.81, 0.94),
-)
-"""Ours, one for each token that the decoder reads: ``<start>``, not, on, your, life."""
-
-_READ, _PREDICTED = NOT_ON_YOUR_LIFE_TOKENS[:-1], NOT_ON_YOUR_LIFE_TOKENS[1:]
+_READ = NOT_ON_YOUR_LIFE_TOKENS[:-1]
+_PREDICTED = NOT_ON_YOUR_LIFE_TOKENS[1:]
 _SOURCE = SHOW_ME_THE_MONEY_TOKENS
 _SURENESS = 4.0
 
@@ -95,7 +86,7 @@ def show_me_the_money(watch: Callable[[int, float], None] | None = None) -> Work
     Args:
         watch: is called with the step and the loss while the model is trained.
     """
-    x_SD = _add_positions(matrix(SHOW_ME_THE_MONEY_EMBEDDINGS))
+    x_SD = _add_positions(read_matrix("show-me-the-money.embeddings"))
     encoder = attend_by_hand(x_SD, x_SD, x_SD, query_names=_SOURCE)
     memory_SD = _add_and_norm(x_SD, encoder.context_LE)
     forced = run_decoder(_READ, memory_SD)
@@ -129,8 +120,9 @@ def run_decoder(read: Sequence[str], memory_SD: Tensor, *, has_mask: bool = True
         memory_SD: the encoder's output.
         has_mask: False lets a row see those after it.
     """
-    embeddings = matrix([TARGET_EMBEDDINGS[_READ.index(token)] for token in read])
-    input_TD = _add_positions(embeddings)
+    embeddings_RD = read_matrix("show-me-the-money.target_embeddings")
+    input_TD = _add_positions(embeddings_RD[[_READ.index(token) for token in read]])
+    # Without the mask, rows of the one pass would see the answer.
     mask_LM = causal_mask(len(read))[0, 0] if has_mask else None
     itself = attend_by_hand(input_TD, input_TD, input_TD, query_names=read, mask_LM=mask_LM)
     after_TD = _add_and_norm(input_TD, itself.context_LE)
@@ -178,7 +170,7 @@ def _add_and_norm(x_LD: Tensor, context_LD: Tensor | None) -> Tensor:
 
 
 def _input_part() -> Part:
-    embeddings_SD = matrix(SHOW_ME_THE_MONEY_EMBEDDINGS)
+    embeddings_SD = read_matrix("show-me-the-money.embeddings")
     positions_SD = sinusoidal_positions(4, 4, dtype=embeddings_SD.dtype)
     names = tuple(f"{word} ({position})" for position, word in enumerate(_SOURCE))
     return write_part(
@@ -200,7 +192,7 @@ def _input_part() -> Part:
 
 
 def _filter_part() -> Part:
-    weights = NamedMatrix(_SOURCE, _SOURCE, matrix(ATTENTION_FILTER))
+    weights = NamedMatrix(_SOURCE, _SOURCE, read_matrix("show-me-the-money.filter"))
     return write_part(
         "show-me-the-money.filter",
         make_step("weights", "S, printed", weights, printed=find_numbers("section 3.3")),
@@ -219,7 +211,8 @@ def _encoder_part(encoder: AttentionByHand, memory_SD: Tensor) -> Part:
 
 
 def _turn_part(index: int, turn: DecoderPass, known_TD: Tensor) -> Part:
-    read, last = turn.read, turn.read[-1:]
+    read = turn.read
+    last = turn.read[-1:]
     probabilities_TV = _probabilities(turn.states_TD, known_TD)[-1:]
     chosen = _choose(probabilities_TV[0])
     end = " That ends the loop." if chosen == _PREDICTED[-1] else ""

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.forms import query_network
+from pellucid.by_hand.example_numbers import read_matrix, read_numbers
 from pellucid.by_hand.example_words import write_example, write_part
-from pellucid.by_hand.printed import TOY_FOUR_SCORES, WorkedNumber, find_numbers
+from pellucid.by_hand.printed import WorkedNumber, find_numbers
 from pellucid.by_hand.sheet import (
     AttentionByHand,
     Part,
@@ -23,20 +24,9 @@ from pellucid.by_hand.sheet import (
     attend_by_hand,
     make_given,
     make_weight_step,
-    matrix,
     named_matrix,
 )
 from pellucid.by_hand.written_stages import Product, make_product_step, stage_steps
-
-TOY_FOUR_EMBEDDINGS = ((0, 1, 2, 1), (0, 0, 2, 1), (0, 2, 1, 0))
-TOY_FOUR_QUERY = ((0, 2, 2, 1), (0, 1, 2, 1), (2, 0, 0, 1), (1, 1, 0, 2))
-TOY_FOUR_KEY = ((1, 0, 1, 0), (0, 0, 0, 1), (2, 0, 0, 2), (0, 0, 0, 0))
-TOY_FOUR_VALUE = ((1, 0, 0, 2), (0, 1, 3, 0), (2, 0, 1, 0), (0, 1, 0, 1))
-
-_INNER = ((1, 0, -1, 0, 1), (0, 1, 0, 1, 0), (1, 1, 0, -1, 0), (0, 0, 1, 0, 1))
-_INNER_BIAS = (0, -1, 0, 1, 0)
-_OUTER = ((2, 0, 0, 1), (1, 1, 0, 0), (0, 0, 1, 1), (0, 1, 1, 0), (1, 0, 0, 2))
-_OUTER_BIAS = (0, 0, 1, 0)
 
 _TEXT = "A lecture on self-attention"
 _WORDS = ("word 1", "word 2", "word 3")
@@ -46,7 +36,7 @@ _OTHERS = "Only the other words are scored; −∞ leaves the word itself out."
 
 def toy_four() -> WorkedExample:
     """Work out the three forms for the second of three words."""
-    x_LD = matrix(TOY_FOUR_EMBEDDINGS)
+    x_LD = read_matrix("toy-four.embeddings")
     words = named_matrix(_WORDS, x_LD, "x")
     return write_example(
         "toy-four",
@@ -79,8 +69,8 @@ def _second_form(x_LD: Tensor) -> Part:
     query_LK, key_MK = _project(x_LD)
     attention = _attend(query_LK, key_MK, key_MK)
     steps = (
-        make_weight_step("W^q", TOY_FOUR_QUERY, "ours"),
-        make_weight_step("W^k", TOY_FOUR_KEY, "ours"),
+        make_weight_step("W^q", read_matrix("toy-four.query"), "ours"),
+        make_weight_step("W^k", read_matrix("toy-four.key"), "ours"),
     )
     return write_part(
         "toy-four.second",
@@ -92,25 +82,29 @@ def _second_form(x_LD: Tensor) -> Part:
 
 def _third_form(x_LD: Tensor, *, is_own_left_out: bool) -> Part:
     query_LK, key_MK = _project(x_LD)
-    value_ME = x_LD @ matrix(TOY_FOUR_VALUE)
+    value_ME = x_LD @ read_matrix("toy-four.value")
     if is_own_left_out:
         attention = _attend(query_LK, key_MK, value_ME)
         steps = _stages(attention, {"key": "X · W^k", "value": "X · W^v"}, x_LD)
-        weight = make_weight_step("W^v", TOY_FOUR_VALUE, "ours")
+        weight = make_weight_step("W^v", read_matrix("toy-four.value"), "ours")
         return write_part("toy-four.third", weight, *steps, attention=attention)
     attention = attend_by_hand(
         query_LK, key_MK, value_ME, query_names=_WORDS[_READ : _READ + 1], key_names=_WORDS
     )
+    # Queries, keys and values stand in the form before.
     return write_part("toy-four.itself", *stage_steps(attention)[3:], attention=attention)
 
 
 def _network_form(x_LD: Tensor) -> Part:
-    inner, bias, outer, outer_bias = map(matrix, (_INNER, _INNER_BIAS, _OUTER, _OUTER_BIAS))
+    inner = read_matrix("toy-four.inner")
+    bias = read_matrix("toy-four.inner_bias")
+    outer = read_matrix("toy-four.outer")
+    outer_bias = read_matrix("toy-four.outer_bias")
     own_LD = x_LD[_READ : _READ + 1]
     inner_LF = torch.relu(own_LD @ inner + bias)
     query_LK = query_network(inner, bias, outer, outer_bias)(own_LD)
     _, key_MK = _project(x_LD)
-    attention = _attend(query_LK, key_MK, x_LD @ matrix(TOY_FOUR_VALUE))
+    attention = _attend(query_LK, key_MK, x_LD @ read_matrix("toy-four.value"))
     name = (_WORDS[_READ],)
     steps = (
         make_product_step(
@@ -127,19 +121,21 @@ def _network_form(x_LD: Tensor) -> Part:
 
 
 def _stages(attention: AttentionByHand, formulas: dict[str, str], x_LD: Tensor) -> tuple[Step, ...]:
+    # The lecture prints the scores of the other two words.
     first, _, third = attention.scores_LM[0].tolist()
-    weights = {"key": TOY_FOUR_KEY, "key = value": TOY_FOUR_KEY, "value": TOY_FOUR_VALUE}
-    others = {name: weight for name, weight in weights.items() if name in formulas}
-    printed = tuple(f"{score:.0f}" for score in TOY_FOUR_SCORES[0])
+    products = {
+        "query": Product(
+            attention.query_names, x_LD[_READ : _READ + 1], read_matrix("toy-four.query")
+        )
+    }
+    for name, weight in (("key", "key"), ("key = value", "key"), ("value", "value")):
+        if name in formulas:
+            products[name] = Product(_WORDS, x_LD, read_matrix(f"toy-four.{weight}"))
+    printed = tuple(f"{score:.0f}" for score in read_numbers("toy-four.scores")[0])
     scores = WorkedNumber(_TEXT, "scores of the other two words", printed, (first, third))
     return stage_steps(
         attention,
-        products={
-            "query": Product(
-                attention.query_names, x_LD[_READ : _READ + 1], matrix(TOY_FOUR_QUERY)
-            ),
-            **{name: Product(_WORDS, x_LD, matrix(weight)) for name, weight in others.items()},
-        },
+        products=products,
         formulas={"query": "X · W^q", **formulas},
         notes={"masked": _OTHERS},
         printed={"scores": [scores]},
@@ -150,6 +146,7 @@ def _attend(
     query_LK: Tensor, key_MK: Tensor, value_ME: Tensor, added_LE: Tensor | None = None
 ) -> AttentionByHand:
     """Let the second word attend to the others."""
+    # The lecture scores the other words only.
     is_other_LM = torch.arange(len(_WORDS))[None] != _READ
     return attend_by_hand(
         query_LK,
@@ -164,4 +161,5 @@ def _attend(
 
 def _project(x_LD: Tensor) -> tuple[Tensor, Tensor]:
     """Make the query of the second word, and all keys."""
-    return x_LD[_READ : _READ + 1] @ matrix(TOY_FOUR_QUERY), x_LD @ matrix(TOY_FOUR_KEY)
+    query_LK = x_LD[_READ : _READ + 1] @ read_matrix("toy-four.query")
+    return query_LK, x_LD @ read_matrix("toy-four.key")

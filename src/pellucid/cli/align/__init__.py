@@ -1,1 +1,1 @@
-"""``pellucid align``: links of lines, the errors of views, and the history of a run's heads."""
+"""``pellucid align``: links of lines and the errors of views."""

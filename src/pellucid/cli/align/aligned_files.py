@@ -8,21 +8,19 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
+from pellucid.cli.align.align_options import unit_rule
 from pellucid.cli.align.unusual_pairs import MAY_BE_DAMAGED, Lines, Remarks, take_lines
 from pellucid.cli.align.written_links import (
     report_errors,
     write_all_links,
-    write_history,
     write_links_of_pairs,
 )
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
-from pellucid.errors import DataError
-from pellucid.evaluate.word_links import GoldLinks, Symmetrization, parse_gold
-from pellucid.inside.align.alignment_maps import CONVENTIONS, MAPS, guided_view
-from pellucid.inside.align.attention_links import LinkRule
+from pellucid.evaluate.word_links import GoldLinks, parse_gold
+from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.align.direction import Direction, make_direction
-from pellucid.inside.align.linked_units import SIDES, Side, find_units
-from pellucid.text.line_words import line_words
+from pellucid.inside.align.linked_units import SIDES, count_linkable_words
+from pellucid.text.link_choices import CONVENTIONS, MAPS, LinkRule, Symmetrization
 
 
 def align_files(
@@ -37,7 +35,7 @@ def align_files(
     """Write the links of parallel files, or with gold links the errors of the views.
 
     Args:
-        model: the name of a model; a run folder for ``history``.
+        model: the name of a model.
         files: path of ``--source`` and ``--target`` or of ``--pairs``, and perhaps of
             ``--source-words``, ``--target-words`` and ``--gold``.
         options: those of `pellucid.cli.align.align_options.VIEWS` and ``WORDS``.
@@ -49,22 +47,18 @@ def align_files(
         The exit code: 2 if a pair could not be aligned.
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
-    if "--gold" not in files and not options["history"]:
+    if "--gold" not in files:
+        # Files are opened before the model is loaded, which takes longer.
         windows = _windows(files)
         directions = _make_directions(model, options)
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             return write_all_links(windows, directions, method, output, is_json=is_json)
 
+    # Gold links need all lines at once: every view is judged by all of them.
     columns = dict(zip(files, read_parallel(files, damaged_in=MAY_BE_DAMAGED), strict=True))
     lines = take_lines(columns)
-    # A run that keeps its checkpoints need not have a bundle.
-    directions = [] if options["history"] else _make_directions(model, options)
-    gold = files.get("--gold")
-    golds = None if gold is None else _parse_gold(columns["--gold"], lines, gold, directions)
-    if golds is None or options["history"]:
-        pairs = list(zip(lines.sources, lines.targets, strict=True))
-        with open_output(output_file, may_overwrite=may_overwrite) as output:
-            return write_history(model, pairs, golds, options, output, is_json=is_json)
+    directions = _make_directions(model, options)
+    golds = _parse_gold(columns["--gold"], lines, files["--gold"], directions)
     best, has_errors = report_errors(directions, lines, golds, method, is_json=is_json)
     if output_file != STANDARD:  # standard output has the report
         with open_output(output_file, may_overwrite=may_overwrite) as output:
@@ -88,16 +82,18 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
         bundle = load_bundle(resolve_model(name))
         direction = make_direction(
             bundle,
+            # Two directions are joined later, so that each gives its own best links.
             rule=options["links"] or ("both" if reverse is None else "best"),
             maps=MAPS if one_map is None else (one_map,),
             conventions=CONVENTIONS if convention is None else (convention,),
             layer=options[f"{prefix}layer"],
             head=options[f"{prefix}head"],
             is_backward=bool(prefix),
-            units="subwords" if options["subwords"] else options["words_by"] or "auto",
+            units=unit_rule(options),
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:
+            # The head was taught all links of a word, not only the best one.
             rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
             direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)
@@ -110,23 +106,16 @@ def _parse_gold(
     """Parse gold links, checking that they join words of the lines; codes do not count as words."""
     lengths = []
     for number, pair in enumerate(zip(lines.sources, lines.targets, strict=True)):
-        given = [lines.given.words(side, number) for side in SIDES]
-        counts = [len(line_words(line)) for line in pair]
-        for one in directions:
-            if one.is_backward:  # it reads the target
-                counts[1] = _count_units(one, "source", pair[1], given[1])
-            else:
-                counts = [_count_units(one, *side) for side in zip(SIDES, pair, given, strict=True)]
-        # A line that is no pair is reported as such.
+        sizes = []
+        for side, line in zip(SIDES, pair, strict=True):
+            # A model that translates back reads the target, and decides what its words are.
+            one = directions[-1] if side == "target" else directions[0]
+            read_as = "source" if one.is_backward else side
+            words = lines.given.words(side, number)
+            sizes.append(
+                count_linkable_words(one.tokenizer, read_as, line, rule=one.units, words=words)
+            )
+        # A line that is no pair is reported as such, not for its links.
         is_pair = number not in lines.given.faults
-        lengths.append((counts[0], counts[1]) if is_pair else (sys.maxsize, sys.maxsize))
+        lengths.append((sizes[0], sizes[1]) if is_pair else (sys.maxsize, sys.maxsize))
     return parse_gold(links, lengths, path)
-
-
-def _count_units(direction: Direction, side: Side, line: str, words: str | None) -> int:
-    """Count the words of a line that links may name."""
-    try:
-        found = find_units(direction.tokenizer, side, line, rule=direction.units, words=words)
-    except DataError:  # reported with the line
-        return 0 if words is None else len(words.split())
-    return len(found.names)

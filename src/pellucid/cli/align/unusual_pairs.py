@@ -37,19 +37,22 @@ class Lines:
 
 def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
     """Take the pairs from the lines of each file, by option."""
-    given = (columns.get("--source-words"), columns.get("--target-words"))
     faults: dict[int, str] = {}
+    # Faults are noted below, as the lines are read.
+    given = GivenUnits(columns.get("--source-words"), columns.get("--target-words"), faults)
     if "--pairs" not in columns:
         sides = [_usable(columns[name], faults) for name in ("--source", "--target")]
-        return Lines(sides[0], sides[1], GivenUnits(*given, faults))
-    sources, targets = [], []
+        return Lines(sides[0], sides[1], given)
+    sources = []
+    targets = []
     for number, line in enumerate(_usable(columns["--pairs"], faults)):
         # An empty side has no word: `SOURCE |||` has no target.
         fields = f" {line} ".split(BETWEEN)
         if len(fields) == 2:
             source, target = (field.strip(" ") for field in fields)
         else:
-            source, target = "", ""
+            source = ""
+            target = ""
             if line.strip():
                 faults[number] = (
                     "A pair must be written SOURCE ||| TARGET, but has "
@@ -58,7 +61,7 @@ def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
                 )
         sources.append(source)
         targets.append(target)
-    return Lines(sources, targets, GivenUnits(*given, faults))
+    return Lines(sources, targets, given)
 
 
 def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
@@ -66,7 +69,9 @@ def _usable(lines: Sequence[str], faults: dict[int, str]) -> list[str]:
     found = []
     for number, line in enumerate(lines):
         if (fault := not_a_line(line)) is not None:
+            # Both sides may be damaged; the first fault is enough.
             faults.setdefault(number, fault)
+        # An empty line keeps the numbers of the others.
         found.append("" if fault is not None else line)
     return found
 
@@ -100,6 +105,7 @@ class Remarks:
             for one, faults in self._codes:
                 faults.add(first + index, find_fault(one.tokenizer, pair[one.is_backward]))
             if self._is_auto:
+                # Given words are taken as they are, whatever the script.
                 words = (lines.given.words(side, index) for side in SIDES)
                 cut = [line for line, given in zip(pair, words, strict=True) if given is None]
                 if any(map(is_without_spaces, cut)):

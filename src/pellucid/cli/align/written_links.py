@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
@@ -15,16 +15,13 @@ from pellucid.evaluate.word_links import (
     GoldLinks,
     Link,
     LinkScore,
-    Symmetrization,
     score_links,
     symmetrize,
     write_links,
 )
-from pellucid.inside.align.alignment_maps import Convention
-from pellucid.inside.align.attention_links import LinkRule
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
-from pellucid.inside.study.training_history import follow_heads
+from pellucid.text.link_choices import Symmetrization
 
 
 def write_all_links(
@@ -42,7 +39,8 @@ def write_all_links(
     """
     chosen: list[Direction] = []
     remarks = Remarks(directions)
-    number, has_errors = 0, False
+    number = 0
+    has_errors = False
     for lines in windows:
         if not chosen:
             chosen = [_choose_view(direction, lines) for direction in directions]
@@ -52,6 +50,7 @@ def write_all_links(
             has_errors = True
             warn(error)
         number += len(lines.sources)
+        # So that a program that reads the links gets them window by window.
         output.flush()
     remarks.tell()
     return 2 if has_errors else 0
@@ -62,9 +61,11 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     if len(direction.views) == 1:
         return direction
     whose = "of --reverse " if direction.is_backward else ""
+    # A head that was taught links needs no choice.
     if direction.taught is not None:
         warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
         return replace(direction.only(direction.taught), rule=direction.taught_rule)
+    # Chosen by the first window, so that a stream need not be read to its end.
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
     warn(
@@ -72,6 +73,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
         f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
     )
+    # Consistency needs words that repeat.
     if num_pairs < FEW_PAIRS:
         warn(
             f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
@@ -147,12 +149,19 @@ def links_of_pairs(
         errors = [pair.error for pair in pairs if pair.error is not None]
         links = pairs[0].links[0]
         if errors:
+            # Half of the answer would look like all of it.
             links = frozenset()
         elif len(pairs) == 2:
             links = symmetrize(links, pairs[1].links[0], method)
+        # Each piece once, in the order of the line.
         unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
-        words = pairs[0].source_words, pairs[0].target_words
-        yield JoinedLinks(errors[0] if errors else None, links, *words, unknown)
+        yield JoinedLinks(
+            error=errors[0] if errors else None,
+            links=links,
+            source_words=pairs[0].source_words,
+            target_words=pairs[0].target_words,
+            unknown=unknown,
+        )
 
 
 def report_errors(
@@ -171,6 +180,7 @@ def report_errors(
     failed: set[int] = set()
 
     def warn_once(index: int, error: str) -> None:
+        # Both directions may fail on one pair.
         if index not in failed:
             failed.add(index)
             warn(f"line {index + 1}: {error}")
@@ -198,6 +208,7 @@ def report_errors(
     if is_json:
         sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
     else:
+        # One name is left over without a second model.
         for name, views, best in zip(("", "--reverse "), judged, bests, strict=False):
             sys.stdout.write(_report_table(name, views, best))
         if joined is not None:
@@ -212,7 +223,8 @@ def _report_record(
     method: str,
 ) -> dict[str, Any]:
     def flat(one: Judged) -> dict[str, Any]:
-        view, score = dataclasses.asdict(one.view), dataclasses.asdict(one.score)
+        view = dataclasses.asdict(one.view)
+        score = dataclasses.asdict(one.score)
         return {**view, **score, "end_share": one.end_share}
 
     record: dict[str, Any] = {}
@@ -251,62 +263,3 @@ def _score_text(score: LinkScore) -> str:
         f"error {error:.1f} % [{low:.1f}, {high:.1f}], precision {100 * score.precision:.1f} %, "
         f"recall {100 * score.recall:.1f} %"
     )
-
-
-def write_history(
-    run: str,
-    pairs: Sequence[tuple[str, str]],
-    golds: Sequence[GoldLinks] | None,
-    options: Mapping[str, Any],
-    output: TextIO,
-    *,
-    is_json: bool,
-) -> int:
-    """Write the entropy and the alignment error of each head of cross-attention, step by step.
-
-    Args:
-        run: a run folder.
-        pairs: sources and targets.
-        golds: their gold links; without them errors are left out.
-        options: ``convention`` and ``links``; None takes the default.
-        output: where to write.
-        is_json: True for one object for each checkpoint, False for a table.
-
-    Returns:
-        The exit code: 2 if a pair was left out.
-
-    Raises:
-        InputFileNotFoundError: the run keeps fewer than two models.
-        InputError: no pair can go through the model.
-    """
-    convention: Convention = options["convention"] or "predicts"
-    rule: LinkRule = options["links"] or "both"
-    texts = ([pair[side] for pair in pairs] for side in (0, 1))
-    found = follow_heads(run, *texts, golds=golds, heads=["decoder.*.cross.*"], rule=rule)
-    for sentence in found.left_out:
-        warn(sentence)
-    figures = {"error": f"error_{convention}"} if golds is not None else {}
-    figures["entropy"] = "entropy"
-    columns = [found.table(figure).values for figure in figures.values()]
-    if is_json:
-        for place, step in enumerate(found.steps):
-            heads = {
-                head: dict(zip(figures, (one[row, place] for one in columns), strict=True))
-                for row, head in enumerate(found.heads)
-            }
-            record = {"step": step, "convention": convention, "links": rule, "heads": heads}
-            output.write(to_json_line(record))
-        return 2 if found.left_out else 0
-    title = "Mean entropy in nats"
-    if golds is not None:
-        title = f"Alignment error and mean entropy in nats, {convention}, {rule}"
-    output.write(f"{title}; {found.num_lines} pairs\n")
-    steps = "".join(f"{f'step {step:,}':>16}" for step in found.steps)
-    output.write(f"{'head':<20}{steps}\n")
-    for row, head in enumerate(found.heads):
-        cells = []
-        for place in range(len(found.steps)):
-            *error, entropy = (float(one[row, place]) for one in columns)
-            cells.append(f"{f'{error[0]:.1%}' if error else '':>8} {entropy:>7.3f}")
-        output.write(f"{head:<20}{''.join(cells)}\n")
-    return 2 if found.left_out else 0

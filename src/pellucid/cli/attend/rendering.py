@@ -7,14 +7,15 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.text import Text
 
 from pellucid.by_hand.pages import Page, correction_groups
 from pellucid.by_hand.printed import WorkedNumber
 from pellucid.by_hand.sheet import NamedMatrix, Step, WorkedExample, write_number
 from pellucid.errors import make_printable
-from pellucid.inside.show.colors import ink_on, shade
+from pellucid.inside.show.colors import ground_and_ink
+from pellucid.terminal.grid import blocks_of_columns, fit, speakable
 from pellucid.terminal.printing import Printer
 
 COMPARED = "Compared with the text"
@@ -107,26 +108,27 @@ def differences(number: WorkedNumber) -> list[str]:
 
 def _draw_table(table: NamedMatrix, width: int, *, is_shaded: bool) -> Iterator[Text]:
     """Draw the lines of a table, in blocks of columns that fit into the width."""
-    rows, columns = _shorten(table.rows), _shorten(table.columns)
+    rows = _shorten(table.rows)
+    columns = _shorten(table.columns)
     values = table.values_LX.tolist()
     cells = format_cells(values)
     label = max(map(cell_len, rows))
-    widths = [
-        max(cell_len(name), *(len(row[index]) for row in cells))
-        for index, name in enumerate(columns)
-    ]
-    for start, end in _blocks(widths, width - label):
-        block = range(start, end)
-        heads = "".join(
-            " " * (2 + widths[index] - cell_len(columns[index])) + columns[index] for index in block
+    # A column begins with two spaces.
+    widths = [2 + max(map(cell_len, column)) for column in zip(columns, *cells, strict=True)]
+    for block in blocks_of_columns(widths, width - label):
+        head = "".join(
+            " " * (widths[index] - cell_len(columns[index])) + columns[index] for index in block
         )
-        yield Text(" " * label + heads, "bold")
+        yield Text(" " * label + head, "bold")
         for name, row, numbers in zip(rows, cells, values, strict=True):
-            line = Text(name + " " * (label - cell_len(name)))
+            line = Text(fit(name, label))
             for index in block:
                 line.append("  ")
-                style = _shade(numbers[index]) if is_shaded else ""
-                line.append(row[index].rjust(widths[index]), style)
+                style = ""
+                if is_shaded:
+                    ground, ink = ground_and_ink(numbers[index], None)
+                    style = f"{ink} on {ground}"
+                line.append(row[index].rjust(widths[index] - 2), style)
             if not is_shaded:
                 line.rstrip()
             yield line
@@ -135,27 +137,7 @@ def _draw_table(table: NamedMatrix, width: int, *, is_shaded: bool) -> Iterator[
 def _shorten(names: Sequence[str]) -> list[str]:
     """Make names printable, and not too wide for a table."""
     clean = [make_printable(name) for name in names]
-    return [
-        name if cell_len(name) <= _WIDEST_NAME else set_cell_size(name, _WIDEST_NAME - 1) + "…"
-        for name in clean
-    ]
-
-
-def _blocks(widths: Sequence[int], room: int) -> Iterator[tuple[int, int]]:
-    """Yield ranges of columns to draw side by side: as many as fit, but at least one."""
-    start, used = 0, 0
-    for index, width in enumerate(widths):
-        if index > start and used + width + 2 > room:
-            yield start, index
-            start, used = index, 0
-        used += width + 2
-    yield start, len(widths)
-
-
-def _shade(weight: float) -> str:
-    """Choose the color of a weight, with black or white text on it."""
-    color = shade(weight)
-    return f"{ink_on(color)} on #{color[0]:02x}{color[1]:02x}{color[2]:02x}"
+    return [fit(name, min(cell_len(name), _WIDEST_NAME)) for name in clean]
 
 
 def format_cells(values: Sequence[Sequence[float]]) -> list[list[str]]:
@@ -209,9 +191,7 @@ def say_text(text: str) -> None:
 def _say(*lines: str) -> None:
     for index, line in enumerate(lines):
         if line or index == 0:
-            # A screen reader would skip these signs.
-            speakable = line.replace("−∞", "minus infinity").replace("−", "-")
-            sys.stdout.write(f"{make_printable(speakable)}\n")
+            sys.stdout.write(f"{make_printable(speakable(line))}\n")
 
 
 def _say_step(step: Step) -> Iterator[str]:

@@ -19,16 +19,15 @@ from pellucid.cli.ending import warn
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import is_json_lines, open_output
 from pellucid.errors import InputError, InputFileNotFoundError
-from pellucid.files import refuse_pipe
+from pellucid.files import endings, refuse_pipe
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import name_unpacked
 from pellucid.text.reading.row_sides import kind_of_document
 
+# The parts of an identity that may differ from machine to machine.
 MACHINE = {"the version of PyTorch", "the processor", "the engine"}
-"""The parts of an identity that may differ from machine to machine."""
 
+# The fewest lines that are worth another worker.
 LINES_A_WORKER = 500
-"""The fewest lines that are worth another worker."""
 
 _KINDS = {".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".parquet": "parquet"}
 
@@ -60,6 +59,7 @@ def begin(
     """
     store = Store(place)
     with closing(make_crew(task)) as crew:
+        # Before the manifest is written, since it says what workers compute with.
         worker, (identity, warnings) = _hire(crew)
         try:
             manifest = read_manifest(store)
@@ -91,6 +91,7 @@ def _hire(crew: Crew) -> tuple[Worker, Any]:
         worker, reply = replies[0]
         if not isinstance(reply, Exception):
             return worker, reply
+        # The user must change something: another start would fail in the same way.
         if isinstance(reply, InputError):
             break
     raise reply
@@ -118,8 +119,10 @@ def _work(
     store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
 ) -> int:
     """Work on a job until it is finished; return the exit code."""
-    board, reader = Board(store, manifest), ShardReader(manifest)
+    board = Board(store, manifest)
+    reader = ShardReader(manifest)
     check = partial(_check, manifest, place=store.place, any_machine=any_machine)
+    # Each worker loads the model, which takes longer than a few lines do.
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
         with closing(reader):
@@ -129,7 +132,8 @@ def _work(
         raise
     num_failed, shown = board.list_failures()
     if num_failed:
-        lines, listed = count_of(num_failed, "line"), "; ".join(shown).rstrip(".")
+        lines = count_of(num_failed, "line")
+        listed = "; ".join(shown).rstrip(".")
         where = f"{store.place}/{FAILED_LIST}"
         warn(f"{lines} could not be used and left empty: {listed}. {where} lists all.")
     return 2 if num_failed else 0
@@ -171,7 +175,7 @@ def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> N
     """
     store = Store(place)
     board = Board(store, read_manifest(store))
-    is_table = name_unpacked(path).endswith(".tsv")
+    is_table = endings(path).kind == ".tsv"
     has_pairs = board.manifest.task["form"] == "plain" and (is_table or is_json_lines(path))
     if tag is not None and (board.manifest.task["score"] or not has_pairs):
         raise InputError(
@@ -219,10 +223,8 @@ def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:
 
 
 def _kind_of(path: str) -> str:
-    stem = name_unpacked(path)
-    for ending, kind in _KINDS.items():
-        if stem.endswith(ending):
-            return kind
+    if kind := _KINDS.get(endings(path).kind):
+        return kind
     if document := kind_of_document(path):
         raise InputError(
             "A shard must be lines of text, .tsv, .jsonl or .parquet, but "

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 from pellucid.bulk.shards import read_row
-from pellucid.cli.decoding_options import useless_options
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
+from pellucid.cli.lines.decoding_options import useless_options
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.machine.hardware import search_garbage_rarely, use_threads
 from pellucid.machine.processes import serve_parent
@@ -30,7 +30,8 @@ class Work:
     def __init__(self, task: Mapping[str, Any], threads: int) -> None:
         use_threads(threads)
         search_garbage_rarely()
-        self._task, files = task, task["files"]
+        self._task = task
+        files = task["files"]
         model, *others = files["model"]
         translator = load(model, ensemble=others)
         named = {"glossary": files["glossary"], "forbid_file": next(iter(files["forbid"]), None)}
@@ -62,7 +63,8 @@ class Work:
         """
         first, path, number, columns, error = place
         lines = list(split_lines(io.BytesIO(raw), path, keeps_damaged=True, first=number))
-        written, failures = [], []
+        written = []
+        failures = []
         for start in range(0, len(lines), self._job.max_lines):
             part = lines[start : start + self._job.max_lines]
             rows = [
@@ -83,7 +85,8 @@ class Work:
     ) -> Iterator[tuple[str, str | None]]:
         """Yield the text to write for each row, and the reason if it failed."""
         if self._task["score"]:
-            sources, targets = [row[0] for row in rows], [row[1] for row in rows]
+            sources = [row[0] for row in rows]
+            targets = [row[1] for row in rows]
             found = self._job.translator.score(sources, targets, to=self._task["to"])
             for scored, fault in zip(found, faults, strict=True):
                 reason = fault or scored.error

@@ -13,11 +13,12 @@ from pellucid.cli.options import (
     Overwrite,
     Threads,
     described,
-    with_options,
 )
 
 
 @described(
+    VIEWS,
+    WORDS,
     source=("FILE", "Source lines; '-' is standard input."),
     target=("FILE", "Their translations, line by line."),
     pairs=(
@@ -32,7 +33,6 @@ from pellucid.cli.options import (
     target_words=("FILE", "The same for the target lines."),
     gold=("FILE", "The gold links: i-j sure, ipj possible."),
 )
-@with_options(VIEWS, WORDS)
 def align(
     model: Model,
     source: str | None = None,
@@ -60,8 +60,8 @@ def align(
     """
     others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
     files = gather_files(source=source, target=target, pairs=pairs, others=others)
-    has_words = not files.keys().isdisjoint(("--source-words", "--target-words"))
-    check_align_options(options, has_gold=gold is not None, has_words=has_words)
+    check_align_options(options, files)
+    # An output that cannot be written would only show after all the work.
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     # Before PyTorch is loaded, so that a mistake shows at once.

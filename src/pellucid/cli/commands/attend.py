@@ -10,7 +10,9 @@ import typer
 from pellucid.cli.ending import warn
 from pellucid.cli.options import Json, described
 from pellucid.errors import InputError, suggestion
+from pellucid.files import endings
 
+# They are spelled out because importing the examples would make `--help` import PyTorch.
 NAMES = (
     "toy-four",
     "pizza",
@@ -26,9 +28,6 @@ NAMES = (
     "padding",
     "recurrent-step",
 )
-"""They are spelled out because importing the examples would make ``--help`` import PyTorch."""
-
-ENDINGS = (".toml", ".csv", ".toml.gz", ".csv.gz")
 
 
 @described(
@@ -79,7 +78,7 @@ def attend(
             warn(f"{option} has no effect with {form}.")
     if d_key is not None and example != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
-    if example not in NAMES and not example.lower().endswith(ENDINGS):
+    if example not in NAMES and endings(example).kind not in (".toml", ".csv"):
         raise InputError(
             f"EXAMPLE must be a known example or a .toml or .csv file, but is {example!r}. "
             + suggestion(example, NAMES)

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.commands.translate import KEYS
-from pellucid.cli.decoding_options import DECODING, TREATMENT
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.streams import check_target, is_special
+from pellucid.cli.lines.decoding_options import DECODING, TREATMENT
+from pellucid.cli.lines.streams import check_target
+from pellucid.cli.lines.translation_job import choose_form
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
@@ -22,16 +24,22 @@ from pellucid.cli.options import (
     To,
     described,
     given_of,
-    with_options,
 )
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
     from pellucid.bulk.driver import Crew
 
+# Constraints on all lines; files with one for each line belong to one input.
 _BY_LINE = ("prefix_file", "require_file")
 PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
-"""Constraints on all lines; files with one for each line belong to one input."""
+
+RULES = (
+    Apart("join status", "input output", "its folder names the job already"),
+    Apart("join", "status"),
+    Apart("score", " ".join(("json", *DECODING, *PHRASES)), "nothing is searched for"),
+    Needs("back_translation", "collect"),
+)
 
 # Stored and claimed as a whole: a command that is killed loses what it had begun of one
 # (docs/decisions/0025).
@@ -39,6 +47,10 @@ PIECE_BYTES = 16_000_000
 
 
 @described(
+    TREATMENT,
+    DECODING,
+    PHRASES,
+    KEYS,
     inputs=(
         "SHARD",
         "Lines, .tsv, .jsonl or .parquet, plain or packed, or an address such as s3://b/part-*.gz; "
@@ -56,7 +68,6 @@ PIECE_BYTES = 16_000_000
     any_machine=("", "Accept workers whose processors compute with other instructions."),
     piece_bytes=("N", "Bytes of a piece, the unit of the job.", {"min": 1}),
 )
-@with_options(TREATMENT, DECODING, PHRASES, KEYS)
 def bulk(
     model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="The model.")] = None,
     more: Annotated[
@@ -92,20 +103,14 @@ def bulk(
     --column and --into then name the columns of both sides.
     """
     from pellucid.cli.bulk import bulk_jobs
-    from pellucid.machine.hardware import use_threads
 
-    use_threads(threads)
-    existing = [place for place in (status, join) if place is not None]
-    if len(existing) + bool(inputs) > 1 or (existing and output):
-        raise InputError(
-            "Only one of -i, --join and --status may be given, and -o only without the other two. "
-            "Leave one out."
-        )
-    if collect is not None and not is_special(collect):
-        # Before hours of work, not after them.
+    own = {"input": inputs, "output": output, "join": join, "status": status, "score": score}
+    own |= {"json": json, "collect": collect, "back_translation": back_translation}
+    check_rules(RULES, {**own, **options})
+    if collect is not None:
         check_target(collect, may_overwrite=overwrite)
-    # Workers are made when their task is known, which --join reads from the job's manifest.
-    make_crew, code = partial(_make_crew, workers, ray), 0
+    make_crew = partial(_make_crew, workers, ray)
+    code = 0
     if status is not None:
         bulk_jobs.show_status(status)
     elif join is not None:
@@ -153,24 +158,23 @@ def _make_task(
 ) -> dict[str, Any]:
     """Gather the instructions for workers; names of files become absolute."""
     given = given_of(DECODING, options)
-    if score and (kind == "lines" or json or given or given_of(PHRASES, options)):
+    if score and kind == "lines":
         raise InputError(
-            "--score needs pairs (.tsv, .jsonl or .parquet) and cannot be combined with --json or "
-            "with options of a search. Leave them out."
+            "--score needs pairs (.tsv, .jsonl or .parquet), but the files hold lines. Leave it "
+            "out, or give pairs."
         )
     if kind == "lines" and given_of(KEYS, options):
         warn("--column and --into have no effect on lines of text.")
-    forbidden = [options["forbid_file"]] if options["forbid_file"] else []
     files = {
         "model": [model, *ensemble],
-        "forbid": forbidden,
+        "forbid": [options["forbid_file"]] if options["forbid_file"] else [],
         "glossary": options["glossary"] or [],
     }
     return {
         "files": {kind: [*map(_absolute, names)] for kind, names in files.items()},
         "kind": kind,
         "score": score,
-        "form": "json" if json else "n-best" if "n_best" in given else "plain",
+        "form": choose_form(given, is_json=json),
         "to": to,
         "given": given,
         "constraints": {name: options.get(name) for name in CONSTRAINTS},

@@ -29,9 +29,7 @@ def demo(
     interrupted run, or shows what a finished one found.
     """
     from pellucid.demo import run_demo
-    from pellucid.machine.hardware import use_threads
 
-    use_threads(threads)
     name = "demo.toml" if model == "transformer" else "demo-recurrent.toml"
     recipe = Path(str(files("pellucid") / "recipes" / name))
     run_demo(out, recipe_file=recipe, changes=changes or ())

@@ -74,12 +74,10 @@ def distill(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
     from pellucid.cli.recipes import find_recipe, recipe_values
-    from pellucid.machine.hardware import use_threads
     from pellucid.train.distill.run import Distillation, distill, judge_student
     from pellucid.train.distill.student import StudentSize
     from pellucid.train.distill.teacher import TeacherSettings
 
-    use_threads(threads)
     path, folder = find_recipe(data)
     task = Distillation(
         teacher=(model, *(ensemble or ())),

@@ -11,7 +11,8 @@ import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate_lines import translate_all, translate_both
+from pellucid.cli.lines.translate_lines import change_translator, translate_all
+from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
 from pellucid.files import expand_home
@@ -24,13 +25,19 @@ if TYPE_CHECKING:
     from pellucid.evaluate.corpus_scores import Comparison, Evaluation
     from pellucid.evaluate.statistics import Normalized
 
+RULES = (
+    Apart("change", "baseline", "it compares with the unchanged model"),
+    Apart("tokenize", "tokenized lowercased_tokenized", "text is tokenized once"),
+    Apart("tokenized", "lowercased_tokenized", "text is tokenized once"),
+)
+
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
 
+# Lines that are named in a warning.
 MOST_NAMED = 10
-"""Lines that are named in a warning."""
 
+# Lines that end in a separate period, above which a text is taken for tokenized.
 MANY_TOKENIZED = 100
-"""Lines that end in a separate period, above which a text is taken for tokenized."""
 
 
 @described(
@@ -73,11 +80,14 @@ def evaluate(
     text of its recipe. Each score comes with a 95 % bootstrap interval and the signature that says
     how it was computed. With --change, the changed model is compared with the unchanged one.
     """
-    _prepare_model(model, to, threads)
-    if change and (model is None or baseline is not None):
-        raise InputError(
-            "--change needs MODEL, and no --baseline: it compares with the unchanged model."
-        )
+    given = {"tokenized": tokenized, "lowercased_tokenized": lowercased_tokenized}
+    check_rules(RULES, {**given, "tokenize": tokenize, "change": change, "baseline": baseline})
+    if model is None:
+        if to is not None or change:
+            name = "--to" if to is not None else "--change"
+            raise InputError(f"{name} needs MODEL, which translates. Add it, or leave {name} out.")
+        if threads is not None:
+            warn("--threads has no effect without MODEL, which translates.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
     # A chain: all three must be None.
     if model is not None and not reference and source is hypothesis is baseline is None:
@@ -90,35 +100,44 @@ def evaluate(
     from pellucid.evaluate.corpus_scores import compare, evaluate_corpus
     from pellucid.evaluate.form import AS_IT_IS, NFC, Form
     from pellucid.evaluate.statistics import Scoring
+    from pellucid.evaluate.tokenization import check_tokenizer, lowercase_and_tokenize
 
-    _check_tokenization(lowercased_tokenized, is_tokenized=tokenized, tokenize=tokenize)
-    how: dict[str, Any] = {
-        "lowercased_tokenized": lowercased_tokenized,
-        "is_tokenized": tokenized,
-        "tokenize": tokenize,
-        "form": NFC,
-    }
+    # An impossible tokenization is refused before anything is translated.
+    if tokenize is not None:
+        check_tokenizer(tokenize)
+    if lowercased_tokenized is not None:
+        lowercase_and_tokenize([], lowercased_tokenized)
     errors: list[str] = []
+    language = ""
+    form = NFC
     if model is not None:
         errors = _translate(model, columns, change, to)
         config = _read_config(model)
-        # A model writes in its own normalization, in which references are compared then.
-        how |= {"language": config.languages.target, "form": Form.of_model(config.tokenizer)}
+        language = config.languages.target
+        form = Form.of_model(config.tokenizer)
     if no_normalize:
-        how["form"] = AS_IT_IS
-    hypotheses, references = columns["--hypothesis"], [columns[name] for name in names]
+        form = AS_IT_IS
+    hypotheses = columns["--hypothesis"]
+    references = [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
     # Without sources, the first reference says which placeholders a line must have.
     kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
-    scoring = Scoring(**how)
+    scoring = Scoring(
+        lowercased_tokenized=lowercased_tokenized,
+        is_tokenized=tokenized,
+        tokenize=tokenize,
+        language=language,
+        form=form,
+    )
     evaluation = evaluate_corpus(hypotheses, references, scoring)
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
-    comparison, other = None, "unchanged" if change else "baseline"
+    comparison = None
     if "--baseline" in columns:
         comparison = compare(hypotheses, columns["--baseline"], references, scoring)
+    other = "unchanged" if change else "baseline"
     text = _to_text(evaluation, comparison, other, len(hypotheses))
     sys.stdout.write(_to_json(evaluation, comparison, other, kept) if json else text)
     return 2 if errors else 0
@@ -130,7 +149,9 @@ def _read_files(
     """Read the files that the options name."""
     if not references:
         raise InputError("No reference to compare with was given. Add --reference FILE.")
-    files = files | references | ({} if baseline is None else {"--baseline": baseline})
+    files = files | references
+    if baseline is not None:
+        files["--baseline"] = baseline
     return dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
 
@@ -141,17 +162,6 @@ def _read_test(model: str) -> dict[str, list[str]]:
     pairs = read_test(Path(expand_home(model)))
     warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
     return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
-
-
-def _prepare_model(model: str | None, to: str | None, threads: int | None) -> None:
-    """Set the threads of the model, or refuse the options that need one."""
-    from pellucid.machine.hardware import use_threads
-
-    if to is not None and model is None:
-        raise InputError("--to needs MODEL, which translates, but it is missing. Leave --to out.")
-    if threads is not None and model is None:
-        warn("--threads has no effect without MODEL, which translates.")
-    use_threads(threads)
 
 
 def _choose_given(
@@ -180,37 +190,22 @@ def _translate(
     Returns:
         A sentence about each line that could not be translated.
     """
+    from pellucid.translate.translator import load
+
+    sources = columns["--source"]
     if change:
-        found, unchanged = translate_both(model, columns["--source"], change, to=to)
-        columns["--baseline"] = unchanged.texts
+        # Both by the same search, in float32, so that nothing but the change differs.
+        unchanged = load(model, precision="float32")
+        translator = change_translator(unchanged, change)
+        unchanged.decoding = translator.decoding
+        columns["--baseline"] = translate_all(unchanged, sources, to=to).texts
     else:
-        found = translate_all(model, columns["--source"], to=to)
+        translator = load(model)
+    found = translate_all(translator, sources, to=to)
     columns["--hypothesis"] = found.texts
     for sentence in filter(None, [found.about_codes, *found.errors]):
         warn(sentence)
     return found.errors
-
-
-def _check_tokenization(language: str | None, *, is_tokenized: bool, tokenize: str | None) -> None:
-    """Refuse an impossible tokenization before anything is translated."""
-    from pellucid.evaluate.tokenization import check_tokenizer, lowercase_and_tokenize
-
-    if is_tokenized and language is not None:
-        raise InputError(
-            "--tokenized cannot be combined with --lowercased-tokenized, which would tokenize "
-            "again. Leave one of them out."
-        )
-    if tokenize is not None:
-        if is_tokenized or language is not None:
-            other = "--tokenized" if is_tokenized else "--lowercased-tokenized"
-            raise InputError(
-                f"--tokenize cannot be combined with {other}: text is tokenized once. Leave one "
-                "of them out."
-            )
-        check_tokenizer(tokenize)
-    if language is not None:
-        # No text, only the check of the language.
-        lowercase_and_tokenize([], language)
 
 
 def _read_config(model: str) -> BundleConfig:
@@ -244,12 +239,13 @@ def _warn_of_normalization(normalized: Normalized, num_lines: int, num_reference
 def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
     if not kept.lost:
         return
+    lines = "line" if len(kept.lost) == 1 else "lines"
     shown = ", ".join(map(str, kept.lost[:MOST_NAMED]))
-    more = len(kept.lost) - MOST_NAMED
+    if len(kept.lost) > MOST_NAMED:
+        shown += f" and {len(kept.lost) - MOST_NAMED:,} more (--json has all)"
     warn(
         f"Placeholders such as %s or {{name}} are kept in {kept.kept:,} of {kept.lines:,} lines "
-        f"that have some; not in {'line' if len(kept.lost) == 1 else 'lines'} {shown}"
-        f"{f' and {more:,} more (--json has all)' if more > 0 else ''}."
+        f"that have some; not in {lines} {shown}."
     )
 
 
@@ -288,10 +284,11 @@ def _to_text(
         lines.append(
             f"{label:<4} {score.score:6.2f}  [{score.low:.2f}, {score.high:.2f}]  {score.signature}"
         )
-    for name, label in METRICS.items() if comparison is not None else ():
-        entry = getattr(comparison, name)
-        lines.append(
-            f"{label:<4} {entry.difference:+6.2f}  against the {whose} {entry.baseline:.2f}, "
-            f"p = {entry.p_value:.4f} (two tails{few})"
-        )
+    if comparison is not None:
+        for name, label in METRICS.items():
+            entry = getattr(comparison, name)
+            lines.append(
+                f"{label:<4} {entry.difference:+6.2f}  against the {whose} {entry.baseline:.2f}, "
+                f"p = {entry.p_value:.4f} (two tails{few})"
+            )
     return "".join(f"{line}\n" for line in lines)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import read_parallel
 from pellucid.cli.lines.translate_lines import translate_all
+from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import Model, Threads, described
 from pellucid.config.config_json import MASKS
 from pellucid.errors import InputError
@@ -17,7 +18,9 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.config import Precision
-    from pellucid.machine.precision import AskedPrecision
+    from pellucid.decode.precision import AskedPrecision
+
+RULES = (Needs("source", "reference"), Needs("reference", "source"))
 
 
 @described(
@@ -53,9 +56,7 @@ def export(
     from pellucid.formats.safe_reading import check_place
     from pellucid.formats.to_ctranslate2 import export_ctranslate2
     from pellucid.formats.to_marian import export_marian
-    from pellucid.machine.hardware import use_threads
 
-    use_threads(threads)
     lines = _read_lines(target, source, reference)
     if precision == "auto" and lines is None:
         raise InputError(
@@ -89,18 +90,13 @@ def _read_lines(
     target: str, source: str | None, reference: str | None
 ) -> tuple[list[str], ...] | None:
     """Read the lines to measure with, after checking that the options fit together."""
-    if source is None and reference is None:
+    check_rules(RULES, {"source": source, "reference": reference})
+    if source is None or reference is None:
         return None
     if target != "pellucid":
         raise InputError(
             f"--source and --reference cannot be combined with --to {target}, whose format "
             "pellucid does not translate with. Leave them out."
-        )
-    if source is None or reference is None:
-        missing = "--source" if source is None else "--reference"
-        raise InputError(
-            f"--source and --reference must be given together, but {missing} is missing. Add it, "
-            "or leave out both to measure nothing."
         )
     return read_parallel({"--source": source, "--reference": reference})
 
@@ -109,13 +105,14 @@ def _export_bundle(
     bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], ...] | None
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
+    from pellucid.decode.precision import LOSS_ALLOWED
     from pellucid.evaluate.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
-    from pellucid.machine.precision import LOSS_ALLOWED
+    from pellucid.translate.translator import load
 
-    # States of a recurrent model would add up the rounding of every step.
-    has_bytes = not bundle.config.model.is_recurrent
-    precision: Precision = asked if asked != "auto" else "int8" if has_bytes else "float32"
+    precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"
+    if asked != "auto":
+        precision = asked
     if lines is None:
         export_bundle(bundle, out, precision)
         warn(
@@ -128,9 +125,9 @@ def _export_bundle(
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "bundle"
         export_bundle(bundle, trial, precision)
-        texts, errors, _ = translate_all(bundle.folder, sources)
+        texts, errors, _ = translate_all(load(bundle.folder), sources)
         before = evaluate_corpus(texts, references).bleu
-        texts, errors_after, _ = translate_all(trial, sources)
+        texts, errors_after, _ = translate_all(load(trial), sources)
         after = evaluate_corpus(texts, references).bleu
     # A line that failed before as well says nothing about the precision.
     lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
@@ -140,7 +137,9 @@ def _export_bundle(
     # Too much is lost, so that the bundle keeps the precision that it has.
     if asked == "auto" and difference < -LOSS_ALLOWED:
         note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}: too low")
-        precision, after, difference = bundle.config.precision, before, 0.0
+        precision = bundle.config.precision
+        after = before
+        difference = 0.0
         lost = []  # of a bundle that is not written
     export_bundle(
         bundle,

@@ -7,9 +7,10 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.lines.streams import check_target, is_special, to_json_line
+from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.options import Json, Model, described
 from pellucid.errors import InputError, make_printable
+from pellucid.files import endings
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -44,8 +45,7 @@ def inspect(
 
     if (draw is None) is not (output_file is None):
         raise InputError("--draw and -o FILE must be given together. Give both or neither.")
-    if output_file is not None and not is_special(output_file):
-        # Before the model is loaded, which may take seconds.
+    if output_file is not None:
         check_target(output_file, may_overwrite=True)
     bundle = load_bundle(resolve_model(model))
     if draw is not None and output_file is not None:
@@ -56,7 +56,7 @@ def inspect(
         text = to_json_line(sides) if json else _vocabulary_to_text(sides)
     else:
         record = _describe(bundle)
-        text = to_json_line(record) if json else "".join(_to_lines(_for_readers(record)))
+        text = to_json_line(record) if json else "".join(_to_lines(record))
     sys.stdout.write(text)
 
 
@@ -70,7 +70,7 @@ def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> N
         longest = bundle.config.model.max_source_length
         draw_positions_figure(bundle, path, num_positions=min(64, longest))
         return
-    if path.suffix != ".svg":
+    if endings(path).kind != ".svg":
         raise InputError(f"The file of a drawing must end in .svg, but is {path.name} (-o).")
     name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     has_bias = bundle.model.output_bias is not None
@@ -107,13 +107,6 @@ def _describe(bundle: Bundle) -> dict[str, Any]:
     }
 
 
-def _for_readers(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Write the language codes on one line, or leave the line out for a model without codes."""
-    codes = record["language_codes"]
-    shown = {**record, "language_codes": " ".join(codes)}
-    return {name: value for name, value in shown.items() if name != "language_codes" or codes}
-
-
 def _count_parameters(bundle: Bundle) -> dict[str, int]:
     """Count parameters by part; a matrix that several parts share counts once."""
     counts: dict[str, int] = {}
@@ -127,11 +120,14 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Write nested values as an indented list."""
     for key, value in record.items():
-        indent, name = "  " * depth, make_printable(str(key))
+        indent = "  " * depth
+        name = make_printable(str(key))
         if isinstance(value, Mapping):
             yield f"{indent}{name}\n"
             yield from _to_lines(value, depth + 1)
-        # True is an int as well, but gets no separators.
+        elif key == "language_codes":
+            if value:  # Most models have none.
+                yield f"{indent}{name}: {' '.join(value)}\n"
         elif isinstance(value, int) and not isinstance(value, bool):
             yield f"{indent}{name}: {value:,}\n"
         else:

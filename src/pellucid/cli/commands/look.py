@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.decoding_options import DECODING
+from pellucid.cli.lines.decoding_options import DECODING
 from pellucid.cli.lines.streams import check_target, is_special
 from pellucid.cli.look.look_options import (
     FILES,
@@ -16,16 +16,19 @@ from pellucid.cli.look.look_options import (
     check_texts,
     to_files,
 )
-from pellucid.cli.options import Model, Threads, check_utf8, described, with_options
+from pellucid.cli.options import Model, Threads, check_utf8, described
 
 
 @described(
+    PLACE,
+    SHOWN,
+    FILES,
+    DECODING,
     target=("TEXT", "Look at this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
     other=("OTHER", "With --why: the word that might stand there instead.", {"name": "--not"}),
     float64=("", "Replay in double precision."),
 )
-@with_options(PLACE, SHOWN, FILES, DECODING)
 def look(
     model: Model,
     text: Annotated[
@@ -47,8 +50,9 @@ def look(
     be repeated: it needs the word at least twice.
     """
     options["not"] = other
-    check_look_options(options, has_target=target is not None, has_prefix=bool(prefix))
+    check_look_options(options, target=target, prefix=prefix)
     check_texts(text, options)
+    # Bytes that are no text would only fail inside the model.
     for name, given in (
         ("--target", target),
         ("--prefix", prefix),
@@ -65,7 +69,8 @@ def look(
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
-        word, is_plain = options["contexts"], bool(options["plain"])
+        word = options["contexts"]
+        is_plain = bool(options["plain"])
         return show_contexts(model, word, text, is_plain=is_plain, threads=threads)
 
     from pellucid.cli.look.line import look_at_line

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import typer
 
 from pellucid.cli.ending import note, warn
-from pellucid.cli.options import Threads, described, flag, given_of, options_of, with_options
+from pellucid.cli.option_rules import Needs, check_rules
+from pellucid.cli.options import Threads, described, given_of, options_of
 from pellucid.errors import InputError
 from pellucid.serve.settings import Limits
 
@@ -27,9 +28,11 @@ def _name_limit(field: str) -> str:
 
 
 LIMITS = options_of(Limits, named=_name_limit)
+RULES = (Needs("new_key", "key_file", "which keeps its hash"),)
 
 
 @described(
+    LIMITS,
     host=("ADDRESS", "Address to listen on."),
     port=("N", "Port; 0 takes a free one.", {"min": 0, "max": 65535}),
     key_file=("FILE", "Only clients with a key of FILE may ask."),
@@ -43,7 +46,6 @@ LIMITS = options_of(Limits, named=_name_limit)
     precision=("", "Precision of matrix products."),
     log=("", "What to write on standard error; never texts or addresses."),
 )
-@with_options(LIMITS)
 def serve(
     models: Annotated[
         list[str] | None,
@@ -74,8 +76,9 @@ def serve(
 
     Addresses other than this machine's own need --key-file or --public-no-auth.
     """
-    if new_key is not None:
-        return _add_key(key_file, new_key)
+    check_rules(RULES, {"key_file": key_file, "new_key": new_key})
+    if key_file is not None and new_key is not None:
+        return _add_key(Path(key_file), new_key)
     if not models:
         raise InputError("MODEL is missing. Name a bundle folder, or the word demo.")
 
@@ -119,12 +122,10 @@ def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
     return lessons_for(bundle)
 
 
-def _add_key(key_file: str | None, name: str) -> int:
+def _add_key(key_file: Path, name: str) -> int:
     from pellucid.serve.settings import make_key
 
-    if key_file is None:
-        raise InputError("--new-key needs --key-file FILE, which keeps its hash. Add it.")
-    note(make_key(Path(key_file), name))
+    note(make_key(key_file, name))
     warn(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
     return 0
 
@@ -142,9 +143,9 @@ def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
 
     if is_public and (is_loopback(settings.host) or settings.keys is not None):
         why = "with --key-file" if settings.keys is not None else f"at {settings.host}"
-        warn(f"{flag('public_no_auth')} has no effect {why}.")
+        warn(f"--public-no-auth has no effect {why}.")
     if settings.keys_in_query and settings.keys is None:
-        warn(f"{flag('keys_in_query')} has no effect without --key-file.")
+        warn("--keys-in-query has no effect without --key-file.")
 
 
 def _announce(address: str) -> None:

@@ -15,19 +15,21 @@ from pellucid.cli.lines.streams import (
     to_json_line,
 )
 from pellucid.cli.look.head_history import (
+    Form,
     draw_history,
     follow_run,
+    lay_out_figures,
     read_gold_columns,
     write_csv,
     write_found,
 )
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, OutputFile, Overwrite, Threads, described
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
-from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
@@ -35,6 +37,16 @@ if TYPE_CHECKING:
     from pellucid.inside.study.head_study import Study
 
 _SORT = "cut_log_probability"
+STUDY_RULES = (
+    Apart("json", "csv"),
+    Needs("at position", "patch"),
+    Needs("antecedents svg", "history"),
+    Apart("head gold measures sort html history", "patch", "pairs are patched, not heads"),
+    Apart("html measures", "history", "it is of one model"),
+    Needs("measures", "gold", "to compare with"),
+    Needs("gold", "target", "whose words it links"),
+    Needs("antecedents", "target"),
+)
 MEASURED = 10
 """Lines that are measured by default if there are gold links."""
 
@@ -98,15 +110,25 @@ def study(
     With --history, MODEL is a run folder. The table has one figure, named by --sort, of each head
     at each kept model; --json and --csv have all figures of weights.
     """
-    forms = [name for name, is_asked in {"--json": json, "--csv": csv_table}.items() if is_asked]
-    has_target, has_gold = target is not None, gold is not None
-    _check_options(measures, forms, has_target=has_target, has_gold=has_gold)
-    is_of_heads = any((html, gold, head, measures, sort, history))
-    _check_patch(is_asked=patch, has_places=bool(at or position), is_of_heads=is_of_heads)
-    of_history = {"--antecedents": antecedents, "--svg": svg}
-    _check_history(of_history, is_asked=history, is_of_one=bool(html or measures is not None))
-    sort = _check_sort(sort, has_gold, history, antecedents is not None)
-    _refuse(antecedents and not has_target, "--antecedents needs --target. Add it.")
+    given = {
+        "target": target,
+        "gold": gold,
+        "head": head,
+        "sort": sort,
+        "measures": measures,
+        "patch": patch,
+        "at": at,
+        "position": position,
+        "history": history,
+        "antecedents": antecedents,
+        "svg": svg,
+        "json": json,
+        "csv": csv_table,
+        "html": html,
+    }
+    check_rules(STUDY_RULES, given)
+    form: Form = "json" if json else "csv" if csv_table else "text"
+    sort = _check_sort(sort, gold is not None, history, antecedents is not None)
     places = _check_places((output_file, html, svg), overwrite=overwrite)
     files = {"--source": source, "--target": target, "--gold": gold, "--antecedents": antecedents}
     columns = _read_columns(files)
@@ -121,23 +143,25 @@ def study(
         course = follow_run(model, columns, head)
         title = draw_history(course, sort, Path(model).name, svg)
         cells = course.cells(sort)
-        return write_found(course, title, cells, forms, output_file, overwrite=overwrite)
+        return write_found(course, title, cells, form, output_file, overwrite=overwrite)
     bundle = load_bundle(resolve_model(model))
     if patch:
-        return _patch(bundle, columns, at, position, forms, output_file, overwrite=overwrite)
+        return _patch(bundle, columns, at, position, form, output_file, overwrite=overwrite)
     golds = None if gold is None else read_gold_columns(columns, gold, bundle)
+    # Measures are compared with gold links, so that without them there is nothing to measure.
     measured = (MEASURED if gold else 0) if measures is None else measures
+    # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
     found = _study_heads(bundle, columns, golds, head, measured, kept)
     for sentence in (*found.left_out, *found.notes):
         warn(sentence)
     if html is not None:
         write_text(Path(html), study_page(found, title=model, sort=sort))
-    form = "json" if json else "csv" if csv_table else "text"
     if html is None or output_file != STANDARD or form != "text":
         with open_output(output_file, may_overwrite=overwrite) as output:
             _write(found, sort, form, output)
     if kept is not None:
+        # Only now: an interruption before this line costs one step.
         kept.unlink(missing_ok=True)
     return 2 if found.left_out else 0
 
@@ -165,17 +189,6 @@ def _study_heads(
         )
 
 
-def _check_options(
-    measures: int | None, forms: list[str], *, has_target: bool, has_gold: bool
-) -> None:
-    """Refuse options that contradict each other, before anything is read."""
-    _refuse(len(forms) > 1, "--json cannot be combined with --csv. Leave one of them out.")
-    _refuse(measures and not has_gold, "--measures needs --gold, to compare with. Add it.")
-    _refuse(
-        has_gold and not has_target, "--gold needs --target, whose words it links. Add --target."
-    )
-
-
 def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns: bool) -> str:
     """Return the figure to sort by or to follow: the given one if there is such a figure."""
     from pellucid.inside.study.head_study import CUTS, FIGURES
@@ -186,6 +199,7 @@ def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns
     if is_history:
         known = [name for name in known if name not in CUTS]
         known += PRONOUN_FIGURES if has_pronouns else ()
+        # The figure that the given files are about.
         usual = "pronoun" if has_pronouns else "error_predicts" if has_gold else "entropy"
     if sort is not None and sort not in known:
         raise InputError(
@@ -202,36 +216,10 @@ def _check_places(paths: Sequence[str | None], *, overwrite: bool) -> list[str]:
     return places
 
 
-def _check_patch(*, is_asked: bool, has_places: bool, is_of_heads: bool) -> None:
-    """Refuse options of heads with --patch, and those of patches without it."""
-    _refuse(
-        is_asked and is_of_heads,
-        "--head, --gold, --measures, --sort and --html are of heads, so they cannot be combined "
-        "with --patch. Leave them out.",
-    )
-    _refuse(has_places and not is_asked, "--at and --position need --patch. Add it.")
-
-
-def _check_history(given: Mapping[str, object], *, is_asked: bool, is_of_one: bool) -> None:
-    """Refuse options of one model with --history, and those of a history without it."""
-    _refuse(
-        is_asked and is_of_one,
-        "--html and --measures are of one model, so they cannot be combined with --history. Leave "
-        "them out.",
-    )
-    for name, value in given.items():
-        _refuse(value and not is_asked, f"{name} needs --history. Add it.")
-
-
 def _read_columns(named: Mapping[str, str | None]) -> dict[str, list[str]]:
     """Read the files that were given, line by line."""
     files = {name: path for name, path in named.items() if path is not None}
     return dict(zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True))
-
-
-def _refuse(is_wrong: object, sentence: str) -> None:
-    if is_wrong:
-        raise InputError(sentence)
 
 
 def _patch(
@@ -239,7 +227,7 @@ def _patch(
     columns: dict[str, list[str]],
     sites: list[str] | None,
     words: list[str] | None,
-    forms: list[str],
+    form: Form,
     output_file: str,
     *,
     overwrite: bool,
@@ -261,34 +249,23 @@ def _patch(
         "both that vectors of the first line restore in the second, with its 95 % interval. "
         "Shares need not add up."
     )
-    return write_found(found, title, found.cells(), forms, output_file, overwrite=overwrite)
+    return write_found(found, title, found.cells(), form, output_file, overwrite=overwrite)
 
 
-def _write(study: Study, sort: str, form: str, output: TextIO) -> None:
+def _write(study: Study, sort: str, form: Form, output: TextIO) -> None:
     """Write a study as JSON, as CSV, or as tables to read."""
     if form == "json":
         output.write(to_json_line(study.record()))
         return
-    order = study.heads.column(sort).argsort(kind="stable")
-    records = study.heads.records()
-    rows = [records[index] for index in order]
+    order = study.heads.order(sort)
     if form == "csv":
+        records = study.heads.records()
+        rows = [records[index] for index in order]
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
         write_csv(rows, output)
         return
     output.write(f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n")
-    for table in (rows, study.lens.records(), study.measures.records()):
-        if table:
-            output.write("\n" + "".join(f"{line}\n" for line in _lay_out(table)))
-
-
-def _lay_out(rows: list[dict[str, object]]) -> Iterator[str]:
-    def write(value: object) -> str:
-        if isinstance(value, float):
-            return f"{value:.0f}" if value == int(value) and abs(value) >= 1 else f"{value:.3f}"
-        return "–" if value is None else str(value)
-
-    names = list(rows[0])
-    cells = [names, *([write(row[name]) for name in names] for row in rows)]
-    return lay_out(cells, [False, *[True] * (len(names) - 1)])
+    for cells in (study.heads.cells(order), study.lens.cells(), study.measures.cells()):
+        if len(cells) > 1:
+            output.write("\n" + "".join(f"{row}\n" for row in lay_out_figures(cells)))

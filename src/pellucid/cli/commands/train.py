@@ -15,18 +15,22 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import note, warn
+from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError
 from pellucid.machine.launch import find_place
 
 if TYPE_CHECKING:
     from pellucid.check.findings import DataReport
+    from pellucid.cli.recipes import FoundRecipe
     from pellucid.config import DataConfig
     from pellucid.train.start.worst import WorstPairs
     from pellucid.train.update.ranks import Ranks
 
+RULES = (Needs("model json", "check"), Needs("worst", "model"))
+
+# Pairs that are listed of those that a model finds least likely.
 NUM_WORST = 20
-"""Pairs that are listed of those that a model finds least likely."""
 
 
 @described(
@@ -88,19 +92,23 @@ def train(
     as many for a test, and leaves the rest to be chosen for the text. The best model so far is in
     RUN/bundle, which every other command takes. Ctrl-C saves first.
     """
-    # --minutes counts from here, with all that is imported below.
+    # --minutes counts from here, the import of PyTorch included.
     began = time.monotonic()
-    _refuse_without(check, "--check", {"--model": model is not None, "--json": json})
-    _refuse_without(model is not None, "--model", {"--worst": worst is not None})
+    check_rules(RULES, {"check": check, "model": model, "json": json, "worst": worst})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
     from pellucid.cli.recipes import find_start
-    from pellucid.machine.hardware import use_threads
 
-    use_threads(threads)
-    # Without --tensorboard the recipe decides, so False must not be a change of it.
-    settings = _changes_of(minutes, log_every, samples, save_minutes, tensorboard or None, keep)
-    changes = [*(changes or ()), *settings]
+    settings = {
+        "max_minutes": minutes,
+        "log_every": log_every,
+        "validation_samples": samples,
+        "save_minutes": save_minutes,
+        "tensorboard": "true" if tensorboard else None,
+        "keep_every": None if keep is None else _read_keep(keep),
+    }
+    given = [f"training.{key}={value}" for key, value in settings.items() if value is not None]
+    changes = [*(changes or ()), *given]
     with contextlib.ExitStack() as stack:
         ranks = None
         place = find_place(os.environ, wait)
@@ -110,28 +118,28 @@ def train(
             from pellucid.train.update.hands import be_hand
             from pellucid.train.update.ranks import Ranks
 
-            # Only rank 0 reads a recipe; hands have no state of their own (docs/decisions/0026).
+            # The first rank reads, logs and saves; all others only compute.
             if place.rank:
                 return be_hand(place)
             ranks = stack.enter_context(Ranks(place))
-        path, folder, values, run = find_start(
+        recipe = find_start(
             texts or [], (source_language, target_language), out, changes, is_checked=check
         )
-        start = start if start is not None else _start_of(values)
+        start = start if start is not None else _start_of(recipe.values)
         if not check:
-            _train(values, path, folder, run, start, ranks, None if minutes is None else began)
+            _train(recipe, start, ranks, None if minutes is None else began)
             return 0
     from pellucid.config import DataConfig, validate
 
-    report = _check_text(values, path, folder, run, start)
-    data = validate(DataConfig, values.get("data", {}), str(path))
-    found = None if model is None else _score(model, data, folder, worst or NUM_WORST)
+    data = validate(DataConfig, recipe.values.get("data", {}), str(recipe.path))
+    report = _check_text(recipe, data, start)
+    found = None if model is None else _score(model, data, recipe.folder, worst or NUM_WORST)
     return _print_check(report, found, model, is_json=json)
 
 
-def _read_keep(keep: float | str) -> str:
+def _read_keep(keep: str) -> str:
     """Read the number of ``every:N``."""
-    word, _, number = str(keep).partition(":")
+    word, _, number = keep.partition(":")
     if word != "every" or not number.isdecimal() or not int(number):
         raise ConfigurationError(
             f"--keep must be every:N, such as every:100, but is {keep!r}. Change it."
@@ -139,28 +147,12 @@ def _read_keep(keep: float | str) -> str:
     return number
 
 
-def _changes_of(*given: float | str | None) -> Iterator[str]:
-    """Write the options that stand for settings of ``[training]`` as changes of the recipe."""
-    # In the order in which `train` hands over the options.
-    keys = (
-        *("max_minutes", "log_every", "validation_samples", "save_minutes", "tensorboard"),
-        "keep_every",
-    )
-    for key, value in zip(keys, given, strict=True):
-        if value is not None:
-            # TOML spells true and false in small letters.
-            written = _read_keep(value) if key == "keep_every" else str(value).lower()
-            yield f"training.{key}={written}"
-
-
-def _check_text(
-    values: Mapping[str, Any], path: Path, folder: Path, run: Path, start: str | None
-) -> DataReport:
+def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> DataReport:
     """Check a recipe's text, as training with this recipe in this run folder would read it."""
     from pellucid.check.data_check import check_data
-    from pellucid.config import DataConfig, Recipe, validate
+    from pellucid.config import Recipe, validate
 
-    data = validate(DataConfig, values.get("data", {}), str(path))
+    values: Mapping[str, Any] = found.values
     # The text may be checked before it is known how to train on it.
     text = {**values["data"], "train_alignments": [], "on_bad_line": "skip"}
     sizes = values.get("model", {})
@@ -176,13 +168,13 @@ def _check_text(
     if start is not None:
         from pellucid.train.start.from_model import with_start
 
-        values = with_start(values, start, run)
-    recipe = validate(Recipe, values, str(path))
+        values = with_start(values, start, found.run)
+    recipe = validate(Recipe, values, str(found.path))
     if recipe.start.model:
         from pellucid.train.start.from_model import load_start
 
-        bundle = load_start(recipe.start, run)
-    report = check_data(data, folder)
+        bundle = load_start(recipe.start, found.run)
+    report = check_data(data, found.folder)
     from pellucid.check.findings import Finding
     from pellucid.train.start.choices import complete, describe_few
     from pellucid.train.start.fit import check_fit
@@ -192,14 +184,14 @@ def _check_text(
     report = report.with_findings(
         Finding("warning", "few", "train", report.num_pairs["train"], 1.0, one) for one in few
     )
-    kept = KeptText(folder)
-    recipe = validate(Recipe, complete(values, folder, kept)[0], str(path))
+    kept = KeptText(found.folder)
+    recipe = validate(Recipe, complete(values, found.folder, kept)[0], str(found.path))
     tokenizer = None if bundle is None else bundle.tokenizer
-    report = report.with_findings(check_fit(recipe, folder, kept, report.tags, tokenizer))
+    report = report.with_findings(check_fit(recipe, found.folder, kept, report.tags, tokenizer))
     if data.train_alignments:
-        from pellucid.train.start.token_links import check_links
+        from pellucid.check.link_check import check_links
 
-        report = report.with_findings(check_links(data, folder, tokenizer))
+        report = report.with_findings(check_links(data, found.folder, tokenizer))
     return report
 
 
@@ -208,10 +200,14 @@ def _print_check(
 ) -> int:
     """Print what is odd, and the worst pairs; return 2 if something must be wrong."""
     if is_json:
-        record = report.to_record() | ({} if found is None else {"worst": asdict(found)})
+        record = report.to_record()
+        if found is not None:
+            record["worst"] = asdict(found)
         sys.stdout.write(f"{to_json(record, ensure_ascii=False)}\n")
     else:
-        lines = report.lines() + ([] if found is None else list(_list_worst(found, str(model))))
+        lines = report.lines()
+        if found is not None:
+            lines += _list_worst(found, str(model))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
     # 2, as for all input that must change.
     return 2 if report.has_errors else 0
@@ -244,32 +240,17 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         yield cut_line(f"    {pair.target}")
 
 
-def _refuse_without(is_given: bool, needed: str, options: Mapping[str, bool]) -> None:
-    """Refuse options that have no effect without another one."""
-    for name, is_used in options.items():
-        if is_used and not is_given:
-            raise ConfigurationError(f"{name} needs {needed}, but that was not given. Add it.")
-
-
-def _train(
-    values: Mapping[str, Any],
-    path: Path,
-    folder: Path,
-    run: Path,
-    start: str | None,
-    ranks: Ranks | None,
-    began: float | None,
-) -> None:
+def _train(found: FoundRecipe, start: str | None, ranks: Ranks | None, began: float | None) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
     from pellucid.train.run.folder import repair_recipe
     from pellucid.train.start.filling import fill_in
     from pellucid.train.start.preparation import preparing
 
+    path, folder, values, run = found
     repair_recipe(run)
-    with preparing(
-        values.get("data"), folder, is_new=not (run / "data").is_dir(), say=warn
-    ) as check:
+    is_new = not (run / "data").is_dir()
+    with preparing(values.get("data"), folder, is_new=is_new, say=warn) as check:
         # PyTorch takes seconds to import, in which the check has begun already.
         from pellucid.train.loop import train as run_training
         from pellucid.train.start.from_model import with_start

@@ -6,10 +6,10 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.align.align_options import WORDS, check_link_options
-from pellucid.cli.decoding_options import DECODING, TREATMENT, useless_options
+from pellucid.cli.align.align_options import TRANSLATED_LINKS_RULES, WORDS, unit_rule
 from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
+from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, useless_options
 from pellucid.cli.lines.streams import (
     LINES,
     STANDARD,
@@ -19,7 +19,8 @@ from pellucid.cli.lines.streams import (
     is_special,
 )
 from pellucid.cli.lines.translate_lines import change_translator, translate_files
-from pellucid.cli.lines.translation_job import TranslationJob
+from pellucid.cli.lines.translation_job import TranslationJob, choose_form
+from pellucid.cli.option_rules import check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
@@ -33,16 +34,16 @@ from pellucid.cli.options import (
     To,
     described,
     given_of,
-    with_options,
 )
 from pellucid.errors import InputError
 
 if TYPE_CHECKING:
+    from pellucid.cli.lines.document_windows import DocumentForm
+    from pellucid.cli.lines.objects import ObjectForm
     from pellucid.translate.aligning import Aligner
     from pellucid.translate.translator import Translator
 
 Marks = Literal["all", "unsure", "none"]
-Units = Literal["auto", "spaces", "script", "subwords"]
 
 LINKS: Mapping[str, Option] = {
     "align": (
@@ -55,6 +56,7 @@ LINKS: Mapping[str, Option] = {
 }
 
 
+# Options for the keys of JSON Lines and the columns of tables.
 KEYS: Mapping[str, Option] = {
     "column": (
         str,
@@ -70,8 +72,8 @@ KEYS: Mapping[str, Option] = {
         "same]",
     ),
 }
-"""Options for the keys of JSON Lines and the columns of tables."""
 
+# Options for documents.
 DOCUMENTS: Mapping[str, Option] = {
     "all": (bool, "", "In PO, XLIFF, TMX and --into: also translate what has a translation."),
     "mark": (
@@ -88,10 +90,16 @@ DOCUMENTS: Mapping[str, Option] = {
         "(85 %) with the same numbers.",
     ),
 }
-"""Options for documents."""
 
 
 @described(
+    TREATMENT,
+    DECODING,
+    CONSTRAINTS,
+    LINKS,
+    WORDS,
+    KEYS,
+    DOCUMENTS,
     input_file=("FILE", "Lines to translate, plain or .gz.", {"name": "-i --input"}),
     stream=("", "Answer each line before the next one is read."),
     progress=(
@@ -107,7 +115,6 @@ DOCUMENTS: Mapping[str, Option] = {
         {"name": "--format"},
     ),
 )
-@with_options(TREATMENT, DECODING, CONSTRAINTS, LINKS, WORDS, KEYS, DOCUMENTS)
 def translate(
     model: Model,
     input_file: str = STANDARD,
@@ -143,7 +150,7 @@ def translate(
     """
     given = given_of(DECODING, options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
-    units = _check_links(options)
+    check_rules(TRANSLATED_LINKS_RULES, options)
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     # The input may have damaged lines, which get no translation; the other files may not.
@@ -167,20 +174,20 @@ def translate(
         translator,
         given,
         constraints.for_model(translator),
-        form="json" if json else "n-best" if "n_best" in given else "plain",
+        form=choose_form(given, is_json=json),
         treatment={name: options[name] for name in TREATMENT},
         ensemble=tuple(ensemble or ()),
         to=to,
-        aligner=_make_aligner(translator, units, options) if options["align"] else None,
+        aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),
     )
     # In a document the options for documents do have an effect.
     _warn_of_useless(job, {} if is_document else options)
-    objects = (
-        open_document(job, input_file, choice, options, may_overwrite=overwrite)
-        if is_document
-        else choose_objects(job, input_file, output_file, choice, options)
-    )
+    objects: DocumentForm | ObjectForm | None
+    if is_document:
+        objects = open_document(job, input_file, choice, options, may_overwrite=overwrite)
+    else:
+        objects = choose_objects(job, input_file, output_file, choice, options)
     return translate_files(
         job,
         files,
@@ -194,9 +201,7 @@ def translate(
 
 
 def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
-    if not is_special(output_file):
-        check_target(output_file, may_overwrite=may_overwrite)
-    # Two names, such as a link and its file, may be one file.
+    check_target(output_file, may_overwrite=may_overwrite)
     if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
         raise InputError(
             f"The report must be a file, and another one than the output, but is {report}. Name "
@@ -204,19 +209,14 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
         )
 
 
-def _check_links(options: Mapping[str, Any]) -> Units:
-    layer, head = options["align_layer"], options["align_head"]
-    return check_link_options(options, layer, head, is_wanted=bool(options["align"]))
-
-
-def _make_aligner(translator: Translator, units: Units, options: Mapping[str, Any]) -> Aligner:
+def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner:
     from pellucid.translate.aligning import Aligner
 
     return Aligner(
         translator.model,
         translator.tokenizer,
         bundle=translator.bundle,
-        units=units,
+        units=unit_rule(options),
         layer=options["align_layer"],
         head=options["align_head"],
     )

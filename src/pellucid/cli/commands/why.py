@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from pellucid.lessons.why.result import Cell, MeasuredClaim, Measurement, Verdict
     from pellucid.terminal.printing import Printer
 
+# The folder for finished parts of full measurements, in the current folder.
 KEPT_IN = Path("why-results")
-"""The folder for finished parts of full measurements, in the current folder."""
 
 _STYLES = {
     "holds": "bold green",
@@ -193,7 +193,8 @@ def _draw(measurement: Measurement) -> None:
         suffix = ", on this machine" if table.is_of_this_machine else ""
         printer.paragraph(table.title + suffix, "bold")
         rows = [
-            [write_cell(*cell) for cell in zip(row, table.forms, strict=True)] for row in table.rows
+            [write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
+            for row in table.rows
         ]
         for line in lay_out([table.columns, *rows], list(map(bool, table.forms))):
             printer.line(f"  {line}")
@@ -209,7 +210,8 @@ def _draw(measurement: Measurement) -> None:
 def _draw_finding(printer: Printer, finding: MeasuredClaim, *, is_new: bool) -> None:
     from rich.text import Text
 
-    statement, verdict = finding.statement, finding.verdict
+    statement = finding.statement
+    verdict = finding.verdict
     place = f", {statement.place}" if statement.place else ""
     printer.paragraph(f"“{statement.says}”")
     printer.paragraph(f"{statement.text}{place}", first="  ")

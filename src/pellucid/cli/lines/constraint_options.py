@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.lines.streams import check_standard_input
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import check_utf8, flag
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes
@@ -19,6 +20,8 @@ if TYPE_CHECKING:
     from pellucid.decode.constraints.request import LineConstraints
     from pellucid.text.word_forms import Match
     from pellucid.translate.translator import Translator
+
+RULES = (Apart("prefix", "prefix_file"), Needs("glossary_match", "glossary"))
 
 INPUT = "--input"
 PREFIX_FILE = "--prefix-file"
@@ -64,6 +67,7 @@ class ConstraintOptions:
             InputError: two options contradict each other, or a phrase is empty.
             DataError: a file of phrases cannot be read.
         """
+        check_rules(RULES, options)
         named = ("prefix_file", "forbid_file", "require_file")
         paths = {flag(name): options[name] for name in named if options[name] is not None}
         glossaries = options["glossary"] or ()
@@ -73,9 +77,8 @@ class ConstraintOptions:
         }
         check_standard_input({INPUT: input_file, **paths, **named_glossaries})
         prefix = options["prefix"] or ""
-        forbidden, required = options["forbid"] or (), options["require"] or ()
-        if options["prefix"] is not None and PREFIX_FILE in paths:
-            raise InputError("--prefix cannot be combined with --prefix-file. Leave one out.")
+        forbidden = options["forbid"] or ()
+        required = options["require"] or ()
         check_utf8("--prefix", prefix)
         for name, phrases in (("--forbid", forbidden), ("--require", required)):
             for phrase in phrases:
@@ -87,28 +90,19 @@ class ConstraintOptions:
         forbid_file = options["forbid_file"]
         lines = () if forbid_file is None else read_lines(forbid_file)
         listed = [line for line in lines if line.strip()]
-        match = options["glossary_match"]
-        if match is not None and not glossaries:
-            raise InputError(
-                "--glossary-match needs --glossary, which was not given. Leave it out."
-            )
-        glossary, glossary_hash = _read_glossary(glossaries, match or "auto")
+        match: Match = options["glossary_match"] or "auto"
+        glossary, glossary_hash = _read_glossary(glossaries, match)
         settings = {
             "--prefix": prefix,
             "--forbid": list(forbidden),
             "--forbid-file": hash_bytes("\n".join(listed).encode()) if listed else None,
             "--require": list(required),
             "--glossary": glossary_hash,
-            **({"--glossary-match": match or "auto"} if glossaries else {}),
         }
-        return cls(
-            prefix,
-            (*forbidden, *listed),
-            tuple(required),
-            glossary,
-            {name: paths[name] for name in (PREFIX_FILE, REQUIRE_FILE) if name in paths},
-            settings,
-        )
+        if glossaries:
+            settings["--glossary-match"] = match
+        paths.pop("--forbid-file", None)  # Read whole already, while the others keep step.
+        return cls(prefix, (*forbidden, *listed), tuple(required), glossary, paths, settings)
 
     def for_model(self, translator: Translator) -> ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
@@ -123,6 +117,7 @@ class ConstraintOptions:
             columns: lines of each file, by option.
         """
         sources = columns[INPUT]
+        # Nearly always all lines have the same constraints, which are then built once.
         if self.glossary is None and not self.files and not any("\n" in one for one in sources):
             return [self._for_text("", self.prefix, "")] * len(sources)
         prefixes = columns.get(PREFIX_FILE, [self.prefix] * len(sources))

@@ -56,8 +56,8 @@ class UnitRow:
         return sum(len(one.text) for one in self.unit.segments) if self.unit else 0
 
 
+# Hypotheses among which one with all placeholders is sought.
 _FEWEST = 4
-"""Hypotheses among which one with all placeholders is sought."""
 
 
 class DocumentReader(ParallelReader):
@@ -94,7 +94,8 @@ class Report:
 
     def __init__(self, path: str, *, may_overwrite: bool) -> None:
         check_target(path, may_overwrite=may_overwrite)
-        self.path, self._part = Path(path), Path(f"{path}.part")
+        self.path = Path(path)
+        self._part = Path(f"{path}.part")
 
     def begin(self, num_rows: int) -> int:
         """Keep the remarks on rows that are written already, and count them."""
@@ -148,11 +149,13 @@ class DocumentForm:
 
     def settings(self) -> dict[str, Any]:
         """Gather what the output depends on, by its name for users."""
-        how = [*self.how.languages, self.how.has_all, self.how.column, self.how.into]
-        memory = {"--memory": self.memory.hash} if self.memory else {}
-        report = {"--report": str(self.report.path)} if self.report else {}
-        own = {"--format": self.format.name, "the document": how, "--mark": self.marks}
-        return {**own, **memory, **report}
+        return {
+            "--format": self.format.name,
+            "the document": [*self.how.languages, self.how.has_all, self.how.column, self.how.into],
+            "--mark": self.marks,
+            "--memory": self.memory and self.memory.hash,
+            "--report": self.report and str(self.report.path),
+        }
 
     def rows(self) -> Iterator[UnitRow]:
         """Read the document.
@@ -171,15 +174,16 @@ class DocumentForm:
             yield UnitRow(copied)
 
     def answer(
-        self, job: TranslationJob, first: int, rows: Sequence[UnitRow]
+        self, job: TranslationJob, first: int, columns: Mapping[str, Sequence[UnitRow]]
     ) -> Iterator[WrittenUnit]:
         """Translate the units of a window.
 
         Args:
             job: how to translate.
             first: number of the first row, from 0.
-            rows: copied strings and units.
+            columns: copied strings and units, as the input's.
         """
+        rows = columns[INPUT]
         segments = [one for row in rows if row.unit for one in row.unit.segments]
         if self.memory is not None:
             segments = [one for one in segments if not self.memory.write(one)]
@@ -205,28 +209,31 @@ class DocumentForm:
             if unit is None or not unit.segments:
                 continue
             self.num_units += 1
-            match, reason = unit.match, unit.reason
-            self.num_equal += match == 1
-            self.num_similar += 0 < match < 1
-            self.num_unsure += bool(reason)
-            reason = reason or ("the memory has this text" if match else "")
+            self.num_equal += unit.match == 1
+            self.num_similar += 0 < unit.match < 1
+            self.num_unsure += bool(unit.reason)
+            reason = unit.reason or ("the memory has this text" if unit.match else "")
             if reason:
-                place = {"row": number, "line": unit.line, "key": unit.key}
-                records.append({**place, "reason": reason})
+                records.append(
+                    {"row": number, "line": unit.line, "key": unit.key, "reason": reason}
+                )
         if self.report is not None:
             self.report.add(records)
 
     def begin(self, num_rows: int) -> None:
         """Begin the report, or continue it after so many rows."""
         if self.report is not None:
-            self.num_unsure, self.num_units = self.report.begin(num_rows), num_rows
+            self.num_unsure = self.report.begin(num_rows)
+            self.num_units = num_rows
 
     def end(self) -> None:
         """Say what is marked and what should be looked at, and finish the report."""
         if self.memory is not None:
             units = count_of(self.num_units, "text")
-            equal, similar = f"{self.num_equal:,}", f"{self.num_similar:,}"
-            warn(f"The memory has {equal} of {units}, and similar ones for {similar}.")
+            warn(
+                f"The memory has {self.num_equal:,} of {units}, and similar ones for "
+                f"{self.num_similar:,}."
+            )
         if self.num_unsure:
             more = "" if self.report else " --report FILE lists them."
             units = count_of(self.num_units, "text")
@@ -279,7 +286,8 @@ def _translate(
 
 def _without_copies(translation: Translation, segment: Segment) -> Translation:
     """Leave out the notes on placeholders, which return as they are whatever the model reads."""
-    notes, rest = translation.notes, segment.text
+    notes = translation.notes
+    rest = segment.text
     for copy in segment.copies:
         rest = rest.replace(copy, " ", 1)
     unknown = {one: count for one, count in notes.unknown.items() if one in rest}
@@ -353,15 +361,20 @@ def open_document(
             warn(f"--{option} has no effect on a document without columns.")
     if options["mark"] is not None and not kind.has_marks:
         warn(f"--mark has no effect on {name}, which has no marks; --report FILE lists units.")
-    codes = job.translator.bundle.config.languages if job.translator.bundle else None
-    languages = (codes.source, job.to or codes.target) if codes else ("", "")
-    column, into = options["column"] or "", options["into"] or ""
-    how = How(path, languages, options["all"], column=column, into=into)
-    report = options["report"] and Report(options["report"], may_overwrite=may_overwrite)
-    parts, memory = open_parts(path, kind), options["memory"]
-    form = DocumentForm(parts, kind, how, options["mark"] or "all", report or None)
+    source, target = job.languages
+    languages = (source, job.to or target)
+    how = How(
+        path,
+        languages,
+        options["all"],
+        column=options["column"] or "",
+        into=options["into"] or "",
+    )
+    form = DocumentForm(open_parts(path, kind), kind, how, options["mark"] or "all")
+    if options["report"]:
+        form.report = Report(options["report"], may_overwrite=may_overwrite)
     for _ in form.rows():
         pass
-    if memory:
-        form.memory = Memory(memory, languages)
+    if options["memory"]:
+        form.memory = Memory(options["memory"], languages)
     return form

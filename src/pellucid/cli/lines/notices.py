@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,17 +13,17 @@ if TYPE_CHECKING:
     from pellucid.translate.results import Notes, Translation
     from pellucid.translate.translator import Translator
 
+# The end of a sentence about lines that a recurrent model without attention may not hold.
 EXCEEDS_VECTOR = (
     "more tokens than any source that this model learned to put into its one vector of fixed "
     "length: words may be lost. A model with attention reads longer lines."
 )
-"""The end of a sentence about lines that a recurrent model without attention may not hold."""
 
 _MOST_SHOWN = 3
 _MOST_CHARACTERS = 5
 _MOST_WORDS = 10
+# The share of tokens outside the vocabulary from which translations can hardly be right.
 _LOUD = 0.05
-"""The share of tokens outside the vocabulary from which translations can hardly be right."""
 
 _FLAGS = {
     "repeats": "repeating themselves",
@@ -37,6 +37,63 @@ _FLAGS = {
 }
 
 
+# Verbs for one line and for several, and the rest of a sentence about them.
+_SENTENCES = {
+    "parts": (
+        ("was", "were"),
+        "split into sentences, because the model learned from shorter lines; --no-split translates "
+        "lines whole.",
+    ),
+    "is_whole": (
+        ("has", "have"),
+        "more sentences than the lines that the model learned from, but a prefix, required "
+        "phrases, alternatives or a length keep them whole: sentences may be missing. Split them "
+        "yourself.",
+    ),
+    "is_long": (
+        ("is", "are"),
+        "far longer than the lines that the model learned from, and cannot be split at sentence "
+        "ends: read the {ends}.",
+    ),
+    "vector": (("has", "have"), EXCEEDS_VECTOR),
+    "retried": (("was", "were"), "better in a second search (--retry)."),
+}
+
+
+class CountedLines:
+    """Counts lines, and names the first three.
+
+    Attributes:
+        count: how many there are.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._first: list[int] = []
+        self._last = -1
+
+    def add(self, number: int) -> bool:
+        """Count a line, numbered from 0; False if it is counted already."""
+        if number == self._last:  # A line of a document may hold several texts.
+            return False
+        self._last = number
+        self.count += 1
+        if self.count <= _MOST_SHOWN:
+            self._first.append(number + 1)
+        return True
+
+    def __str__(self) -> str:
+        """List the first ones: ``1, 4, 9, …``."""
+        numbers = ", ".join(map(str, self._first))
+        return f"{numbers}, …" if self.count > _MOST_SHOWN else numbers
+
+    def have(self, one: str = "has", many: str = "have") -> str:
+        """Begin a sentence: ``3 lines (1, 4, 9) have``."""
+        if self.count == 1:
+            return f"Line {self} {one}"
+        return f"{self.count:,} lines ({self}) {many}"
+
+
 class TermCounts:
     """Counts the terms of a glossary in the lines, and in their translations.
 
@@ -47,8 +104,7 @@ class TermCounts:
     def __init__(self, glossary: Glossary | None) -> None:
         self._glossary = glossary
         self._num_lines = self._num_with_terms = self._num_terms = 0
-        self._lacking: list[int] = []
-        self._num_lacking = 0
+        self._lacking = CountedLines()
 
     def add(self, number: int, source: str, translation: str) -> None:
         """Count one line.
@@ -65,22 +121,18 @@ class TermCounts:
         self._num_terms += len(terms)
         self._num_with_terms += bool(terms)
         if any(term not in translation for term in terms):
-            self._num_lacking += 1
-            if len(self._lacking) < _MOST_SHOWN:
-                self._lacking.append(number + 1)
+            self._lacking.add(number)
 
     def sentences(self) -> Iterator[str]:
         """Yield the sentences; none without a glossary."""
-        if self._glossary is None or not self._num_lines:
+        if not self._num_lines:
             return
         terms = count_of(self._num_terms, "term was", "terms were")
         lines = count_of(self._num_lines, "line")
         yield f"Glossary: {terms} found in {self._num_with_terms:,} of {lines}."
-        if self._num_lacking:
-            places = ", ".join(map(str, self._lacking))
-            more = ", …" if self._num_lacking > _MOST_SHOWN else ""
-            lines = count_of(self._num_lacking, "line lacks", "lines lack")
-            yield f"Glossary term not found in the translation: {lines} one ({places}{more})."
+        if self._lacking.count:
+            lines = count_of(self._lacking.count, "line lacks", "lines lack")
+            yield f"Glossary term not found in the translation: {lines} one ({self._lacking})."
 
 
 class Notices:
@@ -95,9 +147,7 @@ class Notices:
 
         self._terms = TermCounts(glossary)
         self._codes = CodeFaults()
-        self._lines: dict[str, list[int]] = {}
-        self._last: dict[str, int] = {}
-        self._counts = Counter[str]()
+        self._lines: defaultdict[str, CountedLines] = defaultdict(CountedLines)
         self._characters: dict[str, Counter[str]] = {"changed": Counter(), "unknown": Counter()}
         self._outside = 0.0
         self._words: dict[str, None] = {}
@@ -113,25 +163,26 @@ class Notices:
         self._characters["changed"].update(notes.replaced)
         self._characters["changed"].update(notes.dropped)
         self._characters["unknown"].update(notes.unknown)
-        self._outside += notes.unknown_tokens if self._last.get("outside") != number else 0.0
         self._words.update(dict.fromkeys(notes.unknown_words))
         self._unlinked.update(dict.fromkeys(notes.unlinked_words))
         self._codes.add(number, notes.language_code)
-        for name, is_found in (
-            ("changed", notes.replaced or notes.dropped),
-            ("unknown", notes.unknown),
-            ("outside", notes.unknown_tokens),
-            ("words", notes.unknown_words),
-            ("parts", notes.parts > 1),
-            ("is_whole", notes.is_whole),
-            ("is_long", notes.is_long),
-            ("vector", notes.exceeds_vector),
-            ("retried", notes.retried),
-            ("flagged", notes.flags),
-            *((flag, True) for flag in notes.flags),
-        ):
+        if notes.unknown_tokens and self._lines["outside"].add(number):
+            self._outside += notes.unknown_tokens
+        found: dict[str, object] = {
+            "changed": notes.replaced or notes.dropped,
+            "unknown": notes.unknown,
+            "words": notes.unknown_words,
+            "parts": notes.parts > 1,
+            "is_whole": notes.is_whole,
+            "is_long": notes.is_long,
+            "vector": notes.exceeds_vector,
+            "retried": notes.retried,
+            "flagged": notes.flags,
+            **dict.fromkeys(notes.flags, True),
+        }
+        for name, is_found in found.items():
             if is_found:
-                self._count(name, number)
+                self._lines[name].add(number)
 
     def add_terms(self, number: int, translation: Translation) -> None:
         """Count the glossary's terms in one line, numbered from 0, and in its translation."""
@@ -145,38 +196,24 @@ class Notices:
             num_lines: the number of lines that were translated.
         """
         yield from self._about_characters()
-        if self._counts["outside"] > self._counts["words"]:
-            share = self._outside / self._counts["outside"]
-            whose = "its" if self._counts["outside"] == 1 else "their"
-            advice = (
-                " Translations of such lines can hardly be right: train on text like it."
-                if share * self._counts["outside"] / max(1, num_lines) >= _LOUD
-                else ""
+        outside = self._lines["outside"]
+        # Words outside a vocabulary of whole words are named at the end, by `about_words`.
+        if outside.count > self._lines["words"].count:
+            sentence = (
+                f"{outside.have()} text outside the model's vocabulary, which it reads as unknown "
+                f"tokens or single bytes: {self._outside / outside.count:.1%} of "
+                f"{'its' if outside.count == 1 else 'their'} tokens."
             )
-            yield (
-                f"{self._have('outside')} text outside the model's vocabulary, which it reads as "
-                f"unknown tokens or single bytes: {share:.1%} of {whose} tokens.{advice}"
-            )
-        if self._counts["parts"]:
-            yield (
-                f"{self._have('parts', 'was', 'were')} split into sentences, because the model "
-                "learned from shorter lines; --no-split translates lines whole."
-            )
-        if self._counts["is_whole"]:
-            yield (
-                f"{self._have('is_whole')} more sentences than the lines that the model learned "
-                "from, but a prefix, required phrases, alternatives or a length keep them whole: "
-                "sentences may be missing. Split them yourself."
-            )
-        if self._counts["is_long"]:
-            is_one = self._counts["is_long"] == 1
-            ends = "end of its translation" if is_one else "ends of their translations"
-            yield (
-                f"{self._have('is_long', 'is', 'are')} far longer than the lines that the "
-                f"model learned from, and cannot be split at sentence ends: read the {ends}."
-            )
-        if self._counts["vector"]:
-            yield f"{self._have('vector')} {EXCEEDS_VECTOR}"
+            if self._outside / max(1, num_lines) >= _LOUD:
+                sentence += (
+                    " Translations of such lines can hardly be right: train on text like it."
+                )
+            yield sentence
+        is_one = self._lines["is_long"].count == 1
+        ends = "end of its translation" if is_one else "ends of their translations"
+        for name, (verbs, rest) in _SENTENCES.items():
+            if self._lines[name].count:
+                yield f"{self._lines[name].have(*verbs)} {rest.format(ends=ends)}"
         yield from self._about_flags()
         yield from self._terms.sentences()
 
@@ -188,62 +225,40 @@ class Notices:
     def about_words(self, translator: Translator) -> Iterator[str]:
         """Yield a sentence that names the words outside a vocabulary of whole words."""
         if self._words:
-            yield _about_words(self._have("words"), list(self._words), translator)
+            yield _about_words(self._lines["words"].have(), list(self._words), translator)
 
     def _about_characters(self) -> Iterator[str]:
-        if self._counts["changed"]:
+        if self._lines["changed"].count:
             yield (
-                f"{self._have('changed')} spaces, marks or invisible characters that the model "
-                f"has not learned ({self._list('changed')}). They were replaced by known ones or "
-                "left out; --no-clean keeps them."
+                f"{self._lines['changed'].have()} spaces, marks or invisible characters that the "
+                f"model has not learned ({self._list('changed')}). They were replaced by known "
+                "ones or left out; --no-clean keeps them."
             )
-        if self._counts["unknown"]:
+        if self._lines["unknown"].count:
             yield (
-                f"{self._have('unknown')} characters that the model has never seen "
+                f"{self._lines['unknown'].have()} characters that the model has never seen "
                 f"({self._list('unknown')}). Check how they are translated."
             )
 
     def _about_flags(self) -> Iterator[str]:
-        if self._counts["retried"]:
-            yield f"{self._have('retried', 'was', 'were')} better in a second search (--retry)."
-        if not self._counts["flagged"]:
+        num_flagged = self._lines["flagged"].count
+        if not num_flagged:
             return
-        kinds = [
-            f"{words}: {self._counts[name]} ({self._places(name)})"
-            for name, words in _FLAGS.items()
-            if self._counts[name]
-        ]
-        if self._unlinked:
+        kinds = []
+        for name, words in _FLAGS.items():
+            found = self._lines[name]
+            if found.count:
+                lines = "line" if found.count == 1 else "lines"
+                kinds.append(f"{words}: {found.count} ({lines} {found})")
+        if self._unlinked:  # "partial" is the last kind.
             names = ", ".join(f'"{word}"' for word in [*self._unlinked][:_MOST_WORDS])
             kinds[-1] += f", which nothing is linked to: {names}"
-        can_help = self._counts["flagged"] > self._counts["retried"] and any(
-            self._counts[name] for name in ("repeats", "long", "unfinished", "stuck", "empty")
+        can_help = num_flagged > self._lines["retried"].count and any(
+            self._lines[name].count for name in ("repeats", "long", "unfinished", "stuck", "empty")
         )
         advice = ", or let --retry search again" if can_help else ""
-        looks = count_of(self._counts["flagged"], "translation looks", "translations look")
+        looks = count_of(num_flagged, "translation looks", "translations look")
         yield f"{looks} wrong. Read them{advice}: {'; '.join(kinds)}."
-
-    def _count(self, name: str, number: int) -> None:
-        if self._last.get(name) == number:  # A line of a document may hold several texts.
-            return
-        self._last[name] = number
-        self._counts[name] += 1
-        lines = self._lines.setdefault(name, [])
-        if len(lines) < _MOST_SHOWN:
-            lines.append(number + 1)
-
-    def _have(self, name: str, one: str = "has", many: str = "have") -> str:
-        """Begin a sentence: ``3 lines (1, 4, 9) have``."""
-        if self._counts[name] == 1:
-            return f"Line {self._lines[name][0]} {one}"
-        return f"{self._counts[name]:,} lines ({self._places(name)}) {many}"
-
-    def _places(self, name: str) -> str:
-        numbers = ", ".join(map(str, self._lines[name]))
-        more = ", …" if self._counts[name] > _MOST_SHOWN else ""
-        if name not in _FLAGS:
-            return f"{numbers}{more}"
-        return f"{'line' if self._counts[name] == 1 else 'lines'} {numbers}{more}"
 
     def _list(self, kind: str) -> str:
         from pellucid.text.cleaning import character_name

@@ -8,6 +8,7 @@ from typing import Any
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraint_options import INPUT
+from pellucid.cli.lines.document_windows import WrittenUnit
 from pellucid.cli.lines.streams import is_json_lines, to_json_line
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.text.reading.lines import not_a_line
@@ -15,8 +16,8 @@ from pellucid.text.reading.row_sides import NESTED, Fault, find_dotted_key, read
 from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
 
+# Keys of a text; then come the code of the source language, and `translation` with codes.
 TEXT_KEYS = ("text", "source")
-"""Keys of a text; then come the code of the source language, and ``translation`` with codes."""
 
 
 @dataclass(frozen=True)
@@ -91,16 +92,16 @@ class ObjectForm:
         if isinstance(text, Fault):
             return ObjectRow("", value, text.sentence)
         key, holder = self._place(value, holder)
+        # An empty translation, as some data sets have it, may be filled.
         taken = [key] if holder.get(key) not in (None, "") else []
         taken += [name for name in self._further if value.get(name) is not None]
         if taken:
-            return ObjectRow(
-                "",
-                value,
-                f"The translation needs a free key, but the object has {taken[0]!r} "
-                f"already ({self.path}:{number + 1}). "
-                f"{'Name another one with --into.' if taken[0] == key else 'Rename it.'}",
+            advice = "Name another one with --into." if taken[0] == key else "Rename it."
+            sentence = (
+                f"The translation needs a free key, but the object has {taken[0]!r} already "
+                f"({self.path}:{number + 1}). {advice}"
             )
+            return ObjectRow("", value, sentence)
         return ObjectRow(text, value, key=key, holder=holder)
 
     def write(self, row: ObjectRow, translation: Translation) -> str:
@@ -129,8 +130,8 @@ class ObjectForm:
 
     def answer(
         self, job: TranslationJob, first: int, columns: Mapping[str, Sequence[str]]
-    ) -> Iterator[tuple[str, Translation]]:
-        """Translate the texts of some lines; yield each line to write, with its translation.
+    ) -> Iterator[WrittenUnit]:
+        """Translate the texts of some lines.
 
         Args:
             job: how to translate.
@@ -139,9 +140,9 @@ class ObjectForm:
         """
         rows = [self.read(number, line) for number, line in enumerate(columns[INPUT], start=first)]
         found = job.translate({**columns, INPUT: [row.text for row in rows]})
-        for row, one in zip(rows, found, strict=True):
+        for number, (row, one) in enumerate(zip(rows, found, strict=True), start=first):
             translation = replace(one, hypotheses=(), error=row.fault) if row.fault else one
-            yield self.write(row, translation), translation
+            yield WrittenUnit(self.write(row, translation), [(number, translation)])
 
     def _find(self, value: dict[str, Any]) -> tuple[str, dict[str, Any]] | str:
         """Find the key of the text and the object that has it, or say that it has no text."""
@@ -183,7 +184,9 @@ def choose_objects(
         choice: the format of the input.
         options: the command's options, among them ``column`` and ``into``.
     """
-    is_jsonl, column, into = choice == "jsonl", options["column"], options["into"]
+    is_jsonl = choice == "jsonl"
+    column = options["column"]
+    into = options["into"]
     has_objects = is_jsonl or (is_json_lines(output_file) and job.form != "json")
     if column is not None and not is_jsonl:
         warn("--column has no effect without JSON Lines.")
@@ -191,12 +194,12 @@ def choose_objects(
         warn("--into has no effect without JSON Lines.")
     if not has_objects:
         return None
-    languages = ("", "")
-    if job.translator.bundle is not None:
-        codes = job.translator.bundle.config.languages
-        languages = (codes.source, codes.target)
-    details = "" if job.form == "plain" else job.form
-    has_links = job.aligner is not None
     return ObjectForm(
-        input_file, not is_jsonl, column or "", into or "", languages, details, has_links
+        input_file,
+        is_plain=not is_jsonl,
+        column=column or "",
+        into=into or "",
+        languages=job.languages,
+        details="" if job.form == "plain" else job.form,
+        has_links=job.aligner is not None,
     )

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError, how_to_write
-from pellucid.files import flush_folder, open_own, write_text
+from pellucid.files import flush_folder, is_packed, open_own, write_text
 
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
 _MAX_SHOWN = 24
@@ -200,7 +200,7 @@ class ResumableOutput:
 
     @property
     def _is_packed(self) -> bool:
-        return self._target.suffix == ".gz"
+        return is_packed(self._target)
 
     def _lock(self) -> None:
         """Lock the part against other commands until this process ends."""
@@ -360,7 +360,8 @@ def describe_difference(then: Mapping[str, Any], now: Mapping[str, Any]) -> str:
     """Name the settings that differ, with their values if those are short."""
     parts = []
     for name in {**then, **now}:
-        old, new = then.get(name), now.get(name)
+        old = then.get(name)
+        new = now.get(name)
         if old != new:
             shown = f"{json.dumps(old)} then, {json.dumps(new)} now"
             is_short = len(shown) <= 2 * _MAX_SHOWN

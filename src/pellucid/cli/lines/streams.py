@@ -14,20 +14,27 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import Any, BinaryIO, NoReturn, TextIO
 
 from pellucid.errors import DataError, InputError, PellucidError
-from pellucid.files import create_file, is_device, open_to_write, writing
-from pellucid.text.reading.lines import count_lines, name_unpacked, open_binary, read_lines
+from pellucid.files import (
+    create_file,
+    endings,
+    is_device,
+    is_packed,
+    open_to_write,
+    writing,
+)
+from pellucid.text.reading.lines import count_lines, open_binary, read_lines
 
+# Size of a window: large enough to group lines by length, small enough for memory.
 MAX_LINES = 2000
 MAX_CHARACTERS = 200_000
-"""Size of a window: large enough to group lines by length, small enough for memory."""
 
 STANDARD = "-"
 
+# Formats of lines; the others are those of documents.
 LINES = ("lines", "jsonl")
-"""Formats of lines; the others are those of documents."""
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -95,14 +102,16 @@ class ParallelReader:
         """
         is_whole = True
         while is_whole:
-            first, size = self.num_lines, 0
+            first = self.num_lines
+            size = 0
             columns: dict[str, list[str]] = {name: [] for name in self._files}
             problem = None
             while self.num_lines - first < max_lines and size < MAX_CHARACTERS:
                 try:
                     row = self._next_row()
                 except DataError as error:
-                    problem, is_whole = error, False
+                    problem = error
+                    is_whole = False
                     break
                 if row is None:
                     break
@@ -125,6 +134,7 @@ class ParallelReader:
         if len(found) < len(row):
             self._refuse({name: line is not None for name, line in row.items()})
         for digest, line in zip(self._digests.values(), found, strict=True):
+            # The bytes as they were, so that damaged lines have a hash too.
             digest.update(line.encode("utf-8", "surrogateescape") + b"\n")
         self.num_lines += 1
         return found
@@ -204,19 +214,16 @@ def parallel_windows(
         InputFileNotFoundError: a file does not exist.
     """
     check_readable(files, damaged_in=damaged_in)
-    return _read_windows(files, damaged_in)
-
-
-def _read_windows(
-    files: Mapping[str, str], damaged_in: Collection[str]
-) -> Iterator[tuple[list[str], ...]]:
     reader = ParallelReader(files, damaged_in=damaged_in)
-    for window in reader.windows():
-        yield tuple(window.columns.values())
-    if not reader.num_lines:
-        raise DataError(
-            f"There must be at least one line, but {next(iter(files.values()))} is empty."
-        )
+
+    def read() -> Iterator[tuple[list[str], ...]]:
+        for window in reader.windows():
+            yield tuple(window.columns.values())
+        if not reader.num_lines:
+            first = next(iter(files.values()))
+            raise DataError(f"There must be at least one line, but {first} is empty.")
+
+    return read()
 
 
 def read_parallel(
@@ -249,22 +256,24 @@ def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
         sys.stdout.write("")  # fails at once if it is closed
         yield sys.stdout
         return
-    is_direct = is_special(path)
-    target = Path(path) if is_direct else Path(os.path.realpath(path))
-    if not is_direct:
-        check_target(path, may_overwrite=may_overwrite)
+    check_target(path, may_overwrite=may_overwrite)
+    if is_special(path):
+        with writing(path), _open_text(open_to_write(Path(path)), path) as stream:
+            yield stream
+        return
+    target = Path(os.path.realpath(path))
     # With the process's number, since NAME.part may be an interrupted translation to resume.
-    part = target if is_direct else target.with_name(f"{target.name}.{os.getpid()}.part")
+    part = target.with_name(f"{target.name}.{os.getpid()}.part")
     try:
         with writing(path):
-            with _open_text(part, is_direct=is_direct, is_gzip=target.suffix == ".gz") as stream:
+            with _open_text(create_file(part), target) as stream:
                 yield stream
-            if not is_direct:
-                part.replace(target)
+            with part.open("rb") as written:
+                os.fsync(written.fileno())
+            part.replace(target)
     finally:
-        if not is_direct:
-            with suppress(OSError):  # must not hide the error that led here
-                part.unlink()
+        with suppress(OSError):  # must not hide the error that led here
+            part.unlink()
 
 
 def is_special(path: str) -> bool:
@@ -274,7 +283,7 @@ def is_special(path: str) -> bool:
 
 def is_json_lines(path: str) -> bool:
     """Tell whether a file's name says that it holds JSON Lines."""
-    return name_unpacked(path).endswith((".jsonl", ".ndjson"))
+    return endings(path).kind in (".jsonl", ".ndjson")
 
 
 def choose_format(path: str, file_format: str | None) -> str:
@@ -299,7 +308,7 @@ def choose_format(path: str, file_format: str | None) -> str:
         return file_format
     if is_json_lines(path):
         return "jsonl"
-    if (found := format_of(name_unpacked(path))) and not is_special(path):
+    if (found := format_of(path)) and not is_special(path):
         return found.name
     by_name = kind_of_document(path)
     kind = f"{by_name} by its name" if by_name else _kind_by_content(path)
@@ -318,18 +327,19 @@ def _kind_by_content(path: str) -> str | None:
         if not is_special(path) and Path(path).is_file():
             with closing(open_binary(path)) as stream:
                 begins = stream.read(64).removeprefix(b"\xef\xbb\xbf").lstrip()
-                return (
-                    "XML by its first line" if begins.startswith((b"<?xml", b"<!DOCTYPE")) else None
-                )
+                if begins.startswith((b"<?xml", b"<!DOCTYPE")):
+                    return "XML by its first line"
     return None
 
 
 def check_target(path: str, *, may_overwrite: bool) -> None:
-    """Refuse an output file that cannot be written.
+    """Refuse an output file that cannot be written; streams, devices and pipes always can.
 
     Raises:
         InputError: the file exists already, is a folder, or its folder does not exist.
     """
+    if is_special(path):
+        return
     target = Path(os.path.realpath(path))
     if target.is_dir():
         raise InputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
@@ -370,15 +380,11 @@ def _finite(values: Any) -> Any:
 
 
 @contextmanager
-def _open_text(part: Path, *, is_direct: bool, is_gzip: bool) -> Iterator[TextIO]:
-    raw = open_to_write(part) if is_direct else create_file(part)
+def _open_text(raw: BinaryIO, name: Path | str) -> Iterator[TextIO]:
     # Without name and time, so that equal text gives equal bytes.
-    packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if is_gzip else raw
+    packed = gzip.GzipFile("", "wb", fileobj=raw, mtime=0) if is_packed(Path(name)) else raw
     with raw, packed, io.TextIOWrapper(packed, encoding="utf-8", newline="\n") as text:
         yield text
-    if part.is_file():
-        with part.open("rb") as written:
-            os.fsync(written.fileno())
 
 
 def _refuse_lengths(files: Mapping[str, str], counts: Mapping[str, int | str]) -> NoReturn:

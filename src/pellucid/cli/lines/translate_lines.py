@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from pellucid.cli.ending import warn
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
 Output = DirectOutput | ResumableOutput
 Result = TypeVar("Result")
 
+# One that the engine works on, and one that Python prepares or judges.
 WINDOWS_AT_ONCE = 2
-"""One that the engine works on, and one that Python prepares or judges."""
 
 
 class AllTranslated(NamedTuple):
@@ -76,6 +75,7 @@ def translate_files(
 
     search_garbage_rarely()
     is_typed = files[INPUT] == STANDARD and is_terminal("stdin")
+    # A bar would mix with the lines that a person reads.
     is_read = output_file == STANDARD and is_terminal("stdout")
     by_line = by_line or is_typed
     window_lines = 1 if by_line else job.max_lines
@@ -83,13 +83,13 @@ def translate_files(
         has_progress = is_terminal("stderr") and not by_line and not is_read
     if may_overwrite and is_special(output_file):
         warn("--overwrite has no effect without -o FILE.")
-    own = {"--stream": by_line, **({} if objects is None else objects.settings())}
-    run = {} if is_special(output_file) else {**job.identify(), **own}
+    run: dict[str, Any] = {}
+    if not is_special(output_file):
+        run = {**job.identify(), "--stream": by_line}
+        if objects is not None:
+            run |= objects.settings()
     with open_resumable(
-        output_file,
-        run=run,
-        may_overwrite=may_overwrite,
-        may_resume=not is_typed,
+        output_file, run=run, may_overwrite=may_overwrite, may_resume=not is_typed
     ) as output:
         reader = _start_reading(job, files, output, window_lines, objects)
         document = objects if isinstance(objects, DocumentForm) else None
@@ -102,7 +102,8 @@ def translate_files(
         can_stream = by_line and is_read and job.can_stream and objects is None
         if has_progress:
             warn(job.describe(is_streamed=can_stream))
-        notices, first_line = Notices(job.constraints.glossary), reader.num_lines
+        notices = Notices(job.constraints.glossary)
+        first_line = reader.num_lines
         with show_progress(
             is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
         ) as update:
@@ -126,33 +127,6 @@ def translate_files(
     return 2 if output.state.num_failed else 0
 
 
-def translate_all(
-    model: str | Path, sources: Sequence[str], *, to: str | None = None
-) -> AllTranslated:
-    """Translate lines with a model's own options.
-
-    Args:
-        model: a bundle folder, a run folder, or ``demo``.
-        sources: the lines.
-        to: the language whose code every line gets.
-    """
-    from pellucid.translate.translator import load
-
-    return _translate_all(load(model), sources, to)
-
-
-def translate_both(
-    model: str | Path, sources: Sequence[str], change: Sequence[str], *, to: str | None = None
-) -> tuple[AllTranslated, AllTranslated]:
-    """Translate lines with a changed model and the unchanged one: one search, in float32."""
-    from pellucid.translate.translator import load
-
-    translator = load(model, precision="float32")
-    changed = change_translator(translator, change)
-    translator.decoding = changed.decoding
-    return _translate_all(changed, sources, to), _translate_all(translator, sources, to)
-
-
 def change_translator(
     translator: Translator, change: Sequence[str], treatment: Mapping[str, Any] | None = None
 ) -> Translator:
@@ -172,11 +146,21 @@ def change_translator(
     return found
 
 
-def _translate_all(translator: Translator, sources: Sequence[str], to: str | None) -> AllTranslated:
+def translate_all(
+    translator: Translator, sources: Sequence[str], *, to: str | None = None
+) -> AllTranslated:
+    """Translate lines with a model's own options.
+
+    Args:
+        translator: the model.
+        sources: the lines.
+        to: the language whose code every line gets.
+    """
     from pellucid.text.language_tokens import CodeFaults
 
     translations = translator.translate(sources, to=to)
-    errors, codes = [], CodeFaults()
+    errors = []
+    codes = CodeFaults()
     for number, translation in enumerate(translations):
         codes.add(number, translation.notes.language_code)
         if translation.error is not None:
@@ -209,6 +193,7 @@ def answer_windows(
         for window in windows:
             yield window, answer(window)
         return
+    # One thread, since windows come from an iterator, which cannot be shared.
     reader = ThreadPoolExecutor(1, "read")
     workers = ThreadPoolExecutor(num_at_once, "answer")
 
@@ -287,18 +272,11 @@ def _answers(
     job: TranslationJob, objects: ObjectForm | DocumentForm | None, window: LineWindow
 ) -> list[WrittenUnit]:
     """Translate a window; give what to write for each line, with its translations."""
-    if isinstance(objects, DocumentForm):
-        return list(objects.answer(job, window.first, window.columns[INPUT]))
     if objects is not None:
-        pairs = list(objects.answer(job, window.first, window.columns))
-    else:
-        translations = enumerate(job.translate(window.columns), start=window.first)
-        pairs = [
-            (job.write(number, translation), translation) for number, translation in translations
-        ]
+        return list(objects.answer(job, window.first, window.columns))
     return [
-        WrittenUnit(text, [(number, translation)])
-        for number, (text, translation) in enumerate(pairs, start=window.first)
+        WrittenUnit(job.write(number, one), [(number, one)])
+        for number, one in enumerate(job.translate(window.columns), start=window.first)
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -21,8 +21,16 @@ if TYPE_CHECKING:
 
 Form = Literal["plain", "n-best", "json"]
 
+
+def choose_form(given: Collection[str], *, is_json: bool) -> Form:
+    """Choose how translations are written, by the decoding options that were given."""
+    if is_json:
+        return "json"
+    return "n-best" if "n_best" in given else "plain"
+
+
+# Maximum number of hypotheses in a window, each with its tokens and their log-probabilities.
 MAX_HYPOTHESES = 10_000
-"""Maximum number of hypotheses in a window, each with its tokens and their log-probabilities."""
 
 
 @dataclass(frozen=True)
@@ -73,6 +81,14 @@ class TranslationJob:
         return self.translator.configure(**self.given)
 
     @property
+    def languages(self) -> tuple[str, str]:
+        """The codes of the model's source and target language; empty if unknown."""
+        bundle = self.translator.bundle
+        if bundle is None:
+            return "", ""
+        return bundle.config.languages.source, bundle.config.languages.target
+
+    @property
     def can_stream(self) -> bool:
         """True if the text of a line can be written while it is decoded."""
         is_whole = self.treatment["retry"] or self.treatment["unknown"] != "token"
@@ -83,6 +99,7 @@ class TranslationJob:
         """True if windows can be translated at once: Python works while the engine does."""
         from pellucid.machine.hardware import threads_in_use
 
+        # Only the engine in C lets Python run in the meantime.
         is_one_call = self.translator.decoder.find_reason(self.decoding) is None
         is_free = self.constraints.rule is None and self.aligner is None
         return is_one_call and is_free and threads_in_use() > 1
@@ -137,18 +154,17 @@ class TranslationJob:
 
     def stream(self, columns: Mapping[str, Sequence[str]]) -> Iterator[str]:
         """Translate one line and yield its text piece by piece."""
-        (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
-        return self.translator.stream(text, constraints=constraints, **self._of_one_line)
+        return self.translator.stream(**self._one_line(columns))
 
     def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
         """Say what is unusual about one line, without translating it."""
-        (text,), (constraints,) = columns[INPUT], self.constraints.for_lines(columns)
-        return self.translator.examine(text, constraints=constraints, **self._of_one_line)
+        return self.translator.examine(**self._one_line(columns))
 
-    @property
-    def _of_one_line(self) -> dict[str, Any]:
+    def _one_line(self, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
+        (text,) = columns[INPUT]
+        (constraints,) = self.constraints.for_lines(columns)
         how = {name: self.treatment[name] for name in ("clean", "split", "split_long")}
-        return {"to": self.to, **how, **self.given}
+        return {"text": text, "constraints": constraints, "to": self.to, **how, **self.given}
 
     def write(self, number: int, translation: Translation) -> str:
         """Write a translation in the job's form.
@@ -167,10 +183,11 @@ class TranslationJob:
             (one.text, f"{one.log_probability:.6f}", f"{one.score:.6f}", _to_links(one))
             for one in translation.hypotheses
         ]
-        return "".join(
-            " ||| ".join((str(number), *row[: 3 + has_links])) + "\n"
-            for row in rows or [("", "", "", "")]
-        )
+        lines = []
+        for row in rows or [("", "", "", "")]:
+            cells = row if has_links else row[:-1]
+            lines.append(" ||| ".join((str(number), *cells)))
+        return "".join(f"{line}\n" for line in lines)
 
     def identify(self) -> dict[str, Any]:
         """Gather everything except the input that the output depends on, by its name for users.
@@ -186,21 +203,19 @@ class TranslationJob:
 
         bundle = self.translator.bundle
         decoding = self.decoding.model_dump(mode="json")
-        searches = {flag(name): value for name, value in decoding.items()}
         return {
             "the version of pellucid": __version__,
             "the version of PyTorch": version("torch"),
             "the processor": describe_processor(),
             "the engine": self._describe_engine(self.constraints.rule),
             "--threads": threads_in_use(),
-            **({"--to": self.code} if self.code else {}),
-            **({"--change": list(self.change)} if self.change else {}),
-            **({} if self.aligner is None else {"--align": self.aligner.settings}),
+            "--to": self.code,
+            "--change": list(self.change),
+            "--align": None if self.aligner is None else self.aligner.settings,
             "MODEL": bundle.model_hash if bundle is not None else None,
             "--ensemble": list(self.translator.other_hashes),
             "the form": self.form,
-            **{flag(name): value for name, value in self.treatment.items()},
-            **searches,
+            **{flag(name): value for name, value in {**self.treatment, **decoding}.items()},
             **self.constraints.settings,
         }
 

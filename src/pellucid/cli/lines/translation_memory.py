@@ -15,11 +15,12 @@ from pellucid.documents.placeholders import keeps_copies
 from pellucid.documents.segment_writing import write_segment
 from pellucid.errors import DataError, need_library
 from pellucid.files import hash_file, reading
+from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
 
+# The least similarity of a text that is taken, one less the share of letters that differ.
 LEAST = 0.85
-"""The least similarity of a text that is taken, one less the share of letters that differ."""
 
 _MOST_TRIED = 5
 _NUMBERS = re.compile(r"\d+")
@@ -64,6 +65,7 @@ class Memory:
             none = f"A memory must have translated texts, but {path} has none."
             advice = "Give one with text of the model's languages."
             raise DataError(" ".join(filter(None, (none, bad.about_entries(), advice))))
+        # By length: `_near` takes only those whose length allows them to be similar enough.
         self._texts = sorted(self._targets, key=len)
         with reading(path):
             self.hash = hash_file(Path(path))
@@ -74,13 +76,16 @@ class Memory:
         for source, similarity in [(text, 1.0)] if text in self._targets else self._near(text):
             target = self._targets[source]
             if _numbers(source) == _numbers(text) and keeps_copies(segment, target):
-                words, others = line_words(text), line_words(target)
+                # No links are known. That the words follow each other evenly is enough to place
+                # tags.
+                words = line_words(text)
+                others = line_words(target)
                 links = [(k, k * len(others) // len(words)) for k in range(len(words))]
                 write_segment(segment, [_Answer(target, others, links)], words)
                 if segment.written is not None:
                     segment.match = similarity
                     if similarity < 1:
-                        segment.reason = f"the memory has a similar text ({similarity:.0%})"
+                        segment.reason = f"the memory has a similar text ({percent(similarity)})"
                     return True
                 segment.reason = ""
         return False

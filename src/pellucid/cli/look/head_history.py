@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import open_output, to_json_line
@@ -12,13 +12,16 @@ from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import TextIO
 
     from pellucid.bundle import Bundle
     from pellucid.evaluate.word_links import GoldLinks
     from pellucid.inside.study.patched import PatchedCorpus
     from pellucid.inside.study.training_history import HeadHistory
+
+Form = Literal["text", "json", "csv"]
+"""A table to read, or all numbers for a program."""
 
 
 def follow_run(
@@ -38,7 +41,10 @@ def follow_run(
     golds = pronouns = None
     if "--gold" in columns:
         golds = read_gold_columns(
-            columns, "the gold links", load_bundle(find_models(Path(run))[-1][1])
+            # The last model cuts the lines into words, as for the study.
+            columns,
+            "the gold links",
+            load_bundle(find_models(Path(run))[-1][1]),
         )
     if "--antecedents" in columns:
         pronouns = read_pronouns(columns["--antecedents"])
@@ -71,7 +77,7 @@ def write_found(
     found: HeadHistory | PatchedCorpus,
     title: str,
     cells: Sequence[Sequence[str]],
-    forms: Sequence[str],
+    form: Form,
     output_file: str,
     *,
     overwrite: bool,
@@ -80,14 +86,20 @@ def write_found(
     for sentence in found.left_out:
         warn(sentence)
     with open_output(output_file, may_overwrite=overwrite) as output:
-        if "--json" in forms:
+        if form == "json":
             output.write(to_json_line(found.record()))
-        elif forms:
+        elif form == "csv":
             write_csv(found.records(), output)
         else:
-            rows = lay_out(cells, [False, *[True] * (len(cells[0]) - 1)])
-            output.write(f"{title}\n\n" + "".join(f"{row}\n" for row in rows))
+            rows = "".join(f"{row}\n" for row in lay_out_figures(cells))
+            output.write(f"{title}\n\n{rows}")
     return 2 if found.left_out else 0
+
+
+def lay_out_figures(cells: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Lay out a table whose first column has names, and whose others have numbers."""
+    is_number = [True] * (len(cells[0]) - 1)
+    return lay_out(cells, [False, *is_number])
 
 
 def read_gold_columns(
@@ -95,15 +107,13 @@ def read_gold_columns(
 ) -> list[GoldLinks]:
     """Parse gold links, checking that they join words of the lines."""
     from pellucid.evaluate.word_links import parse_gold
-    from pellucid.inside.align.linked_units import SIDES, find_units
+    from pellucid.inside.align.linked_units import count_linkable_words
 
     lengths = []
-    for pair in zip(columns["--source"], columns["--target"], strict=True):
-        source, target = (
-            len(find_units(bundle.tokenizer, side, line, rule="auto").names)
-            for side, line in zip(SIDES, pair, strict=True)
-        )
-        lengths.append((source, target))
+    for source, target in zip(columns["--source"], columns["--target"], strict=True):
+        num_source_words = count_linkable_words(bundle.tokenizer, "source", source)
+        num_target_words = count_linkable_words(bundle.tokenizer, "target", target)
+        lengths.append((num_source_words, num_target_words))
     return parse_gold(columns["--gold"], lengths, path)
 
 

@@ -76,12 +76,14 @@ def look_at_line(
         ask = Ask(stages=("vector",))  # As the replay does; asked for by name, weights are refused.
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
+    # Before the translation, so that a mistake shows at once.
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
     remarks = tuple(remarks_on(translator, line.text))
     for sentence in remarks:
         warn(sentence)
     line = line.as_read(translator.tokenizer)
     how = Replaying(
+        # Following a row needs every stage on its way.
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,
         into=partial(numbered, files["npz"]) if is_streamed else None,
@@ -90,6 +92,7 @@ def look_at_line(
         else None,
     )
     traces = replay_line(translator, line, how, options)
+    # Their own checks follow there, for both sides.
     if is_compared(options):
         return look_at_difference(translator, traces[0], line, files, options, threads)
     exit_code = report_problems(traces)
@@ -120,6 +123,7 @@ def _make_page(
 
 def _warn_of_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None:
     """Say on standard error how large a trace will be, before it is computed."""
+    # Counted in numbers first: their size depends on the precision.
     numbers = ask.num_bytes(
         pair.model.config, len(pair.source_ids), len(pair.target_ids), item_bytes=1
     )
@@ -142,11 +146,13 @@ def _show(
         pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
         target = line.target
         if target is None:
+            # The model's own translation, as text.
             target = translator.tokenizer.decode_target(trace.predicted_ids)
         if options["links"]:
             show_links(translator.own_bundle, line.text, target, writer)
         elif options["heads"]:
-            links, gold = options["gold"], None
+            links = options["gold"]
+            gold = None
             if links is not None:
                 gold = read_gold_of_pair(pair, line.text, target, links, options["convention"])
             show_heads(pair, trace, options["sort"], gold, writer)
@@ -165,6 +171,7 @@ def _show(
         else:
             bundle = translator.own_bundle
             is_plain_look = ask == Ask() and options["row"] is None
+            # A model without a taught head: links of all heads together say more than one of them.
             if is_plain_look and guided_view(bundle) is None and bundle.config.model.has_attention:
                 with suppress(InputError):  # Not every pair can be linked.
                     show_links(bundle, line.text, target, writer)
@@ -198,6 +205,7 @@ def numbered(path: Path, index: int, count: int) -> Path:
     """Name the file of one of several hypotheses: ``x.0.npz``; a single one keeps its name."""
     if count == 1:
         return path
+    # The number goes before both endings: x.0.json.gz.
     packed = path.suffix if is_packed(path) else ""
     inner = Path(path.name.removesuffix(packed))
     return path.with_name(f"{inner.stem}.{index}{inner.suffix}{packed}")

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.decoding_options import DECODING
+from pellucid.cli.lines.decoding_options import DECODING
 from pellucid.cli.lines.streams import STANDARD
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Option, check_utf8, flag
 from pellucid.errors import InputError, not_together
 from pellucid.files import is_device, is_packed
+from pellucid.text.link_choices import Convention
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
@@ -56,7 +58,7 @@ SHOWN: Mapping[str, Option] = {
         "With --heads: show each head's alignment error, given gold word links such as '0-0 1-2'.",
     ),
     "convention": (
-        Literal["predicts", "reads"],
+        Convention,
         None,
         "With --gold: the token that a decoder row counts for: the one it predicts (default), or "
         "the one it reads.",
@@ -142,54 +144,57 @@ COMPARED = ("compare", "compare_head", "compare_model")
 MOST_RANDOM = 100_000
 """Other heads that a change is compared with; each costs a pass of the decoder."""
 
-NEEDED = {
-    "whole": "row",
-    "column": "row",
-    "words": "row",
-    "verify": "row",
-    "sort": "heads",
-    "gold": "heads",
-    "convention": "gold",
-    "random": "change",
-    "at": "patch_from",
-    "position": "patch_from",
-}
+_PLACE = " ".join(PLACE)
+_DECODING = " ".join(DECODING)
+LOOK_RULES = (
+    Needs("whole column words verify", "row"),
+    Needs("sort gold", "heads"),
+    Needs("convention", "gold"),
+    Needs("random", "change"),
+    Needs("at position", "patch_from"),
+    Needs("not", "why"),
+    Apart("target", _DECODING, "it is not decoded"),
+    Apart("target", "compare", "it translates one line only"),
+    Apart(
+        "contexts",
+        f"{_PLACE} {_DECODING}",
+        "it compares the encoder's states after every layer",
+    ),
+    Apart("beside", _PLACE, "it shows one map of each model"),
+    Apart("patch_from", "part layer kind stage all", "--at names its vectors"),
+    Apart("measure trust why", "stage all", "a measure has one map"),
+    Apart("links lens change", _PLACE, "it does not show single arrays"),
+)
 
 
-def check_look_options(options: Mapping[str, Any], *, has_target: bool, has_prefix: bool) -> None:
+def check_look_options(
+    options: Mapping[str, Any], *, target: str | None, prefix: str | None
+) -> None:
     """Refuse options that contradict or lack each other.
 
     Raises:
         InputError: some do.
     """
-    for name, needed in NEEDED.items():
-        is_given = options[name] is not None and options[name] is not False and options[name] != []
-        if is_given and options[needed] is None:
-            raise InputError(f"{flag(name)} needs {flag(needed)}. Add it, or leave both out.")
+    check_rules(LOOK_RULES, {**options, "target": target})
     for name in ("words", "random"):
         if options[name] is not None and options[name] < 1:
             raise InputError(f"{flag(name)} must be at least 1, but is {options[name]}.")
     if (options["random"] or 0) > MOST_RANDOM:
         raise InputError(f"--random must be at most {MOST_RANDOM:,}, but is {options['random']}.")
-    searched = [name for name in DECODING if options[name] is not None]
-    if has_target and searched:
-        raise not_together("--target", flag(searched[0]), "it is not decoded")
-    if has_target and has_prefix and not options["change"]:
+    if target is not None and prefix and not options["change"]:
         raise not_together("--target", "--prefix, except under --change", "it is not decoded")
-    if has_target and options["compare"] is not None:
-        raise not_together("--target", "--compare", "it translates one line only")
-    _check_contrast(options)
+    if options["beside"] is not None and (options["n_best"] or 1) > 1:
+        raise not_together("--beside", "--n-best", "each model answers once")
+    _check_integrals(options)
     ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
     if options["why"] is not None and options["measure"]:
         ways.remove("--measure")  # it says what the difference is of
     if options["why"] is not None and options["patch_from"] is not None:
         ways.remove("--why")  # it says which answers are compared
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
+    # Ways of looking write no files, except those that can be drawn.
     drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
-    if options["beside"] is not None:
-        _check_beside(options)
-        drawn = ("svg", "png", "pdf", "json")
-    if options["patch_from"] is not None:
+    if options["beside"] is not None or options["patch_from"] is not None:
         drawn = ("svg", "png", "pdf", "json")
     files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
     if len(ways) > 1 or (ways and files):
@@ -205,32 +210,16 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
     """
     for text in texts:
         check_utf8("TEXT", text)
-    if options["contexts"] is None:
-        if len(texts) > 1:
-            raise InputError(
-                f"look takes one line, but {len(texts)} are given. Put quotation marks around it, "
-                "or name a word with --contexts to compare it in several."
-            )
-        return
-    for name in (*PLACE, *DECODING):
-        if options[name] not in (None, []):
-            why = "it compares the encoder's states after every layer"
-            raise not_together("--contexts", flag(name), why)
+    if options["contexts"] is None and len(texts) > 1:
+        raise InputError(
+            f"look takes one line, but {len(texts)} are given. Put quotation marks around it, or "
+            "name a word with --contexts to compare it in several."
+        )
 
 
-def _check_beside(options: Mapping[str, Any]) -> None:
-    """Refuse options of one model's arrays where two models answer."""
-    for name in PLACE:
-        if options[name] not in (None, [], False):
-            raise not_together("--beside", flag(name), "it shows one map of each model")
-    if (options["n_best"] or 1) > 1:
-        raise not_together("--beside", "--n-best", "each model answers once")
-
-
-def _check_contrast(options: Mapping[str, Any]) -> None:
-    """Check the options of measures of two words, and of integrals."""
-    if options["not"] is not None and options["why"] is None:
-        raise InputError("--not needs --why. Add it, or leave both out.")
+def _check_integrals(options: Mapping[str, Any]) -> None:
+    """Refuse options of integrals without one."""
+    # A contrast measures integrated gradients unless told otherwise.
     is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
     is_used |= options["why"] is not None and not options["measure"]
     for name in ("steps", "baseline"):
@@ -249,7 +238,9 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     """Collect the arrays that the options ask for."""
     from pellucid.inside.ask import Ask
 
-    part, kind = options["part"], options["kind"]
+    part = options["part"]
+    kind = options["kind"]
+    # What one wants to see of a unit is its state, of an attention its weights.
     stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
     return Ask(
         parts=None if part is None else (part,),
@@ -271,7 +262,9 @@ def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
     for name in FILES:
         if options[name] is None:
             continue
+        # A file as any other, so that every writer can write to it.
         path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
+        # The second would overwrite the first without a word.
         others = [flag(other) for other in found if found[other] == path]
         if others:
             raise InputError(

@@ -29,6 +29,7 @@ from pellucid.inside.measures.contrast import Contrast
 from pellucid.inside.measures.faithfulness import Faithfulness
 from pellucid.inside.measures.maps import source_words
 from pellucid.inside.pair import Pair
+from pellucid.inside.record.trace_data import row_labels
 from pellucid.inside.show.steps import NumberTable
 
 _MOST_OFF = 0.05
@@ -58,6 +59,7 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
 def of_measure(place: Mapping[str, Any], name: str) -> dict[str, Any]:
     """Leave out what only other measures of the same call take: the options of integrals."""
     takes = MEASURES[name].takes if name in MEASURES else ()
+    # Several measures may be asked for, of which only some have an integral.
     own = ("steps", "baseline")
     return {what: value for what, value in place.items() if what not in own or what in takes}
 
@@ -92,7 +94,9 @@ def show_measures(
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=map_.sums_to_one)
     if len(maps) > 1:
         writer.table(_to_table(agreement(pair, maps)))
+        # By words, since measures may have columns of tokens or of words.
         largest = np.array([on_words(pair, map_).argmax(axis=1) for map_ in maps])
+        # The place of the largest number is what most readers take from a map.
         same = int((largest == largest[0]).all(axis=0).sum())
         writer.lines(
             [
@@ -109,16 +113,7 @@ def describe_map(map_: Map) -> Iterator[str]:
     yield f"{map_.title}. {map_.source}."
     yield f"A number is {about.meaning}."
     if map_.differences is not None:
-        off = np.abs(map_.matrix.sum(axis=1) - map_.differences)
-        is_one = len(map_.differences) == 1
-        size = max(1e-6, float(np.abs(map_.differences).max()))
-        yield (
-            f"Completeness: {'the numbers' if is_one else 'the numbers of a row'} add up to "
-            f"{f'{map_.differences[0]:.2f}, ' if is_one else ''}the difference between the two "
-            f"ends of the integral; off by {'' if is_one else 'at most '}{off.max():.3f}."
-        )
-        if off.max() > _MOST_OFF * size:
-            yield "That is much: take more --steps."
+        yield from _describe_completeness(map_, map_.differences)
     if map_.kind == "whole" and map_.part == "decoder" and not map_.is_signed:
         shares = ", ".join(
             f"{token} {share:.2f}"
@@ -126,6 +121,21 @@ def describe_map(map_: Map) -> Iterator[str]:
         )
         if map_.num_source_columns < len(map_.column_tokens):
             yield f"Share of the source (the earlier target has the rest): {shares}."
+
+
+def _describe_completeness(map_: Map, differences: tuple[float, ...]) -> Iterator[str]:
+    """Say how far an integral is from what its numbers must add up to."""
+    off = float(np.abs(map_.matrix.sum(axis=1) - differences).max())
+    ends = "the difference between the two ends of the integral"
+    if len(differences) == 1:
+        whole = f"the numbers add up to {differences[0]:.2f}, {ends}; off by {off:.3f}"
+    else:
+        whole = f"the numbers of a row add up to {ends}; off by at most {off:.3f}"
+    yield f"Completeness: {whole}."
+    # A sentence of one token may have no difference to divide by.
+    size = max(1e-6, float(np.abs(differences).max()))
+    if off > _MOST_OFF * size:
+        yield "That is much: take more --steps."
 
 
 def _to_table(found: Agreement) -> NumberTable:
@@ -159,6 +169,7 @@ def show_trust(
     effects = occlusion(pair)
     words = ["".join(pair.source_tokens[place] for place in word) for word in source_words(pair)]
     for map_ in maps:
+        # A signed map has no share of a row to speak of.
         if map_.is_signed:
             continue
         for found in find_raises(pair, map_, effects)[:5]:
@@ -173,15 +184,12 @@ def show_trust(
 
 def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> NumberTable:
     header = ("measure", "compr.", "random", "to", "suff.", "random", "to ")
-    rows: list[tuple[str | float, ...]] = [
-        (map_.name, one.value, one.low, one.high, other.value, other.low, other.high)
-        for map_, one, other in zip(
-            maps,
-            (one.comprehensiveness for one in found),
-            (one.sufficiency for one in found),
-            strict=True,
-        )
-    ]
+    rows: list[tuple[str | float, ...]] = []
+    for map_, one in zip(maps, found, strict=True):
+        cells: list[str | float] = [map_.name]
+        for score in (one.comprehensiveness, one.sufficiency):
+            cells += [score.value, score.low, score.high]
+        rows.append(tuple(cells))
     return NumberTable("How far to trust these maps on this sentence", "", header, tuple(rows))
 
 
@@ -189,20 +197,12 @@ def show_lenses(pair: Pair, writer: LookWriter) -> None:
     """Show the predictions from each layer of the decoder, and of the encoder."""
     depths = logit_lens(pair, most=1)
     header = ("row", *(f"after {depth.depth}" for depth in depths))
-    rows: tuple[tuple[str | float, ...], ...] = tuple(
-        (
-            f"{read} → {predicted}",
-            *(
-                f"{depth.guesses[row][0].token} {depth.guesses[row][0].probability:.2f}"
-                for depth in depths
-            ),
-        )
-        for row, (read, predicted) in enumerate(
-            zip(pair.read_tokens, pair.predicted_tokens, strict=True)
-        )
-    )
+    rows: list[tuple[str | float, ...]] = []
+    for row, label in enumerate(row_labels(pair.read_tokens, pair.predicted_tokens)):
+        best = [depth.guesses[row][0] for depth in depths]
+        rows.append((label, *(f"{guess.token} {guess.probability:.2f}" for guess in best)))
     title = "Logit lens: the likeliest token if the decoder ended after that many layers"
-    writer.table(NumberTable(title, "", header, rows))
+    writer.table(NumberTable(title, "", header, tuple(rows)))
     lines = [
         f"after {depth.depth}: {depth.written.text}"
         for depth in decoder_lens(pair, most=1)
@@ -242,6 +242,7 @@ def show_contrast(
     ]
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
+        # Zeros everywhere would look like a finding.
         if not MEASURES[map_.name].is_of_word and not map_.matrix.any():
             writer.lines(["", _cannot_tell(map_.name, contrast)])
             continue
@@ -260,6 +261,7 @@ def _cannot_tell(name: str, contrast: Contrast) -> str:
 def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
     why, other = contrast.words
     first, second = contrast.pieces
+    # Rows and pieces count from where the two continuations part.
     start = contrast.start
     yield f"Why {why} and not {other}"
     beginning = " ".join(contrast.why.predicted_tokens[:start])
@@ -283,6 +285,7 @@ def _summarize_contrast(contrast: Contrast) -> Iterator[str]:
 
 def times(difference: float) -> str:
     """Say how many times likelier one word is, from the difference of their logs."""
+    # Beyond that the exponential overflows.
     times = math.exp(min(difference, 500))
     if times >= 1e6:
         return f"{times:.0e} times"
@@ -297,18 +300,17 @@ def _rank(map_: Map, contrast: Contrast) -> Iterator[str]:
         (why, row.argsort()[::-1], row > 0),
         (other, row.argsort(), row < 0),
     ):
-        found = [place for place in order[:_MOST_NAMED].tolist() if is_for[place]]
-        read, written = (
-            ", ".join(
-                f"{map_.column_labels[one]} {row[one]:+.2f}"
-                for one in found
-                if (one < map_.num_source_columns) == is_source
-            )
-            for is_source in (True, False)
-        )
-        if found:
-            after = f"{'; ' if read else ''}already written: {written}" if written else ""
-            yield f"For {word}: {read}{after}"
+        read: list[str] = []
+        written: list[str] = []
+        for place in order[:_MOST_NAMED].tolist():
+            if is_for[place]:
+                side = read if place < map_.num_source_columns else written
+                side.append(f"{map_.column_labels[place]} {row[place]:+.2f}")
+        said = [", ".join(read)] if read else []
+        if written:
+            said.append(f"already written: {', '.join(written)}")
+        if said:
+            yield f"For {word}: {'; '.join(said)}"
 
 
 _MOST_NAMED = 4

@@ -46,11 +46,14 @@ def look_patched(
         warn(f"The other sentence: {sentence}")
     other = other.as_read(translator.tokenizer)
     trace, *_ = replay_line(translator, other, Replaying(), options)
-    tokenizer, model = translator.tokenizer, translator.own_bundle.exact_model
+    tokenizer = translator.tokenizer
+    model = translator.own_bundle.exact_model
+    # In double precision: shares divide by a difference that may be small.
     a = Pair(model, tokenizer, trace.source_ids, trace.predicted_ids)
     b = Pair(model, tokenizer, tuple(tokenizer.encode_source(line.text)), tuple(target_ids))
     if options["why"] is not None:
         text = tokenizer.decode_target(a.target_ids)
+        # The other answer takes the place of the line's own translation.
         contrast = find_contrast(a, text, options["why"], options["not"])
         b = replace(b, target_ids=contrast.other.target_ids)
     positions = None
@@ -59,6 +62,7 @@ def look_patched(
             positions_of_word(tokenizer, line.text, b.source_ids, word, _OF_POSITION)
             for word in options["position"]
         ]
+        # A word may have several tokens, and two names may mean one word.
         positions = sorted({place for word in words for place in word})
     found = patch(a, b, options["at"], positions, options["head"])
     about = list(_describe(Patching(a, b), line.text, other.text))
@@ -98,6 +102,7 @@ def _draw(found: Map, path: Path, about: Sequence[str]) -> None:
     from pellucid.inside.show.figures.draw import draw_map_figure
     from pellucid.inside.show.figures.panels import MapPanel
 
+    # One scale for all patches: 1 is all of the difference.
     panel = MapPanel(found.matrix, found.row_labels, found.column_labels, limit=1.0)
     draw_map_figure(panel, path, caption=about, label="share restored")
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
-from pellucid.cli.decoding_options import DECODING, useless_options
 from pellucid.cli.ending import warn
+from pellucid.cli.lines.decoding_options import DECODING, useless_options
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
@@ -59,6 +59,7 @@ def remarks_on(translator: Translator, text: str) -> Iterator[str]:
         yield f"The model does not know these words and reads them as <unk>: {said}."
     if was_in_training(translator.own_bundle, text):
         yield "This sentence is in the text that the model learned from."
+    # Only such a model forgets the beginning of a long line.
     has_vector = not translator.model.config.has_attention
     if has_vector and translator.examine(text, clean=False, split=False).exceeds_vector:
         yield f"This line has {EXCEEDS_VECTOR}"
@@ -116,5 +117,6 @@ def was_in_training(bundle: Bundle, sentence: str) -> bool:
     is the same.
     """
     seen = shipped_seen_sentences()
+    # It has no record of its own, but learned from the same text.
     is_recurrent_twin = bundle.folder == resolve_model("demo-recurrent")
     return (seen.model_hash == bundle.model_hash or is_recurrent_twin) and sentence in seen

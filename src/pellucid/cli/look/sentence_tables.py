@@ -10,9 +10,9 @@ from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import parse_links
-from pellucid.inside.align.alignment_maps import Convention, View, guided_view
+from pellucid.inside.align.alignment_maps import View, guided_view
 from pellucid.inside.align.attention_links import Aligned, align_pairs
-from pellucid.inside.align.linked_units import find_units
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.written_changes import parse_changes
@@ -22,6 +22,7 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
+from pellucid.text.link_choices import Convention
 from pellucid.translate.translator import load
 
 LEGEND = (
@@ -68,6 +69,7 @@ def describe_heads(trace: Trace) -> Iterator[str]:
     resting: dict[str, list[str]] = {}
     for view in views:
         resting.setdefault(view.rests_on, []).append(f"{view.site}.{view.head}")
+    # The empty name is that of heads that rest on nothing.
     for token in sorted(resting.keys() - {""}):
         names = ", ".join(resting[token])
         yield f"Heads that rest on {token} with half of their weight or more: {names}."
@@ -90,17 +92,8 @@ def read_gold_of_pair(
     Raises:
         DataError: a link is malformed, or names a word that does not exist.
     """
-    tokenizer = pair.tokenizer
-    units = (
-        find_units(tokenizer, "source", source, rule="auto"),
-        find_units(tokenizer, "target", target, rule="auto"),
-    )
-    return Gold(
-        parse_links(links, "--gold", (len(units[0].names), len(units[1].names))),
-        units[0].of_tokens(tokenizer, "source", source, pair.source_ids),
-        units[1].of_tokens(tokenizer, "target", target, pair.target_ids),
-        convention or "predicts",
-    )
+    words = words_of_pair(pair.tokenizer, (source, target), (pair.source_ids, pair.target_ids))
+    return Gold(parse_links(links, "--gold", words.sizes), words, convention or "predicts")
 
 
 def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:
@@ -228,7 +221,8 @@ def _summarize_changes(found: WhatIf) -> Iterator[str]:
         yield f"Greedy before     {found.before.text}"
     yield f"Greedy now        {found.after.text}"
     for edit in found.edits:
-        before, after = " ".join(edit.before) or "nothing", " ".join(edit.after) or "nothing"
+        before = " ".join(edit.before) or "nothing"
+        after = " ".join(edit.after) or "nothing"
         yield f"  word {edit.place}: {before} → {after}"
     if not found.edits:
         yield "  the same words"
@@ -281,9 +275,11 @@ def _contexts_table(found: Contexts) -> NumberTable:
     cosines = found.cosines()
     header: tuple[str, ...] = tuple(f"{i} and {j}" for i, j in found.pairs)
     rows = cosines.tolist()
+    # A recurrent encoder adds no positions.
     is_recurrent = found.places[-1].endswith(".state")
     if len(header) > _MOST_COLUMNS:
         header = ("least", "mean", "most")
+        # Many pairs do not fit a window, and nobody reads them all.
         rows = [[min(row), sum(row) / len(row), max(row)] for row in rows]
     return NumberTable(
         "Cosine of its vectors",

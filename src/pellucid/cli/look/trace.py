@@ -110,7 +110,9 @@ def _follow_unit(
     writer: LookWriter,
 ) -> None:
     """Follow a row of a recurrent model through a step of its unit."""
-    model, row, column = pair.model, options["row"], options["column"]
+    model = pair.model
+    row = options["row"]
+    column = options["column"]
     assert isinstance(model, RecurrentModel)
     if options["words"]:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
@@ -154,9 +156,12 @@ def _follow_row(
     options: Mapping[str, Any],
     writer: LookWriter,
 ) -> None:
-    (view, why), row, column = _choose_view(trace, ask), options["row"], options["column"]
+    view, why = _choose_view(trace, ask)
+    row = options["row"]
+    column = options["column"]
     shown = None if options["whole"] else SHOWN
     steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
+    # The place that the row looks at most.
     if column is None:
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
@@ -174,6 +179,7 @@ def _follow_row(
 def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     """Choose the head that a row is followed through, and say why."""
     part = next(iter(ask.parts or ("decoder",)))
+    # In the decoder what it reads of the source is asked about most.
     kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
     names = [
         name

@@ -82,6 +82,7 @@ def _short_names(models: Sequence[str]) -> Sequence[str]:
 def _warn_about(line: LookedLine, models: Sequence[str], translators: Sequence[Translator]) -> None:
     """Write remarks on the line to standard error; one that holds for both models, once."""
     remarks = [list(remarks_on(translator, line.text)) for translator in translators]
+    # The same sentence twice would look like two faults.
     if remarks[0] == remarks[1]:
         for sentence in remarks[0]:
             warn(sentence)
@@ -99,6 +100,7 @@ def _answer(
     *,
     float64: bool,
 ) -> AnswerOfModel:
+    # A model without attention has no map, but its one vector can be shown.
     has_attention = translator.model.config.has_attention
     ask = Ask(kinds=_CROSS) if has_attention else Ask(stages=("vector",))
     trace, *_ = replay_line(translator, line, Replaying(ask, float64=float64), options)
@@ -135,6 +137,7 @@ def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[str
 
 def _sides_to_json(line: str, sides: Sequence[AnswerOfModel]) -> str:
     """Turn answers into one JSON object: each with its record and its whole trace."""
+    # Joined as text: a trace writes its own JSON, array by array.
     head = json.dumps({"format": FORMAT, "source": line}, ensure_ascii=False)[:-1]
     written = []
     for side in sides:
@@ -209,7 +212,8 @@ def show_difference(first: HeadOnLine, second: HeadOnLine, writer: LookWriter) -
     difference = compare_heads(first.trace, first.head, second.trace, second.head)
     writer.lines(_describe_difference(first, second, difference))
     if difference.values.size:
-        rows, columns = difference.row_tokens, difference.column_tokens
+        rows = difference.row_tokens
+        columns = difference.column_tokens
         writer.matrix(difference.values, rows, columns, is_share=False)
 
 
@@ -245,6 +249,7 @@ def _describe_difference(
         if rows:
             yield f"Rows that only the {which} has: {' '.join(tokens[row] for row in rows)}"
     left = difference.left_out
+    # Less would be written as 0.00.
     if left.size and left.max() > 0.005:
         yield (
             "Weight on columns that only one of them has, on average over the rows: "
@@ -262,7 +267,8 @@ def look_at_difference(
     threads: int | None,
 ) -> int:
     """Show or draw the difference to another line, another head or another model."""
-    other_text, name = options["compare"] or line.text, options["compare_model"]
+    other_text = options["compare"] or line.text
+    name = options["compare_model"]
     other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.
     other_prefix = line.prefix if other_text == line.text else None
@@ -270,6 +276,7 @@ def look_at_difference(
     second, *_ = replay_line(other, other_line, Replaying(), options)
     exit_code = report_problems([trace, second])
     first_side = choose_side(trace, None, f"{translator.own_bundle.folder.name}: {line.text}")
+    # The same head on both sides, unless another one is named.
     head = options["compare_head"] or str(first_side.head)
     second_side = choose_side(second, head, f"{other.own_bundle.folder.name}: {other_text}")
     if files:

@@ -41,15 +41,18 @@ class LookWriter:
 
     def __init__(self, *, is_plain: bool) -> None:
         self.is_plain = is_plain
+        # An encoding that the user asked for holds for pipes too.
         asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
         if asked and isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(encoding=asked, errors="letters")
         self._console = Console(
             file=styled_output(),
+            # Whatever FORCE_COLOR says: a file must hold no color codes.
             force_terminal=sys.stdout.isatty(),
             highlight=False,
             markup=False,
             emoji=False,
+            # A screen reader wants whole sentences; the terminal breaks them.
             soft_wrap=is_plain,
         )
 
@@ -102,5 +105,6 @@ def _visible(table: NumberTable) -> NumberTable:
         tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
         for row in table.rows
     )
-    title, formula = table.title.translate(_VISIBLE), table.formula.translate(_VISIBLE)
+    title = table.title.translate(_VISIBLE)
+    formula = table.formula.translate(_VISIBLE)
     return NumberTable(title, formula, table.header, rows)

@@ -149,9 +149,11 @@ class French:
 
     def imperfect(self, person: int) -> str:
         """Form the *imparfait* of a person: *mangeais*, *mangions*."""
+        # *Tu* and *vous* are both *you*: the corpus has only *tu*, so five persons.
         ending = ("ais", "ais", "ait", "ions", "aient")[person]
         stem = self.imperfect_stem
         if ending[0] == "i" and stem.endswith("ge"):
+            # *Mangeais*, but *mangions*: g is soft before i by itself.
             stem = stem[:-1]
         return stem + ending
 
@@ -159,6 +161,7 @@ class French:
     def imperative(self) -> str:
         """The form of an order to one person: *mange*, *vends*, *va*."""
         form = self.present[1]
+        # *Manges* gives *mange*, *vas* gives *va*; *vends* keeps its s.
         return form[:-1] if form.endswith(("es", "as")) else form
 
 
@@ -196,6 +199,7 @@ def french_of(row: str, *, with_etre: bool = False, lasts: bool = False) -> Fren
         infinitive, _, strong = row.partition("/")
         stem = infinitive[:-2]
         strong = strong or stem
+        # *Mangeons*: the e keeps the g soft before o.
         we = stem + ("e" if stem.endswith("g") else "")
         present = (strong + "e", strong + "es", strong + "e", we + "ons", strong + "ent")
         return French(present, stem + "é", we, with_etre, lasts)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pellucid.corpora.french import Word
-from pellucid.corpora.lexicon import KINDS
+from pellucid.corpora.lexicon import KINDS, WORDS
 from pellucid.corpora.open.open_words import (
     CITIES,
     COMMON,
@@ -27,24 +27,10 @@ from pellucid.corpora.open.where import say_company, say_where
 from pellucid.corpora.sentence import Pick, Sentence
 
 _NOBODY = Subject(1, "m", "person")
-_DIRECT = (
-    ("me", "moi", "me"),
-    ("me", "moi", "me"),
-    ("him", "le", "le"),
-    ("her", "la", "la"),
-    ("us", "nous", "nous"),
-    ("them", "les", "les"),
-    ("it", "le", "le"),
-)
-_INDIRECT = (
-    ("me", "moi", "me"),
-    ("me", "moi", "me"),
-    ("him", "lui", "lui"),
-    ("her", "lui", "lui"),
-    ("us", "nous", "nous"),
-    ("them", "leur", "leur"),
-)
-_IT = (("it", "le", "le"), ("it", "le", "le"), ("them", "les", "les"))
+_Pronouns = tuple[tuple[str, str, str], ...]
+_DIRECT: _Pronouns = tuple(map(tuple, WORDS["orders"]["direct"]))
+_INDIRECT: _Pronouns = tuple(map(tuple, WORDS["orders"]["indirect"]))
+_IT: _Pronouns = tuple(map(tuple, WORDS["orders"]["things"]))
 _OTHERS = (*_DIRECT[2:4], *_IT)
 _DO = tuple(verb for verb in TRANSITIVES if not verb.french.lasts)
 _COMMON = tuple(verb for verb in TRANSITIVES if verb.english.base in COMMON)
@@ -80,7 +66,8 @@ def _say_order(sentence: Sentence, pick: Pick) -> None:
         if pick.chance(0.15):
             verb = pick.one([one for one in _DO if "person" in one.kinds])
             _say(sentence, verb, start, verb.french.imperative)
-            sentence.combine("object", verb.english.base, name := pick.one((*PEOPLE, *CITIES)))
+            name = pick.one((*PEOPLE, *CITIES))
+            sentence.combine("object", verb.english.base, name)
             say_free_phrase(sentence, pick, name, "object")
             return
         _say(sentence, verb, start, verb.french.imperative)
@@ -117,7 +104,8 @@ def _say_order_of_two(sentence: Sentence, pick: Pick) -> None:
     negation = _begin(sentence, pick)
     verb = pick.one(DITRANSITIVES)
     english, after, clitic = pick.one(_IT)
-    form, index = verb.french.imperative, len(sentence.english)
+    form = verb.french.imperative
+    index = len(sentence.english)
     if pick.chance(0.25):
         _say_with_pronoun(sentence, (english, after, clitic), verb, negation, form)
         sentence.say("to", "à:0")
@@ -126,7 +114,9 @@ def _say_order_of_two(sentence: Sentence, pick: Pick) -> None:
     person, stressed, receiver = pick.one(_INDIRECT)
     sentence.english += [verb.english.base, english, "to", person]
     to = (index + 2, index + 3)
+    # An order puts its pronouns behind the verb, with hyphens; a negated one before it.
     if not negation:
+        # *Donne-le-moi* is one piece for four English words.
         links = (index, index + 1, *to)
         sentence.french.append(Word(f"{form}-{after}-{stressed}", links))
         return

@@ -38,6 +38,7 @@ def draw_adjectives(pick: Pick, noun: Noun, likely: float = 0.4) -> tuple[Adject
     if not pick.chance(0.25):
         return (first,)
     second = pick.one(options)
+    # Two adjectives of one rank have no order: *red blue* is not said.
     if second is first or rank(second) == rank(first) or second.french == first.french:
         return (first,)
     return tuple(sorted((first, second), key=rank))
@@ -74,6 +75,7 @@ def say_phrase(
         sentence.combine("adjective", adjective.english, noun)
     sentence.num_roles += 1
     french = _french_noun(noun, adjectives, start + len(shown), sentence.num_roles, is_plural)
+    # *Des* becomes *de* before an adjective.
     has_before = bool(adjectives) and french[0].text != _form(noun, is_plural)
     said = _french_determiner(
         determiner, noun, french[0].text, is_plural=is_plural, has_before=has_before
@@ -97,6 +99,7 @@ def _french_noun(
 ) -> list[Word]:
     """Put the adjectives before or after the noun; those after it in reverse order."""
     words = [Word(_form(noun, is_plural), (first + len(adjectives),), (role,))]
+    # Those behind the noun come out in reverse order, the nearest to the noun first.
     for place in reversed(range(len(adjectives))):
         adjective = adjectives[place]
         link = (first + place,)
@@ -233,6 +236,7 @@ def say_free_phrase(
         is_plural: the number, if it is given.
         described: the probability of adjectives.
     """
+    # Names are their own plural.
     if noun.english == noun.english_plural:
         return say_name(sentence, noun)
     if is_plural is None:
@@ -240,8 +244,10 @@ def say_free_phrase(
     is_plural = is_plural and not noun.is_mass
     if role == "no":
         return say_phrase(sentence, noun, "no", is_plural=is_plural)
+    # *Did not see Anna's dog* would need no *de*, unlike other negated objects.
     if role != "negated" and not noun.is_mass and pick.chance(0.08):
         owner = pick.one(_OWNING)
+        # *The dog's dog* is left out.
         if owner is not noun:
             return say_owned(sentence, pick, noun, owner, is_plural=is_plural)
     if role == "subject" and (noun.is_mass or noun.english in _DIVISIBLE) and pick.chance(0.3):
@@ -261,7 +267,8 @@ def say_free_phrase(
     # *Some pizza*, *pizza is good*: food of which one can eat a part.
     is_part = role != "place" and noun.english in _DIVISIBLE and not is_plural and pick.chance(0.5)
     if noun.is_mass and determiner in _FRENCH_NUMBERS:
-        determiner, is_plural = "the", False
+        determiner = "the"
+        is_plural = False
     elif role == "liked" and is_indefinite:
         determiner = "general" if noun.is_mass or is_plural or is_part else "a"
     elif role == "negated" and is_indefinite:
@@ -271,6 +278,7 @@ def say_free_phrase(
     elif is_indefinite and (noun.is_mass or is_plural or is_part):
         determiner = "some" if determiner == "some" or role == "subject" else "bare"
         if role == "subject":
+            # English has no word for *des* before a subject.
             determiner = pick.one(("general", "some"))
     elif is_indefinite:
         determiner = "a" if determiner != "some" else "the"

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pellucid.corpora.french import Word, agree
-from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, Adjective, Noun, nouns_of
+from pellucid.corpora.lexicon import KINDS, PREDICATES, SOUNDS, WORDS, Adjective, Noun, nouns_of
 from pellucid.corpora.open.open_words import (
     CITIES,
     CONDITIONS,
@@ -20,6 +20,7 @@ from pellucid.corpora.open.open_words import (
     TRANSITIVES,
     English,
     FreeVerb,
+    english_of,
     french_of,
     make_up_noun,
 )
@@ -42,24 +43,12 @@ _EVERY = tuple(
     {one.english: one for options in PREDICATE_ADJECTIVES.values() for one in options}.values()
 )
 _HAVE_VERB = English("have", "has", "had", "having", "had")
-_PLAY = (English("play", "plays", "played", "playing", "played"), french_of("jouer"))
-_TALK = (English("talk", "talks", "talked", "talking", "talked"), french_of("parler"))
+_PLAY = (english_of("play"), french_of("jouer"))
+_TALK = (english_of("talk"), french_of("parler"))
 _SPEAKABLE = (*KINDS["person"], *KINDS["institution"], *nouns_of("text", "animal", "food"), *PEOPLE)
-_OFTEN = {
-    "like": 4,
-    "see": 3,
-    "eat": 3,
-    "find": 2,
-    "buy": 2,
-    "read": 2,
-    "drink": 2,
-    "help": 2,
-    "want": 4,
-    "know": 3,
-    "love": 3,
-    "take": 2,
-}
-_DRAWN = tuple(verb for verb in TRANSITIVES for _ in range(_OFTEN.get(verb.english.base, 1)))
+_DRAWN = tuple(
+    verb for verb in TRANSITIVES for _ in range(WORDS["often"].get(verb.english.base, 1))
+)
 
 
 def draw_verb(pick: Pick) -> FreeVerb:
@@ -177,6 +166,7 @@ def settle(manner: Manner, subject: Subject, verb: FreeVerb) -> Manner:
         manner = replace(manner, tense="past" if manner.tense.startswith("past") else "present")
     is_bare = not manner.negation and manner.auxiliary is None
     if is_bare and manner.tense == "present" and _is_hidden_past(subject, verb):
+        # *Is having* and *has had* mean something else.
         manner = replace(manner, tense="past")
     return manner
 
@@ -243,6 +233,7 @@ def say_quality(
     manner = manner or draw_manner(pick, subject, is_stative=True)
     options = qualities_of(subject)
     if adjective is None:
+        # What is usual of a kind comes more often than what is only possible.
         usual = [one for one in options if subject.kind in (*one.kinds, *one.predicative_kinds)]
         adjective = pick.one(usual if usual and pick.chance(0.6) else options)
     say_be(sentence, subject, manner)
@@ -364,6 +355,7 @@ def _say_transfer(
     receiver = pick.one((*PEOPLE, *KINDS["person"], *KINDS["person"]))
     if pick.chance(0.45):
         clitic = pick.one(INDIRECT)
+        # *I give me* would be another pronoun.
         if takes(TRANSITIVES[0], clitic, subject):
             say_verb(sentence, subject, verb.english, verb.french, manner, clitic=clitic)
             sentence.combine("object", verb.english.base, noun)
@@ -387,6 +379,7 @@ def say_receiver(sentence: Sentence, pick: Pick, noun: Noun, receiver: Noun, rol
     said = sentence.french[place:]
     del sentence.french[place:]
     say_free_phrase(sentence, pick, noun, role)
+    # English says no *to* here: the article's word stands for it.
     sentence.french += [Word("à", said[0].links), *said]
 
 

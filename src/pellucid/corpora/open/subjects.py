@@ -78,6 +78,7 @@ def draw_noun(pick: Pick, *, animate: float = 0.6) -> Noun:
     if pick.chance(animate):
         return pick.one(PEOPLE) if pick.chance(0.15) else pick.one(nouns_of(*ANIMATE))
     kind = pick.one(_FIRST)
+    # A city takes the place of some buildings, as a name without an article.
     if kind == "building" and pick.chance(0.1):
         return pick.one(CITIES)
     return pick.one(KINDS[kind])
@@ -117,6 +118,7 @@ def say_open_subject(
 def _say_and_i(sentence: Sentence) -> Subject:
     """Say *and I* after a part of the subject, in French *et moi*."""
     sentence.say("and I", "et:0 moi:1")
+    # Whoever is with me: the verb is that of *we*.
     return Subject(3, "m", "person", "we", is_plural=True)
 
 
@@ -137,8 +139,11 @@ def _say_group(sentence: Sentence, pick: Pick, first: Entity, *, animate: float)
         return _say_and_i(sentence)
     sentence.say(*(("or", "ou:0") if is_or else ("and", "et:0")))
     parts.append(say_one())
+    # *The cat or the dog sleeps*: one of them does.
     is_plural = not is_or or any(part.is_plural for part in parts)
+    # French agrees in the masculine as soon as one part is.
     gender: Gender = "f" if all(part.noun.gender == "f" for part in parts) else "m"
+    # What is said of the group must fit all of its parts.
     kind = first.noun.kind if len({part.noun.kind for part in parts}) == 1 else None
     return Subject(4 if is_plural else 2, gender, kind, is_plural=is_plural)
 
@@ -154,7 +159,8 @@ def say_referring(sentence: Sentence, entity: Entity) -> Subject:
     noun = entity.noun
     is_feminine = noun.gender == "f"
     if entity.is_plural:
-        english, french = "they", "elles" if is_feminine else "ils"
+        english = "they"
+        french = "elles" if is_feminine else "ils"
     else:
         french = "elle" if is_feminine else "il"
         english = "it" if noun.kind != "person" else "she" if is_feminine else "he"

@@ -97,6 +97,7 @@ def be_form(subject: Subject, *, is_past: bool) -> str:
 def draw_manner(pick: Pick, subject: Subject | None = None, *, is_stative: bool = False) -> Manner:
     """Draw a tense and a negation."""
     tense: Tense = pick.one(("past", "past", "past", "present", "present"))
+    # *Is being hungry* is not said.
     if not is_stative and pick.chance(0.25):
         tense = pick.one(
             ("progressive", "progressive", "past progressive", "past progressive", "perfect")
@@ -105,6 +106,7 @@ def draw_manner(pick: Pick, subject: Subject | None = None, *, is_stative: bool 
     if pick.chance(0.2):
         negation = pick.of("not 9, n't 6, never")
         is_amnt = subject is not None and subject.person == 0
+        # *I amn't* does not exist, and *was never eating* is hardly said.
         if tense.endswith("progressive") and (is_amnt or negation == "never"):
             negation = "not"
     return Manner(tense, negation)
@@ -122,6 +124,7 @@ def say_question_auxiliary(
     else:
         word = "did" if is_past else "does" if subject_person == 2 else "do"
         sentence.english.append(word)
+    # One English auxiliary asks with two French words.
     sentence.french += [Word("est-ce", (index,)), Word("que", (index,))]
     return Manner(manner.tense, "", index)
 
@@ -137,6 +140,7 @@ def _say_auxiliary(
     if manner.auxiliary is not None:
         return (manner.auxiliary,), ()
     index = len(sentence.english)
+    # One English word is both the auxiliary and the negation.
     if manner.negation == "n't" and word != "am":
         sentence.english.append(word + "n't")
         return (index,), (index,)
@@ -197,6 +201,7 @@ def say_verb(
         agreeing = (subject.gender, subject.is_plural)
     elif moved is not None:
         agreeing = (moved.noun.gender, moved.is_plural)
+    # *Je l'ai vue*: the participle agrees with a direct object that stands before it.
     elif clitic is not None and clitic.is_direct:
         agreeing = ("f" if clitic.gender == "f" else "m", clitic.is_plural)
     _say_french(sentence, subject, french, tense, (main, auxiliary), (before, after), agreeing)
@@ -240,6 +245,7 @@ def _say_clitic(sentence: Sentence, clitic: Clitic) -> Word:
     """Say an object pronoun in English, and return its French word, which stands elsewhere."""
     if clitic.antecedent is not None:
         sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
+        # The antecedent is noted by saying the pronoun; its French word goes before the verb.
         return sentence.french.pop()
     sentence.english.append(clitic.english)
     return Word(clitic.french, (len(sentence.english) - 1,))
@@ -255,9 +261,11 @@ def _say_french(
     agreeing: tuple[Gender, bool],
 ) -> None:
     """Say the French words of a verb between *ne*, the object pronouns and *pas*."""
-    (main, auxiliary), (before, after) = links, around
+    main, auxiliary = links
+    before, after = around
     sentence.french += before
     participle: list[Word] = []
+    # The passé composé, but for verbs of a state.
     if tense in ("past", "perfect") and not french.lasts:
         helper = AT_BE if french.with_etre else HAVE
         sentence.french.append(Word(helper.present[subject.person], auxiliary or main))
@@ -311,6 +319,7 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
     first, _, rest = phrase.english.partition(" ")
     template = read_lexicon_words(phrase.french)
     verb = next((_FRENCH_OF.get(word.text) for word in template if word.is_finite), None)
+    # A predicate that is negative already takes no second negation.
     is_fixed = template[0].text == "ne"
     if verb is None or (manner.negation and (is_fixed or first == "had")):
         return False
@@ -338,6 +347,7 @@ def say_state(sentence: Sentence, subject: Subject, phrase: Phrase, manner: Mann
     for text, links, agrees, is_finite in template:
         at: tuple[int, ...] = ()
         for link in links:
+            # The first English word may have become an auxiliary and a verb.
             at += main if link == 0 else (start + link,)
         if is_finite:
             form = verb.imperfect(subject.person) if is_past else verb.present[subject.person]

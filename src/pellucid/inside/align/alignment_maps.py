@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, get_args
 
 import numpy as np
 import torch
@@ -21,11 +20,8 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import check_number, require_attention
 from pellucid.inside.pair import Keeper, attention_at, output_by_head
 from pellucid.model import EncoderDecoder
+from pellucid.text.link_choices import CONVENTIONS, MAPS, Convention, MapName
 
-MapName = Literal["head", "layer-mean", "norms"]
-Convention = Literal["predicts", "reads"]
-MAPS: tuple[MapName, ...] = get_args(MapName)
-CONVENTIONS: tuple[Convention, ...] = get_args(Convention)
 BATCH_TOKENS = 4096
 """The most positions of one side computed at once; at least one pair is."""
 
@@ -129,20 +125,22 @@ def all_views(
         if number is not None:
             check_number(what, number, count, "this model's decoder")
     layers = [layer] if layer is not None else [None, *model.attending_layers]
+    # The heads that a map may name; None is the whole layer.
     heads: dict[MapName, list[int | None]] = {
         "head": [*range(model.num_heads)],
         "layer-mean": [None],
         "norms": [*range(model.num_heads), None],
     }
-    views = [
-        View(one_layer, one_map, one_head, convention)
-        for one_layer in layers
-        for one_map in MAPS
-        if one_map in maps
-        for one_head in heads[one_map]
-        if (head is None or one_head == head) and (one_layer is not None or one_map == "layer-mean")
-        for convention in conventions
-    ]
+    views = []
+    for one_layer in layers:
+        for one_map in MAPS:
+            # The mean of all layers is a mean of their heads too.
+            is_possible = one_layer is not None or one_map == "layer-mean"
+            if one_map not in maps or not is_possible:
+                continue
+            for one_head in heads[one_map]:
+                if head is None or one_head == head:
+                    views += [View(one_layer, one_map, one_head, one) for one in conventions]
     if not views:
         raise InputError(
             f"--map layer-mean cannot be combined with --head {head}. Leave one of them out."
@@ -197,7 +195,9 @@ def _make_maps(
     model: EncoderDecoder, site: str, seen: Mapping[str, Tensor], *, has_norms: bool
 ) -> np.ndarray:
     """Compute all maps of one layer, ``maps_BXTS``, in the order of `_column`."""
-    weights_BHTS, value_BHSE = seen[f"{site}.weights"], seen[f"{site}.value"]
+    weights_BHTS = seen[f"{site}.weights"]
+    value_BHSE = seen[f"{site}.value"]
+    # In the order that `_column` counts in.
     maps = [weights_BHTS, weights_BHTS.mean(dim=1, keepdim=True)]
     if has_norms:
         transformed_BHSD = value_BHSE  # The context of a recurrent decoder is used as it is.
@@ -205,11 +205,12 @@ def _make_maps(
             transformed_BHSD = value_BHSE @ output_by_head(attention_at(model, site))
         weighted_BHTS = weights_BHTS * transformed_BHSD.norm(dim=-1)[:, :, None, :]
         # ‖Σ_h α f‖² from the products of the heads' vectors, without a D-vector for each T × S.
+        # A product of any two heads at a position, small since it has no axis of rows.
         products = torch.einsum("bhsd,bgsd->bshg", transformed_BHSD, transformed_BHSD)
-        squares_BTS = torch.einsum(
-            "bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products
-        ).clamp(min=0)
-        maps += [weighted_BHTS, squares_BTS.sqrt()[:, None]]
+        squares_BTS = torch.einsum("bhts,bgts,bshg->bts", weights_BHTS, weights_BHTS, products)
+        # Rounding may leave a square slightly below 0.
+        norms_BTS = squares_BTS.clamp(min=0).sqrt()
+        maps += [weighted_BHTS, norms_BTS[:, None]]
     return torch.cat(maps, dim=1).numpy()
 
 
@@ -251,17 +252,28 @@ def batches_of(
         start_id: the token that every target starts from.
     """
     for group in groups_of(pairs):
-        source = make_source_batch([pairs[index][0] for index in group], pad_id=pad_id)
+        source_BS, source_mask_BS = make_source_batch(
+            [pairs[index][0] for index in group], pad_id=pad_id
+        )
         target_BT, mask_BT = make_source_batch([pairs[index][1] for index in group], pad_id=pad_id)
+        # What the decoder reads is the target one to the right, after the start token.
         read_BT = target_BT.roll(1, dims=1)
         read_BT[:, 0] = start_id
-        yield PairBatch(group, *source, read_BT, target_BT, mask_BT)
+        yield PairBatch(
+            indices=group,
+            source_BS=source_BS,
+            source_mask_BS=source_mask_BS,
+            read_BT=read_BT,
+            target_BT=target_BT,
+            target_mask_BT=mask_BT,
+        )
 
 
 def groups_of(pairs: Sequence[tuple[Sequence[int], Sequence[int]]]) -> Iterator[list[int]]:
     """Yield the numbers of pairs of similar length, as many as `BATCH_TOKENS` allows."""
     group: list[int] = []
     longest = 0
+    # Pairs of similar length waste no positions on padding.
     for index in sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index]))):
         longest = max(map(len, pairs[index]))
         if group and (len(group) + 1) * longest > BATCH_TOKENS:

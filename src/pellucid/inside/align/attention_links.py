@@ -1,7 +1,7 @@
 """Word links from cross-attention: the source words that each target word was written from.
 
 Reading order: `alignment_maps` (from tokens to tokens), this module (links between words), `choice`
-best map, without gold links), `direction` (all of them for one model).
+(the best map, without gold links), `direction` (all of them for one model).
 
 Special tokens are not words. A map's column of ``</s>`` counts for no word, and its share is
 reported. The row that reads the start token (in `reads`) and the row that predicts ``</s>`` (in
@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, get_args
 
 import numpy as np
 
@@ -24,18 +23,17 @@ from pellucid.inside.align.linked_units import (
     NOTHING_GIVEN,
     SIDES,
     GivenUnits,
-    UnitRule,
+    PairWords,
     Units,
     find_units,
+    words_of_units,
 )
 from pellucid.inside.pair import problem_of
 from pellucid.model import EncoderDecoder
 from pellucid.text.language_tokens import split_code
+from pellucid.text.link_choices import LinkRule, UnitRule
 from pellucid.text.token_words import mark_unknown, unknown_pieces
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-LinkRule = Literal["best", "both", "all"]
-LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
 
 _ALL_FROM = 0.5
 """The share of the strongest weight from which ``all`` links a word too."""
@@ -116,6 +114,7 @@ def align_pairs(
         )
     aligner = _Aligner(model, tokenizer, tuple(views), rule, units)
     pairs = list(zip(sources, targets, strict=True))
+    # In parts, so that a long file gives its first links soon.
     for start in range(0, len(pairs), CHUNK):
         yield from aligner.align(pairs[start : start + CHUNK], given, start)
 
@@ -154,6 +153,7 @@ def link_words(
     source_words = np.flatnonzero(maps_XTM.any(axis=(0, 1)))
     if not len(target_words) or not len(source_words):
         return [frozenset() for _ in maps_XTM]
+    # Words without a token would divide by 0 below.
     is_of_LT = is_of_LT[target_words]
     maps_XTM = maps_XTM[:, :, source_words]
     maps_XLM = is_of_LT @ maps_XTM / is_of_LT.sum(axis=1, keepdims=True)
@@ -167,7 +167,9 @@ def link_words(
             for one in is_linked_XLM
         ]
     maps_XLM = maps_XLM + maps_XTM[:, is_of_LT.argmax(axis=1)]
+    # A word without any weight must not divide by 0.
     totals_X1M = np.maximum(maps_XLM.sum(axis=1, keepdims=True), np.finfo(np.float32).tiny)
+    # The share of a source word's weight, not the weight: some words draw all rows.
     best_XL = source_words[(maps_XLM / totals_X1M).argmax(axis=2)]
     best_XM = target_words[maps_XLM.argmax(axis=1)]
     return [
@@ -217,6 +219,7 @@ class _Aligner:
                 ready[index] = prepared
         layers = {view.layer for view in self.views if view.layer is not None}
         if any(view.layer is None for view in self.views):
+            # A view without a layer is the mean of all.
             layers = set(self.model.config.attending_layers)
         places = list(ready)
         all_maps = map_pairs(
@@ -237,6 +240,7 @@ class _Aligner:
     ) -> tuple[Aligned, _Prepared | None]:
         """Cut a pair into tokens and words; None in place of one that cannot be aligned."""
         tokenizer = self.tokenizer
+        # Given words name the letters of the line, which masks would replace.
         if all(given.words(side, number) is None for side in SIDES):
             lines = tokenizer.masked_pair(*lines, words_only=True)
         source, target = lines
@@ -256,54 +260,48 @@ class _Aligner:
                     find_units(tokenizer, side, line, rule=self.units, words=words, ids=one)
                 )
             except DataError as error:
+                # The first fault of a pair is its reason; later ones may follow from it.
                 sentence = str(error).replace("The words", f"The {side} words", 1)
                 problem = problem or sentence
                 units.append(Units((), ()))
         unknown: tuple[str, ...] = ()
         if tokenizer.config.unk_id in ids[1]:
             unknown = tuple(unknown_pieces(tokenizer, target))
-        names = (units[0].names, units[1].names)
-        pair = Aligned(text, target, *names, nothing, shares, problem, unknown)
-        if problem is not None or not all(names):
+        pair = Aligned(
+            source=text,
+            target=target,
+            source_words=units[0].names,
+            target_words=units[1].names,
+            links=nothing,
+            end_shares=shares,
+            error=problem,
+            unknown=unknown,
+        )
+        if problem is not None or not pair.source_words or not pair.target_words:
             return pair, None
         return pair, _Prepared(ids, (units[0], units[1]), lines)
 
     def _link(self, pair: Aligned, maps: PairMaps, prepared: _Prepared) -> Aligned:
         """Read the links of a pair from its maps."""
-        source_words, target_words = (
-            units.of_tokens(self.tokenizer, side, line, ids)
-            for units, side, line, ids in zip(
-                prepared.units, SIDES, prepared.lines, prepared.ids, strict=True
-            )
-        )
+        words = words_of_units(self.tokenizer, prepared.units, prepared.lines, prepared.ids)
         maps_XTS = np.stack([maps.get(view) for view in self.views])
+        # Weights too large for the precision overflow; links of them would be chance.
         if not np.isfinite(maps_XTS).all():
             return replace(pair, error=OVERFLOW)
-        links = links_of_maps(
-            maps_XTS,
-            (source_words, target_words),
-            (pair.num_source_words, pair.num_target_words),
-            self.rule,
-        )
+        links = links_of_maps(maps_XTS, words, self.rule)
         end_shares = (maps_XTS[:, :, -1] / maps_XTS.sum(axis=2)).mean(axis=1)
         return replace(pair, links=tuple(links), end_shares=tuple(end_shares.tolist()))
 
 
-def links_of_maps(
-    maps_XTS: np.ndarray,
-    words: tuple[Sequence[range], Sequence[range]],
-    sizes: tuple[int, int],
-    rule: LinkRule,
-) -> list[frozenset[Link]]:
+def links_of_maps(maps_XTS: np.ndarray, words: PairWords, rule: LinkRule) -> list[frozenset[Link]]:
     """Turn maps from target tokens to source tokens into links of words.
 
     Args:
         maps_XTS: for each map, a row for each target token but ``</s>``, and a column for each
             source token.
-        words: the words of each source token but ``</s>``, and of each target token.
-        sizes: the number of words of the source and the target.
+        words: those of the pair.
         rule: which links to take, see `link_words`.
     """
     # ``</s>`` comes last and belongs to no word.
-    is_of_SM = tokens_by_words([*words[0], range(0)], sizes[0])
-    return link_words(maps_XTS @ is_of_SM, words[1], sizes[1], rule)
+    is_of_SM = tokens_by_words([*words.source, range(0)], words.sizes[0])
+    return link_words(maps_XTS @ is_of_SM, words.target, words.sizes[1], rule)

@@ -55,8 +55,10 @@ def _repeat(
 ) -> float:
     """Compute one view's consistency."""
     each = []
-    together, single = Counter[tuple[str, str]](), Counter[tuple[str, bool]]()
+    together = Counter[tuple[str, str]]()
+    single = Counter[tuple[str, bool]]()
     for pair, (sources, targets) in zip(aligned, words, strict=True):
+        # By spelling, so that the same words count together wherever they stand.
         joined = Counter((sources[i], targets[j]) for i, j in pair.links[view])
         singles = Counter[tuple[str, bool]]()
         for (source, target), times in joined.items():
@@ -70,6 +72,7 @@ def _repeat(
         for (source, target), times in joined.items():
             num_links += times
             again = together[source, target] - times
+            # A link that never comes again adds nothing, and may divide by 0.
             if again:
                 ends = ((source, True), (target, False))
                 # The links of this pair do not judge themselves, so they are subtracted.

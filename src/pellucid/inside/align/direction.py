@@ -10,18 +10,19 @@ import numpy as np
 
 from pellucid.bundle import Bundle
 from pellucid.evaluate.word_links import GoldLinks, LinkScore, count_links, score_counts
-from pellucid.inside.align.alignment_maps import (
+from pellucid.inside.align.alignment_maps import View, all_views
+from pellucid.inside.align.attention_links import Aligned, align_pairs
+from pellucid.inside.align.choice import consistencies
+from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
+from pellucid.model import EncoderDecoder
+from pellucid.text.link_choices import (
     CONVENTIONS,
     MAPS,
     Convention,
+    LinkRule,
     MapName,
-    View,
-    all_views,
+    UnitRule,
 )
-from pellucid.inside.align.attention_links import Aligned, LinkRule, align_pairs
-from pellucid.inside.align.choice import consistencies
-from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits, UnitRule
-from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 SAMPLE_PAIRS = 500
@@ -94,7 +95,8 @@ class Direction:
             given: words to take instead of those of the lines.
         """
         if self.is_backward:
-            sources, targets, given = targets, sources, given.reversed()
+            sources, targets = targets, sources
+            given = given.reversed()
         found = align_pairs(
             self.model,
             self.tokenizer,
@@ -115,6 +117,8 @@ class Direction:
                 target=pair.source,
                 source_words=pair.target_words,
                 target_words=pair.source_words,
+                # The model read the target as its source, so that its links are the other way
+                # round.
                 links=tuple(frozenset((i, j) for j, i in links) for links in pair.links),
             )
 
@@ -158,7 +162,8 @@ class Direction:
             tell_unknown: is called with the number of each pair, and the pieces of its target that
                 the vocabulary cannot write.
         """
-        counts, shares = [], []
+        counts = []
+        shares = []
         aligned = self.align(sources, targets, given)
         for index, (pair, gold) in enumerate(zip(aligned, golds, strict=True)):
             counts.append([count_links(links, gold) for links in pair.links])
@@ -168,6 +173,7 @@ class Direction:
                 shares.append(pair.end_shares)
             else:
                 tell(index, pair.error)
+        # Without a single pair there is no share to average.
         means = np.mean(shares or [(0.0,) * len(self.views)], axis=0).tolist()
         return list(map(Judged, self.views, score_counts(np.array(counts)), means))
 

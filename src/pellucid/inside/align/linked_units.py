@@ -6,13 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from pellucid.errors import DataError
 from pellucid.text.language_tokens import split_code
-from pellucid.text.line_words import WordRule, find_parts_of_words, line_words
+from pellucid.text.line_words import find_parts_of_words, line_words
+from pellucid.text.link_choices import UnitRule, WordRule
 from pellucid.text.token_words import mark_unknown, words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-UnitRule = Literal["auto", "spaces", "script", "subwords"]
-"""The rules of `line_words`, or the tokens of the model."""
 
 Side = Literal["source", "target"]
 SIDES: tuple[Side, Side] = ("source", "target")
@@ -69,6 +68,7 @@ class Units:
             ids: its tokens, ending in ``</s>``.
         """
         if self.parts is not None:
+            # A target is encoded with its unknown letters marked, so they are looked for as such.
             marked = line if side == "source" else mark_unknown(tokenizer, line)
             parts = [
                 part if side == "source" else mark_unknown(tokenizer, part) for part in self.parts
@@ -124,3 +124,56 @@ def units_of_line(line: str, *, rule: WordRule, words: str | None = None) -> Uni
         return Units(cut, cut)
     given = tuple(words.split())
     return Units(given, tuple(find_parts_of_words(given, line)))
+
+
+def count_linkable_words(
+    tokenizer: Tokenizer,
+    side: Side,
+    line: str,
+    *,
+    rule: UnitRule = "auto",
+    words: str | None = None,
+) -> int:
+    """Count the words of a line that links may name, as `find_units` finds them."""
+    try:
+        return len(find_units(tokenizer, side, line, rule=rule, words=words).names)
+    except DataError:  # Reported with the line.
+        return 0 if words is None else len(words.split())
+
+
+@dataclass(frozen=True)
+class PairWords:
+    """The words of a pair: of each token but ``</s>``, and how many either side has."""
+
+    source: list[range]
+    target: list[range]
+    sizes: tuple[int, int]
+
+
+def words_of_pair(
+    tokenizer: Tokenizer,
+    lines: tuple[str, str],
+    ids: tuple[Sequence[int], Sequence[int]],
+    rule: UnitRule = "auto",
+) -> PairWords:
+    """Find the words of both lines, by a rule, and those of each token."""
+    source_line, target_line = lines
+    source_ids, target_ids = ids
+    source = find_units(tokenizer, "source", source_line, rule=rule, ids=source_ids)
+    target = find_units(tokenizer, "target", target_line, rule=rule, ids=target_ids)
+    return words_of_units(tokenizer, (source, target), lines, ids)
+
+
+def words_of_units(
+    tokenizer: Tokenizer,
+    units: tuple[Units, Units],
+    lines: tuple[str, str],
+    ids: tuple[Sequence[int], Sequence[int]],
+) -> PairWords:
+    """Find the words of each token of a pair whose lines are cut into words already."""
+    source, target = units
+    return PairWords(
+        source.of_tokens(tokenizer, "source", lines[0], ids[0]),
+        target.of_tokens(tokenizer, "target", lines[1], ids[1]),
+        (len(source.names), len(target.names)),
+    )

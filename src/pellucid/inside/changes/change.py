@@ -133,9 +133,11 @@ class AverageHead(Change):
         """Make the scores equal, or the rows."""
         ours = self.place.cut_from(tensor)
         if self.how == "uniform":
+            # Equal scores, but what the mask forbids stays forbidden.
             ours[ours != -math.inf] = 0.0
             return
         # Sums serve as means, since each row is scaled to sum to 1 at the end.
+        # In the decoder, a mean over later rows would tell a row what comes after it.
         sums = ours.cumsum(dim=-2) if self.place.part == "decoder" else ours.sum(-2, keepdim=True)
         allowed = sums * self.place.cut_from(may_attend)
         ours.copy_(allowed / allowed.sum(dim=-1, keepdim=True).clamp(min=1e-30))
@@ -165,9 +167,12 @@ class ForceWeight(Change):
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
         """Set the edge, and scale the other weights of its row."""
         edge = self.place.cut_from(tensor)
+        # A sentence may be shorter than the position that a change names.
         if edge.numel() == 0:
             return
+        # Forcing an edge that the mask forbids would show the future.
         is_forced = self.place.cut_from(may_attend)
+        # The whole row of the edge, as a view: writing to it writes to the tensor.
         row = replace(self.place, key=None).cut_from(tensor)
         # Set the edge to 0 and sum the others. Subtracting it from the row's sum would lose others
         # that are far smaller than the edge.
@@ -201,6 +206,7 @@ class ReplaceWeights(Change):
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
         """Write the matrix over the weights."""
         ours = self.place.cut_from(tensor)
+        # While decoding, the model has only the rows so far.
         queries, keys = ours.shape[-2:]
         given = torch.as_tensor(self.weights[:queries, :keys], dtype=ours.dtype)
         if given.shape != ours.shape[-2:]:
@@ -226,12 +232,14 @@ class Changes:
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Return the changed result, or None if nothing is changed here."""
         if stage == "masked":
+            # The stage before the softmax is the last that shows what the mask allows.
             self._may_attend = tensor != -math.inf
         due = [
             change for change in self.changes if change.stage == stage and change.place.is_at(site)
         ]
         if not due:
             return None
+        # The model goes on with the result, so that the original must stay as it was.
         changed = tensor.clone()
         for change in due:
             change.apply(changed, self._may_attend)

@@ -34,7 +34,9 @@ class ReplayDecoder:
     is_slow = True
 
     def __init__(self, model: EncoderDecoder, tokenizer: Tokenizer, probe: Probe) -> None:
-        self._model, self._tokenizer, self._probe = model, tokenizer, probe
+        self._model = model
+        self._tokenizer = tokenizer
+        self._probe = probe
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
         """Say why the engine in C does not answer requests."""
@@ -76,6 +78,7 @@ class ReplayDecoder:
             self._probe,
             prefix_ids=request.prefix_ids,
             max_length=request.max_length,
+            # Only single tokens: a longer phrase needs the search, which was refused above.
             never=[ids[0] for ids in request.forbidden if len(ids) == 1],
         )
         if not all(map(math.isfinite, found.log_probabilities)):

@@ -40,6 +40,7 @@ def cut_model(model: EncoderDecoder, heads: Iterable[Place]) -> EncoderDecoder:
             attention = attention_at(found, site)
             weight_DX = attention.output.weight.detach().clone()
             blocks_DHE = weight_DX.view(len(weight_DX), attention.num_heads, -1)
+            # A view, so that writing to it changes the matrix.
             blocks_DHE[:, slice(None) if head.head is None else head.head] = 0
             attention.output.weight = nn.Parameter(weight_DX, requires_grad=False)
     return found
@@ -74,6 +75,7 @@ def read_changes(given: GivenChanges, model: EncoderDecoder) -> Probe:
         given = Changes(*changes)
     check_probe(given, model.config)
     if isinstance(given, Changes):
+        # Of no sentence in particular: positions are checked against the longest possible.
         longest = model.config.max_source_length, model.config.max_target_length
         given.check(model.config, *longest)
     return given

@@ -87,6 +87,7 @@ class Place:
         if model.is_recurrent:
             self._check_recurrent(model)
         lengths = {"encoder": source_length, "decoder": target_length}
+        # Rows of cross-attention are the decoder's, its keys the source's.
         keys = source_length if self.kind == "cross" else lengths[self.part]
         for what, number, count in (
             ("layer", self.layer, getattr(model, f"num_{self.part}_layers")),
@@ -98,6 +99,7 @@ class Place:
                 of = f"this model's {self.part}" if what in ("layer", "head") else "this pair"
                 advice = "Name one that exists, or * for all."
                 check_number(what, number, count, of, where=f" ({self})", advice=advice)
+        # Such a change would have no effect, since the mask forbids the edge anyway.
         is_ahead = self.query is not None and self.key is not None and self.key > self.query
         is_masked = self.kind == "self" and self.part == "decoder" and model.look_ahead_mask
         if is_ahead and is_masked:

@@ -124,7 +124,8 @@ class WhatIf(Brief):
     @property
     def edits(self) -> tuple[Edit, ...]:
         """The differences between the outputs before and after, word by word."""
-        before, after = self.before.text.split(), self.after.text.split()
+        before = self.before.text.split()
+        after = self.after.text.split()
         codes = SequenceMatcher(None, before, after, autojunk=False).get_opcodes()
         return tuple(
             Edit(first, tuple(before[first:last]), tuple(after[start:end]))
@@ -164,12 +165,17 @@ def what_if(
         probe.check(pair.model.config, len(pair.source_ids), len(pair.target_ids))
     draws = random_heads(pair, changes, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
+    # A changed model may never write the end; twice the length shows that too.
     limit = max_length or 2 * len(pair.target_ids) + 20
     before = decode_under(pair, UNCHANGED, prefix_ids=forced, max_length=limit)
     after = decode_under(pair, probe, prefix_ids=forced, max_length=limit)
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
+    # The new output scored without the change says how far the change had to push.
     rescored = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
+    baseline = None
+    if draws:
+        baseline = Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
     return WhatIf(
         changes=tuple(map(str, changes)),
         original=original,
@@ -177,9 +183,7 @@ def what_if(
         before=before,
         after=after,
         after_unchanged=_score(rescored, UNCHANGED),
-        baseline=Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
-        if draws
-        else None,
+        baseline=baseline,
     )
 
 
@@ -209,14 +213,17 @@ def decode_under(
     silent = {special.pad_id, special.bos_id, special.target_start_id} - {special.eos_id, None}
     silenced = torch.tensor(sorted({*silent, *never}))
     limit = min(max_length, pair.model.config.max_target_length)
+    # The encoder runs once: the changes to it do not depend on the step.
     memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]), probe=probe)
     ids: list[int] = []
     logs: list[float] = []
     while len(ids) < limit and (not ids or ids[-1] != special.eos_id):
         read_1T = torch.tensor([[special.target_start_id, *ids]])
+        # Without a cache: a change may reach the rows before, too.
         states_1TD = pair.model.decode(read_1T, memory_1SD, probe=probe)
         logs_V = pair.model.logits(states_1TD, probe=probe)[0, -1].log_softmax(dim=-1)
         if len(ids) < len(prefix_ids):
+            # A forced token keeps the log-probability that the model gives it.
             chosen = prefix_ids[len(ids)]
         else:
             chosen = int(logs_V.index_fill(0, silenced, -torch.inf).argmax())
@@ -249,8 +256,10 @@ def random_heads(
                 f"A change with a random baseline must be of one head, but is {str(change)!r}. "
                 "Name one head, or leave the baseline out."
             )
+    # Several edges of one head move together.
     heads = {change.place.whole_head for change in changes}
     changed = sorted(heads, key=lambda head: (_kind(head), str(head)))
+    # Named after the changes, so that two questions in one program draw independently.
     rng = generator(seed, "random heads", *map(str, changes))
     groups: list[tuple[list[Place], list[Place]]] = []  # the changed heads of a kind, the others
     for kind, group in groupby(changed, key=_kind):
@@ -266,6 +275,7 @@ def random_heads(
                 f"attention, but has {len(others)}. Leave the baseline out."
             )
         groups.append((ours, others))
+    # As many different draws as exist: the ordered choices of other heads, for each kind.
     count = min(count, math.prod(math.perm(len(others), len(ours)) for ours, others in groups))
     draws: dict[str, list[Change]] = {}
     for _ in range(20 * count):  # Draws may repeat, most often if there are few heads.
@@ -276,6 +286,7 @@ def random_heads(
             order = rng.permutation(len(others))
             moves |= {head: others[place] for head, place in zip(ours, order, strict=False)}
         moved = [change.moved_to(moves[change.place.whole_head]) for change in changes]
+        # By text, since equal draws are one.
         draws.setdefault(str(Changes(*moved)), moved)
     return list(draws.values())
 

@@ -72,6 +72,7 @@ def positions_of_word(
     word = find_word(name, pieces, what, where)
     owners = words_of_tokens(tokenizer, "source", source, source_ids)
     positions = [token for token, words in enumerate(owners) if word in words]
+    # Named without its marks, so they stay.
     if name == pieces[word].strip(MARKS):
         tokens = tokenizer.source_tokens(source_ids)
         positions = [token for token in positions if not is_punctuation(tokens[token])]
@@ -92,6 +93,7 @@ def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> 
     """
     bare = [word.strip(MARKS) or word for word in words]
     places = [place for place, word in enumerate(words) if wanted in (word, bare[place])]
+    # A word that is a number is found by its letters first. More digits are no position.
     if not places and wanted.isascii() and wanted.isdigit() and len(wanted) < 19:
         places = [int(wanted)] if int(wanted) < len(words) else []
     if len(places) == 1:

@@ -65,7 +65,8 @@ def draw_architecture(
             f"{what!r}. Name one of these."
         )
     title, draw = drawers[what]
-    counts, canvas = Counts(config, has_output_bias), Canvas(title)
+    counts = Counts(config, has_output_bias)
+    canvas = Canvas(title)
     draw(canvas, counts)
     named = f" Model {model}." if model else ""
     canvas.notes(

@@ -14,7 +14,10 @@ MOST_HEADS = 8
 def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     """Draw the five stages of one head, from two inputs to context vectors."""
     config = counts.config
-    width, d_key, d_value, heads = config.d_model, config.d_key, config.d_value, config.num_heads
+    width = config.d_model
+    d_key = config.d_key
+    d_value = config.d_value
+    heads = config.num_heads
     columns = {"Q": 130.0, "K": 330.0, "V": 530.0}
     start = 0.0
     first = canvas.box(Box(130, start, 170, 40), ["L tokens that attend", f"L × {width}"])
@@ -23,12 +26,14 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     query, key, value = (counts.of(f"{ATTENTION}.{name}") for name in ("query", "key", "value"))
     sizes = {"Q": (query, d_key), "K": (key, d_key), "V": (value, d_value)}
     owners = {"Q": heads, "K": config.num_key_value_heads or heads}
+    # Keys and values are shared by the same groups of heads.
     owners["V"] = owners["K"]
     tops: dict[str, Box] = {}
     for name, x in columns.items():
         source = first if name == "Q" else second
         count, per_head = sizes[name]
         words = [f"W_{name}", f"{width} × {per_head}"]
+        # A model without this projection: keys serve as values, or everything is the input.
         if not count:
             is_keys = (name, config.projections) == ("V", "qk")
             words = ["the keys" if is_keys else "a block of the input"]
@@ -43,10 +48,12 @@ def draw_one_attention(canvas: Canvas, counts: Counts) -> None:
     }.get(config.positions, ["Q Kᵀ", "every query by every key"])
     scores = canvas.box(Box(230, y, 350, 40), product)
     for name, letter in (("Q", "L"), ("K", "M")):
-        shape, count = f"{name}: {letter} × {d_key}", sizes[name][0] // owners[name]
+        shape = f"{name}: {letter} × {d_key}"
+        count = sizes[name][0] // owners[name]
         canvas.rise(columns[name], tops[name].top, scores.bottom, shape=shape, count=count)
     last, mixed = _draw_stages(canvas, counts, scores)
-    shape, count = f"V: M × {d_value}", sizes["V"][0] // owners["V"]
+    shape = f"V: M × {d_value}"
+    count = sizes["V"][0] // owners["V"]
     canvas.rise(columns["V"], tops["V"].top, mixed.bottom, shape=shape, count=count)
     canvas.rise(last.x, last.top, mixed.bottom, shape="weights: L × M")
     canvas.rise(mixed.x, mixed.top, mixed.top - 46, shape=f"context: L × {d_value}")
@@ -82,7 +89,10 @@ def _draw_stages(canvas: Canvas, counts: Counts, scores: Box) -> tuple[Box, Box]
 def draw_heads(canvas: Canvas, counts: Counts) -> None:
     """Draw the heads of one attention, their concatenation and the projection after it."""
     config = counts.config
-    heads, d_value, width = config.num_heads, config.d_value, config.d_model
+    heads = config.num_heads
+    d_value = config.d_value
+    width = config.d_model
+    # More do not fit; the last head shows how many there are.
     shown = list(range(heads)) if heads <= MOST_HEADS else [*range(MOST_HEADS - 2), -1, heads - 1]
     step = 118
     wide = step * len(shown) - 18

@@ -11,7 +11,8 @@ FILLS = {"attention": "#d3e3f2", "network": "#fbe0c4", "table": "#ece7cf", "plai
 """Colors of boxes; the words in a box say the same as its color."""
 
 FONT = "'DejaVu Sans', Verdana, 'Segoe UI', 'Helvetica Neue', sans-serif"
-INK, FAINT = "#1a1a1a", "#555555"
+INK = "#1a1a1a"
+FAINT = "#555555"
 COUNT = "#08468b"
 """The color of counts of parameters."""
 
@@ -58,6 +59,7 @@ class Canvas:
     def __init__(self, title: str) -> None:
         self.title = title
         self._shapes: list[str] = []
+        # Nothing is drawn yet, so that the first shape sets the edges.
         self._left = self._top = float("inf")
         self._right = self._bottom = float("-inf")
 
@@ -67,6 +69,7 @@ class Canvas:
         """Draw a box with lines of words in it, the first in bold, and return it."""
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self._rectangle(box, f'rx="5" fill="{FILLS[fill]}" stroke="{FAINT}"{dash}')
+        # The lines together stand in the middle of the box.
         start = box.y - (len(lines) - 1) * LINE_HEIGHT / 2
         for index, line in enumerate(lines):
             self.text(box.x, start + index * LINE_HEIGHT, line, is_bold=index == 0)
@@ -96,7 +99,9 @@ class Canvas:
         dash = ' stroke-dasharray="5 3"' if is_dashed else ""
         self.line(points, style=f'{dash} marker-end="url(#head)"')
         (x_1, y_1), (x_2, y_2) = points[-2:]
-        x, y = (x_1 + x_2) / 2, (y_1 + y_2) / 2
+        x = (x_1 + x_2) / 2
+        y = (y_1 + y_2) / 2
+        # Beside a level arrow there is no room, so the words stand above and below.
         if y_1 == y_2:
             self.text(x, y - 9, shape, size=11)
             self.text(x, y + 11, in_words(count), size=11, color=COUNT)
@@ -158,7 +163,9 @@ class Canvas:
 
     def notes(self, sentences: Sequence[str]) -> None:
         """Write sentences below everything, each on a new line."""
-        left, top = self._left, self._bottom + 28
+        left = self._left
+        top = self._bottom + 28
+        # As wide as the drawing, but never narrower than can be read.
         letters = max(50, int((self._right - left) / (12 * 0.6)))
         lines = [line for sentence in sentences for line in textwrap.wrap(sentence, letters)]
         for index, line in enumerate(lines):
@@ -167,8 +174,10 @@ class Canvas:
     def to_svg(self) -> str:
         """Return the drawing as an SVG document."""
         margin = 16
-        left, top = self._left - margin, self._top - margin
-        width, height = self._right + margin - left, self._bottom + margin - top
+        left = self._left - margin
+        top = self._top - margin
+        width = self._right + margin - left
+        height = self._bottom + margin - top
         box = f'x="{left:.0f}" y="{top:.0f}" width="{width:.0f}" height="{height:.0f}"'
         return (
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="{left:.0f} {top:.0f} {width:.0f} '
@@ -189,8 +198,10 @@ class Canvas:
     def _reach(self, *points: tuple[float, float]) -> None:
         """Enlarge the drawing to hold some points."""
         for x, y in points:
-            self._left, self._right = min(self._left, x), max(self._right, x)
-            self._top, self._bottom = min(self._top, y), max(self._bottom, y)
+            self._left = min(self._left, x)
+            self._right = max(self._right, x)
+            self._top = min(self._top, y)
+            self._bottom = max(self._bottom, y)
 
 
 def in_words(count: int) -> str:

@@ -23,6 +23,7 @@ class Counts:
 
     def __init__(self, config: ModelConfig, has_output_bias: bool = False) -> None:
         self.config = config
+        # Weights without values: counting needs no memory, however large the model is.
         with torch.device("meta"):
             model = make_model(config, has_output_bias=has_output_bias)
         self._sizes = {name: weight.numel() for name, weight in model.named_parameters()}

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pellucid.inside.drawings.canvas import Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-LEFT, RIGHT, BUS = 120.0, 600.0, 345.0
+LEFT = 120.0
+RIGHT = 600.0
+BUS = 345.0
 STEP = 82.0
 WIDE = 230.0
 
@@ -58,6 +60,7 @@ def _draw_encoder(canvas: Canvas, counts: Counts, note: str) -> None:
     top = box.top - 44
     count += counts.of("encoder.norm")
     canvas.rise(LEFT, box.top, top, shape=f"memory: {width}", count=count)
+    # One arrow into each decoder layer: all of them read the same memory.
     heights = [-(index + 1) * STEP for index in range(config.num_decoder_layers)]
     for y in heights:
         canvas.arrow([(BUS, y), (RIGHT - WIDE / 2, y)], shape=width)

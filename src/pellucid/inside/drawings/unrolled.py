@@ -7,7 +7,8 @@ from itertools import pairwise
 from pellucid.inside.drawings.canvas import COUNT, Box, Canvas
 from pellucid.inside.drawings.counts import Counts
 
-WIDE, HIGH = 104.0, 36.0
+WIDE = 104.0
+HIGH = 36.0
 COLUMN = 168.0
 STEP = 78.0
 ASIDE = 14.0
@@ -22,6 +23,7 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
     config = counts.config
     tops = _draw_encoder(canvas, counts)
     last = tops[-1]
+    # Some room, for what goes from the encoder to the decoder.
     start = last.x + COLUMN + 64
     units = _draw_decoder(canvas, counts, start)
     width = f"{config.d_model}"
@@ -40,14 +42,16 @@ def draw_unrolled(canvas: Canvas, counts: Counts) -> None:
         said = f"{count:,} parameters" if count else "no parameters"
         canvas.text(place.x, place.top - 12, said, size=11, color=COUNT)
         for unit in units:
-            side, low = unit.right + ASIDE, unit.top - ASIDE
+            side = unit.right + ASIDE
+            low = unit.top - ASIDE
             path = [(side, place.bottom), (side, low), (unit.x + 34, low)]
             canvas.arrow([*path, (unit.x + 34, unit.top)])
     else:
         top = units[0].y - 2.2 * STEP
         canvas.line([(last.x, last.top), (last.x, top), (units[-1].right + ASIDE, top)])
         for unit in units:
-            side, low = unit.right + ASIDE, unit.top - ASIDE
+            side = unit.right + ASIDE
+            low = unit.top - ASIDE
             path = [(side, top), (side, low), (unit.x + 34, low)]
             canvas.arrow([*path, (unit.x + 34, unit.top)])
         words = f"one vector of {width} numbers for every step"
@@ -94,7 +98,8 @@ def _draw_encoder(canvas: Canvas, counts: Counts) -> list[Box]:
 
 def _join(canvas: Canvas, word: Box, forward: Box, backward: Box) -> None:
     """Draw the word's way around one unit to the other, and both states' way up."""
-    side, low = word.right + ASIDE, backward.bottom + ASIDE
+    side = word.right + ASIDE
+    low = backward.bottom + ASIDE
     canvas.arrow(
         [
             (word.right, word.y),
@@ -104,7 +109,9 @@ def _join(canvas: Canvas, word: Box, forward: Box, backward: Box) -> None:
             (word.x + 34, backward.bottom),
         ]
     )
-    side, low, high = word.left - ASIDE, forward.top - ASIDE, backward.top - ASIDE
+    side = word.left - ASIDE
+    low = forward.top - ASIDE
+    high = backward.top - ASIDE
     canvas.line(
         [(word.x - 34, forward.top), (word.x - 34, low), (side, low), (side, high), (word.x, high)]
     )
@@ -142,7 +149,8 @@ def draw_unit(canvas: Canvas, counts: Counts) -> None:
     """Draw one step: two gates and a candidate, then a mixture of the old state and the new."""
     config = counts.config
     width = config.d_model
-    x, state = Box(0, 0, 150, HIGH), Box(320, 0, 150, HIGH)
+    x = Box(0, 0, 150, HIGH)
+    state = Box(320, 0, 150, HIGH)
     canvas.box(x, ["input x", "a word's vector"], fill="table")
     canvas.box(state, ["state h", "what was read so far"], fill="table")
     middle = 160.0

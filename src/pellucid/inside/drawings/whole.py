@@ -9,9 +9,12 @@ from pellucid.inside.drawings.canvas import COUNT, Box, Canvas, in_words
 from pellucid.inside.drawings.counts import ATTENTION, IN_LAYER, Counts
 from pellucid.model.rotary import IN_ATTENTION
 
-LEFT, RIGHT, BUS = 170.0, 640.0, 405.0
+LEFT = 170.0
+RIGHT = 640.0
+BUS = 405.0
 STEP = 66.0
-WIDE, HIGH = 210.0, 36.0
+WIDE = 210.0
+HIGH = 36.0
 BESIDE = 130.0
 """The distance of a residual connection from the middle of its column."""
 
@@ -25,6 +28,7 @@ def draw_whole(canvas: Canvas, counts: Counts) -> None:
     sublayers = [f"{masked}self-attention", "cross-attention", "feed-forward"]
     _, cross, _ = decoder.draw(sublayers)
     _draw_output(decoder)
+    # Above both stacks, so that the line crosses no box.
     top = encoder.top - 34
     canvas.arrow(
         [(LEFT, encoder.top), (LEFT, top), (BUS, top), (BUS, cross.y), (cross.left, cross.y)],
@@ -39,7 +43,9 @@ class _Column:
     """A column of boxes that grows upwards; each arrow has its shape and its count."""
 
     def __init__(self, canvas: Canvas, counts: Counts, part: Literal["encoder", "decoder"]) -> None:
-        self.canvas, self.counts, self.part = canvas, counts, part
+        self.canvas = canvas
+        self.counts = counts
+        self.part = part
         self.x, self.length = (LEFT, "S") if part == "encoder" else (RIGHT, "T")
         self.shape = f"{self.length} × {counts.config.d_model}"
         self.top = 0.0
@@ -48,7 +54,8 @@ class _Column:
 
     def draw(self, sublayers: Sequence[str]) -> list[Box]:
         """Draw one part of the model, with one layer in full; return its sub-layers' boxes."""
-        counts, config = self.counts, self.counts.config
+        counts = self.counts
+        config = self.counts.config
         if self.part == "encoder":
             self._enter("source", counts.source_table, config.source_vocabulary_size)
             num_layers = config.num_encoder_layers
@@ -64,6 +71,7 @@ class _Column:
         self.canvas.frame(frame, f"{num_layers} × {self.part} layer")
         self.canvas.text(self.x + 8, top - 9, f"{count:,} each", anchor="start", color=COUNT)
         self._lengthen(30)
+        # Only models with pre-norm have one.
         if last_norm := counts.of(f"{self.part}.norm"):
             self.box([f"{self.counts.config.norm_kind} norm"], last_norm)
         return boxes
@@ -74,7 +82,8 @@ class _Column:
         shape = shape or self.shape
         self.canvas.rise(self.x, self.top, box.bottom, shape=shape, count=self.pending)
         self.canvas.box(box, words, fill=fill)
-        self.top, self.pending = box.top, count
+        self.top = box.top
+        self.pending = count
         return box
 
     def _lengthen(self, by: float) -> None:
@@ -86,6 +95,7 @@ class _Column:
         """Draw the way from token ids to the first layer's input."""
         config = self.counts.config
         self.canvas.text(self.x, 10, f"{side}: {self.length} token ids", is_bold=True)
+        # A table that both sides share is counted once, at the source.
         is_shared = config.tied_embeddings == "all" and side == "target"
         table = f"{size:,} × {config.d_model}" + (", the source's" if is_shared else "")
         self.box([f"{side} embedding", table], count, fill="table", shape=f"{self.length} ids")
@@ -99,7 +109,8 @@ class _Column:
 
     def _sublayer(self, name: str) -> Box:
         """Draw a sub-layer with the norm and the residual connection around it."""
-        counts, norm = self.counts, self.counts.config.norm
+        counts = self.counts
+        norm = self.counts.config.norm
         norm_count = counts.of(f"{ATTENTION}_norm")
         start = self.top - 6
         if norm == "pre":
@@ -119,6 +130,7 @@ class _Column:
             box = self.box([name, heads], counts.of(ATTENTION), fill="attention")
         if counts.config.residual:
             added = self.box(["add the input"], 0)
+            # Residual connections run on the outer sides, where nothing else is.
             side = self.x - BESIDE if self.length == "S" else self.x + BESIDE
             edge = added.left if self.length == "S" else added.right
             self.canvas.arrow([(self.x, start), (side, start), (side, added.y), (edge, added.y)])

@@ -56,6 +56,7 @@ class MapDifference(Brief):
         """
         if not len(self.rows):
             return 0.0
+        # What is left out differs from 0, the weight that the other map has there.
         sums = np.abs(self.values).sum(axis=1) + self.left_out.sum(axis=1)
         return float(sums.mean() / 2)
 
@@ -88,7 +89,8 @@ def compare_heads(
             f"Two heads to compare must be of one part and kind, but are {first_head} and "
             f"{second_head}. Name two whose rows and columns are the same words."
         )
-    part, kind = first_head.part, first_head.kind
+    part = first_head.part
+    kind = first_head.kind
     return compare_maps(
         first.head(_weights_of(first_head), first_head.head or 0),
         second.head(_weights_of(second_head), second_head.head or 0),
@@ -126,17 +128,19 @@ def compare_maps(
                 f"but has the shape {map_.shape} ({names[index]}). Give the words of its rows and "
                 "columns."
             )
-    rows = _shared(*row_tokens)
-    columns = _shared(*column_tokens)
+    rows = _shared(row_tokens[0], row_tokens[1])
+    columns = _shared(column_tokens[0], column_tokens[1])
     sides = []
     left_out = []
     for index, map_ in enumerate((first, second)):
         ours = map_.astype(np.float64)[[row[index] for row in rows]]
+        # What is left of a row is on words that the other sentence does not have.
         shared = ours[:, [column[index] for column in columns]]
         sides.append(shared)
         left_out.append(ours.sum(axis=1) - shared.sum(axis=1))
     return MapDifference(
-        *names,
+        first=names[0],
+        second=names[1],
         rows=rows,
         columns=columns,
         row_tokens=tuple(row_tokens[0][row] for row, _ in rows),
@@ -154,6 +158,7 @@ def _weights_of(head: Place) -> str:
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[int, int], ...]:
     """Pair the places of the words that both have, in the same order."""
+    # Without the heuristic for long texts, which ignores frequent words such as articles.
     blocks = SequenceMatcher(None, first, second, autojunk=False).get_matching_blocks()
     return tuple(
         (block.a + offset, block.b + offset) for block in blocks for offset in range(block.size)

@@ -1,32 +1,29 @@
-"""A table of all heads of a model: one row of figures for each, to sort by.
+"""A table of all heads of a model on one sentence: a row of figures for each, to sort by.
 
-Of one sentence, or as means over many. Most figures describe
-weights. Only the effect of cutting the head says what the head does for the translation.
+Most figures describe weights. Only the effect of cutting the head says what the head does for
+the translation.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 import torch
 
-from pellucid.bundle import Bundle
 from pellucid.errors import InputError, suggestion
-from pellucid.evaluate.word_links import GoldLinks, count_links
-from pellucid.inside.align.alignment_maps import Convention
-from pellucid.inside.align.attention_links import LinkRule, link_words, tokens_by_words
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.evaluate.word_links import GoldLinks, count_links, error_of_counts
+from pellucid.inside.align.attention_links import links_of_maps
+from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import Pair
 from pellucid.inside.record.trace_data import TraceData
-from pellucid.inside.replay import replay
 from pellucid.shapes import Brief
+from pellucid.text.link_choices import Convention, LinkRule
 from pellucid.text.token_words import is_punctuation
 
 
@@ -36,23 +33,20 @@ class Gold:
 
     Attributes:
         links: between the words of both sides.
-        source_words: for each source token except ``</s>``, the words it belongs to, as
-            `words_of_tokens` finds them.
-        target_words: the same for each target token except ``</s>``.
+        words: those of the pair.
         convention: whether a decoder row counts for the token that it predicts or reads.
         rule: which links to take from a map, see `link_words`.
     """
 
     links: GoldLinks
-    source_words: Sequence[range]
-    target_words: Sequence[range]
+    words: PairWords
     convention: Convention = "predicts"
     rule: LinkRule = "both"
 
 
 @dataclass(frozen=True, repr=False)
 class HeadRow(Brief):
-    r"""The figures of one head in one sentence, or their means over several sentences.
+    r"""The figures of one head in one sentence.
 
     Figures of weights are averaged over the rows that may attend to something.
 
@@ -69,7 +63,6 @@ class HeadRow(Brief):
             the target becomes less likely. None if it was not computed.
         link_counts: the counts behind the alignment error, as `count_links` returns them. None if
             they were not computed, and for self-attention.
-        num_sentences: the number of sentences averaged over.
 
     Source:
         Confidence: Voita et al. 2019, "Analyzing Multi-Head Self-Attention", section 4.
@@ -83,15 +76,11 @@ class HeadRow(Brief):
     distance: float
     cut_effect: float | None = None
     link_counts: tuple[int, int, int, int] | None = None
-    num_sentences: int = 1
 
     @property
     def alignment_error(self) -> float | None:
         """The alignment error rate of the head's links, see `score_counts`."""
-        if self.link_counts is None:
-            return None
-        found, sure, found_sure, found_possible = self.link_counts
-        return 1 - (found_sure + found_possible) / (found + sure) if found + sure else 0.0
+        return None if self.link_counts is None else float(error_of_counts(self.link_counts))
 
 
 FIGURES = ("entropy", "confidence", "end_mass", "punctuation_mass", "distance", "cut_effect")
@@ -135,7 +124,11 @@ def head_rows(
             )
             row = _figures(where, weights_HLM[index].astype(np.float64), end, is_mark)
             if gold is not None and where.kind == "cross":
-                row = replace(row, link_counts=_count_links(weights_HLM[index], gold))
+                # The row that reads the start token, or predicts the end, belongs to no word.
+                map_TS = weights_HLM[index]
+                rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
+                (links,) = links_of_maps(rows[None], gold.words, gold.rule)
+                row = replace(row, link_counts=count_links(links, gold.links))
             found.append(row)
     if not found:
         raise InputError(
@@ -160,24 +153,6 @@ def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place,
     return {head: _log_probability(pair, Changes(CutHead(head))) - before for head in chosen}
 
 
-def mean_rows(tables: Sequence[Sequence[HeadRow]]) -> list[HeadRow]:
-    """Average the tables of several sentences, head by head.
-
-    Each sentence counts the same, except that links are added up. A figure that is missing in one
-    sentence is left out.
-
-    Raises:
-        InputError: no table was given, or they are not of the same heads.
-    """
-    heads = [[row.head for row in table] for table in tables]
-    if not tables or any(one != heads[0] for one in heads):
-        raise InputError(
-            "Tables to average must be of the same heads, but are not. Look at the same layers, "
-            "kinds and heads of the same model in every sentence."
-        )
-    return [_mean_row(rows) for rows in zip(*tables, strict=True)]
-
-
 def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> list[HeadRow]:
     """Sort by one figure; rows without it come last, equal ones stay in order.
 
@@ -193,6 +168,7 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
     def place(row: HeadRow) -> float:
         figure = getattr(row, by)
+        # Rows without the figure come last in either direction.
         return math.inf if figure is None else sign * figure
 
     return sorted(rows, key=place)
@@ -203,97 +179,20 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
     rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
     found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
+    # A row that may attend nowhere would pull the mean down.
     attending = weights_LM[weights_LM.sum(axis=1) > 0]
+    on_marks = float(attending[:, is_mark].sum(axis=1).mean()) if len(attending) else math.nan
     return HeadRow(
         head,
         entropy=figures["entropy"],
         confidence=figures["confidence"],
+        # Which is the start token where `end` is 0.
         end_mass=figures["end" if end else "first"],
-        punctuation_mass=float(attending[:, is_mark].sum(axis=1).mean())
-        if len(attending)
-        else math.nan,
+        punctuation_mass=on_marks,
         distance=figures["distance"],
     )
-
-
-def _mean_row(rows: Sequence[HeadRow]) -> HeadRow:
-    """Average the rows of one head."""
-    figures: dict[str, Any] = {}
-    for name in FIGURES:
-        values = [getattr(row, name) for row in rows]
-        figures[name] = None if None in values else sum(values) / len(values)
-    counts = [row.link_counts for row in rows if row.link_counts is not None]
-    sums = None
-    if len(counts) == len(rows):
-        found, sure, found_sure, found_possible = (sum(one) for one in zip(*counts, strict=True))
-        sums = (found, sure, found_sure, found_possible)
-    return replace(rows[0], **figures, link_counts=sums, num_sentences=len(rows))
-
-
-def _count_links(map_TS: np.ndarray, gold: Gold) -> tuple[int, int, int, int]:
-    """Read links from a map of tokens, and compare them with the right ones."""
-    rows = map_TS[1:] if gold.convention == "reads" else map_TS[:-1]
-    num_source, num_target = (
-        max((word + 1 for words in side for word in words), default=0)
-        for side in (gold.source_words, gold.target_words)
-    )
-    # ``</s>`` comes last and belongs to no word.
-    is_of_SM = tokens_by_words([*gold.source_words, range(0)], num_source)
-    (links,) = link_words((rows @ is_of_SM)[None], gold.target_words, num_target, gold.rule)
-    return count_links(links, gold.links)
 
 
 def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
     with torch.inference_mode():
         return float(pair.log_probabilities(probe=probe).sum())
-
-
-def table_of_heads(
-    bundle: Bundle,
-    pairs: Sequence[tuple[str, str]],
-    *,
-    gold: Sequence[GoldLinks] | None = None,
-    convention: Convention = "predicts",
-    rule: LinkRule = "both",
-    has_cut_effects: bool = False,
-) -> list[HeadRow]:
-    """Compute the figures of every head, averaged over given pairs.
-
-    Args:
-        bundle: the model.
-        pairs: sources and targets.
-        gold: the right links of each pair.
-        convention: whether a decoder row counts for the token that it predicts or reads.
-        rule: which links to take from a map.
-        has_cut_effects: cut each head in each pair, which takes one run for each.
-
-    Raises:
-        InputError: no pair was given, or one cannot go through the model.
-    """
-    if gold is not None and len(gold) != len(pairs):
-        raise InputError(
-            f"The number of gold links must be that of the pairs, {len(pairs)}, but is "
-            f"{len(gold)}. Give the links of each pair."
-        )
-    tables = []
-    for index, (source, target) in enumerate(pairs):
-        pair = make_pair(bundle, source, target)
-        right = None
-        if gold is not None:
-            lines, ids = (source, target), (pair.source_ids, pair.target_ids)
-            source_words, target_words = (
-                find_units(bundle.tokenizer, side, line, rule="auto", ids=one).of_tokens(
-                    bundle.tokenizer, side, line, one
-                )
-                for side, line, one in zip(SIDES, lines, ids, strict=True)
-            )
-            right = Gold(
-                gold[index],
-                source_words,
-                target_words,
-                convention,
-                rule,
-            )
-        cut = pair if has_cut_effects else None
-        tables.append(head_rows(replay(pair), pair=cut, gold=right))
-    return mean_rows(tables)

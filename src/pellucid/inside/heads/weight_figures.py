@@ -29,15 +29,21 @@ def figures_of_weights(weights_BHLM: Tensor, rows_B: Tensor, keys_B: Tensor) -> 
     Returns:
         Not a number for a figure that no row has.
     """
+    # Figures are added up over thousands of lines.
     weights_BHLM = weights_BHLM.double()
     num_rows, num_keys = weights_BHLM.shape[-2:]
-    row_L, key_M = torch.arange(num_rows), torch.arange(num_keys)
+    row_L = torch.arange(num_rows)
+    key_M = torch.arange(num_keys)
+    # Padding, and rows that the mask leaves nothing, do not count.
     may_attend_BHL = (weights_BHLM.sum(dim=-1) > 0) & (row_L < rows_B[:, None])[:, None]
     found = []
     for offset in (-1, 0, 1):
+        # A diagonal holds the weight on a position at a fixed distance, row after row.
         onto_BHX = weights_BHLM.diagonal(offset, dim1=-2, dim2=-1)
-        first, size = max(0, -offset), onto_BHX.shape[-1]
+        first = max(0, -offset)
+        size = onto_BHX.shape[-1]
         counts_BHX = may_attend_BHL[:, :, first : first + size]
+        # The last rows have no next position in a sentence shorter than the batch.
         has_key_BX = (row_L[first : first + size] + offset) < keys_B[:, None]
         found.append(_mean(onto_BHX, counts_BHX & has_key_BX[:, None]))
     last_BHL1 = (keys_B - 1)[:, None, None, None].expand(*weights_BHLM.shape[:3], 1)
@@ -45,6 +51,7 @@ def figures_of_weights(weights_BHLM: Tensor, rows_B: Tensor, keys_B: Tensor) -> 
     for figures_BHL in (
         weights_BHLM[..., 0],
         weights_BHLM.gather(-1, last_BHL1)[..., 0],
+        # Which is 0 for a weight of 0, where the logarithm is not finite.
         -torch.xlogy(weights_BHLM, weights_BHLM).sum(dim=-1),
         weights_BHLM.amax(dim=-1),
         (weights_BHLM * distance_LM).sum(dim=-1),

@@ -54,10 +54,12 @@ def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
     """
     merged = [on_words(pair, map_) for map_ in maps]
     size = len(maps)
-    taus, rhos = np.full((size, size), np.nan), np.full((size, size), np.nan)
+    taus = np.full((size, size), np.nan)
+    rhos = np.full((size, size), np.nan)
     counts = np.zeros((size, size), dtype=int)
     for one in range(size):
         for other in range(one, size):
+            # Both halves at once: correlation is symmetric.
             place = [one, other], [other, one]
             taus[place], counts[place] = _mean(kendall, merged[one], merged[other])
             rhos[place], _ = _mean(spearman, merged[one], merged[other])
@@ -85,13 +87,15 @@ def kendall(one: np.ndarray, other: np.ndarray) -> float:
     upper = np.triu_indices(len(one), 1)
     signs = np.sign(one[:, None] - one)[upper]
     other_signs = np.sign(other[:, None] - other)[upper]
+    # Pairs that are tied in a row are left out of its factor: that is the b of τ_b.
     size = np.sqrt(np.abs(signs).sum() * np.abs(other_signs).sum())
     return float((signs * other_signs).sum() / size) if size else float("nan")
 
 
 def spearman(one: np.ndarray, other: np.ndarray) -> float:
     r"""Compute Spearman's $\rho$ of two rows: the correlation of ranks; ties share the middle."""
-    ranks, other_ranks = _ranks(one), _ranks(other)
+    ranks = _ranks(one)
+    other_ranks = _ranks(other)
     size = np.sqrt((ranks**2).sum() * (other_ranks**2).sum())
     return float((ranks * other_ranks).sum() / size) if size else float("nan")
 
@@ -109,5 +113,6 @@ def _mean(
 ) -> tuple[float, int]:
     """Return the mean over the rows that have a correlation, and their number."""
     found = [correlation(row, other_row) for row, other_row in zip(one, other, strict=True)]
+    # A row of equal numbers has no order to compare.
     known = [value for value in found if not np.isnan(value)]
     return (float(np.mean(known)) if known else float("nan")), len(known)

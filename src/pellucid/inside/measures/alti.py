@@ -55,6 +55,7 @@ def alti(pair: Pair, *, part: Part, kind: MapKind = "whole", layer: int | None =
         site = f"{part}.{layer}.{kind}"
         matrix = shares(take_apart(pair, [site])[site])
         source = "Ferrando et al. 2022 (ALTI), one layer"
+    # Rows whose parts all lead away sum to 0, and pass that on.
     is_full = bool(np.allclose(matrix.sum(axis=1), 1))
     return make_map(
         pair,
@@ -80,6 +81,7 @@ def shares(attention: Attention) -> np.ndarray:
     for row in range(len(attention.own_LD)):
         result_D = attention.result(row)
         distance_X = (result_D - attention.parts(row)).abs().sum(dim=-1)
+        # A part that leads away from the result would count negatively, and is taken as 0.
         nearness_X = (result_D.abs().sum() - distance_X).clamp(min=0)
         total = nearness_X.sum()
         rows.append(nearness_X / total if total > 0 else nearness_X)
@@ -89,6 +91,7 @@ def shares(attention: Attention) -> np.ndarray:
 def _whole(pair: Pair, part: Part, layer: int) -> np.ndarray:
     encoder, decoder = sites_up_to(pair, part, layer)
     apart = take_apart(pair, [*encoder, *chain(*decoder)])
+    # Shares of layers multiply as weights do in rollout; only their source differs.
     rolled = roll_encoder([shares(apart[site]) for site in encoder])
     if part == "encoder":
         return rolled

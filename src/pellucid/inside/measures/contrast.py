@@ -67,6 +67,7 @@ class Contrast:
     def log_probabilities(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
         """Natural logs of each piece."""
         with torch.inference_mode():
+            # Both runs share the beginning, so only the rows from there on can differ.
             first, second = (
                 tuple(pair.log_probabilities()[self.start :].tolist())
                 for pair in (self.why, self.other)
@@ -101,8 +102,10 @@ def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contr
     words = line_words(target)
     number = find_word(why, words, "--why must be a word of the translation")
     word = words[number]
+    # A word named without its marks is compared without them.
     bare = word if why == word else word.strip(MARKS) or word
     first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
+    # The likeliest other word is what the model itself hesitates about.
     wanted = _second(pair, first.start, bare) if other is None else other.strip()
     if not wanted or wanted == bare:
         raise InputError(
@@ -110,6 +113,7 @@ def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contr
             "would have expected."
         )
     others = list(words)
+    # Its marks stay where they are.
     others[number] = word.replace(bare, wanted, 1)
     text = _replaced(target, words, number, others[number])
     other_ids = tokenizer.encode_target(text)
@@ -131,6 +135,7 @@ def _second(pair: Pair, row: int, written: str) -> str:
     for token in order:
         begun = line_words(pair.tokenizer.decode_target([*pair.target_ids[:row], token]))
         word = begun[-1].strip(MARKS) if begun else ""
+        # A token may be the beginning of a word only; then it is no word to compare with.
         if word and word != written and pair.tokenizer.encode_target(word)[:1] == [token]:
             return word
     return ""
@@ -164,7 +169,9 @@ def contrast_measure(contrast: Contrast, name: str, **place: Any) -> Map:
     rows = []
     for map_ in maps:
         matrix, labels = _without_later(map_, contrast.start, has_later=not is_one)
+        # Rows before it predict the shared beginning and are equal in both.
         own = matrix[contrast.start :]
+        # Log-probabilities of pieces add up; what describes a row does not, so it is averaged.
         rows.append(own.sum(axis=0) if is_of_word else own.mean(axis=0))
     first, second = contrast.pieces
     differences = None
@@ -198,6 +205,7 @@ def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarra
     has_own = map_.column_tokens[-1:] == (OWN,)
     end = len(map_.column_tokens) - has_own
     # Columns after the source are the tokens that rows read; row `start` reads the last shared one.
+    # Both continuations read these, so their columns can be subtracted.
     shared = min(num_source + start + 1, end)
     parts = [map_.matrix[:, :shared]]
     labels = list(map_.column_tokens[:shared])
@@ -227,6 +235,7 @@ def _tokens(
     owners = words_of_tokens(pair.tokenizer, "target", text, ids, words)
     places = [place for place, one in enumerate(owners) if any(number in wanted for number in one)]
     tokens = pair.tokenizer.target_tokens(ids)
+    # A mark after the word would be compared with whatever follows the other one.
     while len(places) > 1 and is_punctuation(tokens[places[-1]]):
         places.pop()
     if not places:
@@ -243,8 +252,10 @@ def _make(
     """Cut both continuations so that they begin where their pieces differ."""
     ids = pair.target_ids
     start = first.start
-    why, other = list(ids[start : first.stop]), list(other_ids[second.start : second.stop])
-    rest, other_rest = list(ids[first.stop :]), list(other_ids[second.stop :])
+    why = list(ids[start : first.stop])
+    other = list(other_ids[second.start : second.stop])
+    rest = list(ids[first.stop :])
+    other_rest = list(other_ids[second.stop :])
     while why and other and why[0] == other[0]:
         why.pop(0)
         other.pop(0)
@@ -253,6 +264,7 @@ def _make(
     for own, following in ((why, rest), (other, other_rest)):
         if not own and following:
             own.append(following[0])
+    # Their difference would be 0 whatever the measure, which says nothing.
     if not why or not other or why[0] == other[0]:
         raise InputError(
             f"--not must be told apart from --why by the model, but its pieces are the same for "

@@ -149,14 +149,18 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
         part, layer, kind = site.split(".")
         norm = pair.model.get_submodule(f"{part}.layers.{layer}.{kind}_attention_norm")
         assert isinstance(norm, nn.LayerNorm | nn.RMSNorm)
+        # With post-norm, the norm of the sum belongs to the sub-layer's result.
         gain_D = norm.weight.double()
         is_centered = isinstance(norm, nn.LayerNorm)
+        # An RMS norm has no bias.
         shift_D = norm.bias.double() if isinstance(norm, nn.LayerNorm) else torch.zeros_like(gain_D)
         mean_L1 = sum_LD.mean(dim=-1, keepdim=True) if is_centered else 0.0
         variance_L1 = (sum_LD - mean_L1).square().mean(dim=-1, keepdim=True)
+        # Of this row's sum, and fixed: that makes the norm linear.
         deviation_L1 = (variance_L1 + config.layer_norm_epsilon).sqrt()
     return Attention(
         weights_HLM=seen[f"{site}.weights"].double(),
+        # The value of a position after the head's block of the output projection.
         transformed_HMD=value_HME @ output_by_head(module).double(),
         bias_D=torch.zeros_like(own_LD[0]) if bias is None else bias.double(),
         output_LD=seen[f"{site}.output"].double(),
@@ -193,6 +197,7 @@ def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -
     num_rows = len(pair.source_ids) if part == "encoder" else len(pair.target_ids)
     num_keys = len(pair.source_ids) if kind == "cross" else num_rows
     config = pair.model.config
+    # One vector for each head, row and position is too much for long sentences.
     check_memory(
         "The terms of an attention",
         8 * config.num_heads * num_rows * num_keys * config.d_model,
@@ -201,6 +206,7 @@ def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -
     attention = take_apart(pair, [site])[site]
     terms_HLMD = attention.weights_HLM[..., None] * attention.transformed_HMD[:, None]
     sum_LD = terms_HLMD.sum(dim=(0, 2)) + attention.bias_D
+    # Relative to large outputs, absolute for small ones.
     size = attention.output_LD.abs().max().clamp(min=1.0)
     largest = float((sum_LD - attention.output_LD).abs().max() / size)
     return Contributions(terms_HLMD, attention.bias_D, attention.output_LD, largest)

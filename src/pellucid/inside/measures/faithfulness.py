@@ -125,21 +125,22 @@ def faithfulness(
     num_rows = len(pair.target_ids)
     rng = generator(seed, "random orders of words")
     random_orders = [rng.permutation(len(words)) for _ in range(num_random)]
+    # All orders of all rows are scored once, and drawn from below.
     random_values = _areas(pair, words, random_orders)
     # A draw takes one of the random orders for each row, as a map has its own order in each row.
     draws = rng.integers(num_random, size=(1000, num_rows))
     drawn = random_values[:, draws, np.arange(num_rows)].mean(axis=-1)
     found = []
     for map_ in maps:
+        # Signed on purpose: a word that speaks against comes last.
         orders = np.argsort(-on_words(pair, map_)[:, is_word], axis=1, kind="stable")
         rows = np.arange(num_rows)
         own = _areas(pair, words, list(orders))[:, rows, rows]
-        scores = [
-            MapScore(
-                float(own[one].mean()), float(random_values[one].mean()), *_interval(drawn[one])
-            )
-            for one in range(2)
-        ]
+        scores = []
+        for one in range(2):
+            low, high = _interval(drawn[one])
+            random = float(random_values[one].mean())
+            scores.append(MapScore(float(own[one].mean()), random, low, high))
         found.append(Faithfulness(map_.title, scores[0], scores[1], own[0], own[1]))
     return found
 
@@ -158,7 +159,9 @@ def find_raises(
     Returns:
         The words, the largest effect first.
     """
-    weights, deltas = on_words(pair, map_), on_words(pair, effects)
+    weights = on_words(pair, map_)
+    deltas = on_words(pair, effects)
+    # Of the mass on the source, since a map may give the target prefix a share too.
     shares = shares_of_rows(weights)
     places = np.argwhere((shares >= least_share) & (deltas < 0))
     found = [
@@ -170,6 +173,7 @@ def find_raises(
 
 def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]) -> np.ndarray:
     """Compute comprehensiveness and sufficiency of each order and row: ``(2, orders, rows)``."""
+    # Rounded up, so that short sentences lose a word even at 1 %.
     sizes = [0, *(math.ceil(share * len(words)) for share in BINS)]
     sources: dict[tuple[int, ...], int] = {}  # Many orders share their first words.
     places = np.zeros((2, len(orders), len(sizes)), dtype=int)
@@ -178,6 +182,7 @@ def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarr
             chosen = [token for word in order[:size] for token in words[word]]
             for is_kept in (False, True):
                 source = _keep(pair, chosen, is_kept=is_kept)
+                # The same source is scored once, however many orders lead to it.
                 places[int(is_kept), index, column] = sources.setdefault(source, len(sources))
     with torch.inference_mode():
         before = pair.log_probabilities().exp().double().numpy()

@@ -54,7 +54,9 @@ class _Leaves:
         if stage != "weights":
             return None
         self.weights[site] = tensor.detach()
+        # A zero of its own, since the weights themselves may come from a path without gradients.
         self.zeros[site] = torch.zeros_like(tensor, requires_grad=True)
+        # The derivative by this zero is that by the weights.
         return tensor + self.zeros[site]
 
 
@@ -70,6 +72,7 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
     with torch.inference_mode(False), torch.enable_grad():
         logits_TV = pair.logits(probe=leaves)
         chosen_T = logits_TV[torch.arange(len(pair.target_ids)), list(pair.target_ids)]
+    # Each row of a pass holds the gradients of all weights, so rows are limited by memory.
     numbers_each = sum(zeros.numel() for zeros in leaves.zeros.values())
     size = max(1, MOST_NUMBERS_AT_ONCE // numbers_each)
     with torch.inference_mode(False):
@@ -135,8 +138,10 @@ def carry(encoder: list[np.ndarray], decoder: list[tuple[np.ndarray, np.ndarray]
     to_source = np.eye(num_source)
     for own in encoder:
         to_source = to_source + own @ to_source
-    rows_to_rows, rows_to_source = np.eye(num_rows), np.zeros((num_rows, num_source))
+    rows_to_rows = np.eye(num_rows)
+    rows_to_source = np.zeros((num_rows, num_source))
     for own, cross in decoder:
+        # In the order of the equations: to the source with the relevance before this layer.
         rows_to_source = rows_to_source + own @ rows_to_source
         rows_to_rows = rows_to_rows + own @ rows_to_rows
         rows_to_source = rows_to_source + _leveled(rows_to_rows).T @ cross @ _leveled(to_source)

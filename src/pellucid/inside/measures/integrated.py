@@ -59,6 +59,7 @@ class _OnTheWay:
         if stage != "embedding":
             return None
         baseline_1LD = self._baselines[site].to(tensor.dtype)[None]
+        # All points of the integral run as one batch, each at its share of the way.
         way_BLD = baseline_1LD + self.shares_B[:, None, None] * (tensor.detach() - baseline_1LD)
         self.embeddings[site] = way_BLD.requires_grad_()
         return way_BLD
@@ -107,6 +108,7 @@ def integrated_gradients(
         )
     matrix = np.concatenate([integrals["encoder"], integrals["decoder"]], axis=1)
     differences = (end_T - start_T).double().numpy()
+    # Completeness holds exactly for the integral, so this is the error of the quadrature.
     error = float(np.abs(matrix.sum(axis=1) - differences).max())
     return make_map(
         pair,
@@ -135,6 +137,7 @@ def _baseline(pair: Pair, part: str, embedding_LD: Tensor, baseline: Baseline) -
     if baseline == "zero":
         return torch.zeros_like(embedding_LD)
     ids = pair.tokenizer.config
+    # A sentence of unknown words still begins and ends.
     special = {ids.pad_id, ids.bos_id, ids.eos_id, ids.target_start_id}
     own = pair.source_ids if part == "encoder" else pair.read_ids
     replaced = [id_ if id_ in special else ids.unk_id for id_ in own]
@@ -162,8 +165,10 @@ def _integrate(
     pair: Pair, embeddings: dict[str, Tensor], baselines: dict[str, Tensor], steps: int
 ) -> dict[str, np.ndarray]:
     """Integrate the gradients of each row's log-probability: ``(rows, tokens)`` by part."""
+    # Exact for polynomials of degree 2n − 1: far fewer points than equal steps need.
     points, weights = np.polynomial.legendre.leggauss(steps)
     dtype = embeddings["encoder"].dtype
+    # From the interval [−1, 1] of the quadrature to [0, 1].
     shares_B = torch.tensor((points + 1) / 2, dtype=dtype)
     weights_B = torch.tensor(weights / 2, dtype=torch.float64)
     num_rows = len(pair.target_ids)
@@ -181,6 +186,7 @@ def _integrate(
             gradients = torch.autograd.grad(
                 logs_BT[:, row].sum(),
                 [probe.embeddings[part] for part in ways],
+                # The last row frees the graph, which is the largest thing in memory.
                 retain_graph=row + 1 < num_rows,
             )
             for (part, way_LD), gradient_BLD in zip(ways.items(), gradients, strict=True):

@@ -84,8 +84,9 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
     assert isinstance(model, Transformer)
     found = []
     for depth, states_LD in enumerate(_states(pair, "decoder")):
+        # With the last norm, as after the last layer: without it logits have another scale.
         logits_1TV = model.logits(model.decoder.leave(states_LD[None], Site("decoder")))
-        found.append(Depth(depth, *_read(pair, logits_1TV[0], most)))
+        found.append(_read(pair, depth, logits_1TV[0], most))
     return found
 
 
@@ -104,10 +105,13 @@ def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> l
     """
     found = []
     for depth, states_LD in enumerate(_states(pair, "encoder")):
+        # Replaced before the last norm, which then applies to the earlier states too.
         probe = _Instead(states_of(pair.model, "encoder")[-1], states_LD)
-        about = _read(pair, pair.logits(probe=probe), most)
+        read = _read(pair, depth, pair.logits(probe=probe), most)
         written = None if max_length is None else decode_under(pair, probe, max_length=max_length)
-        found.append(DecoderDepth(depth, *about, written))
+        found.append(
+            DecoderDepth(depth, read.log_probabilities, read.ranks, read.guesses, written=written)
+        )
     return found
 
 
@@ -130,16 +134,15 @@ def _states(pair: Pair, part: Part) -> list[Tensor]:
     return [seen[name] for name in names]
 
 
-def _read(
-    pair: Pair, logits_TV: Tensor, most: int
-) -> tuple[tuple[float, ...], tuple[int, ...], tuple[tuple[Guess, ...], ...]]:
-    """Return log-probabilities and ranks of the target, and the likeliest tokens."""
+def _read(pair: Pair, depth: int, logits_TV: Tensor, most: int) -> Depth:
+    """Read log-probabilities and ranks of the target, and the likeliest tokens."""
     logs_TV = logits_TV.log_softmax(dim=-1)
     logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])
+    # The number of likelier tokens, so that ties rank first.
     ranks_T = (logs_TV > logs_T1).sum(dim=1)
     best = logs_TV.topk(min(most, logs_TV.shape[1]), dim=1)
     guesses = tuple(
         tuple(map(Guess, pair.tokenizer.target_tokens(ids), logs))
         for ids, logs in zip(best.indices.tolist(), best.values.exp().tolist(), strict=True)
     )
-    return tuple(logs_T1[:, 0].tolist()), tuple(ranks_T.tolist()), guesses
+    return Depth(depth, tuple(logs_T1[:, 0].tolist()), tuple(ranks_T.tolist()), guesses)

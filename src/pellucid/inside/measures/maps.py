@@ -166,6 +166,7 @@ def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
     config = pair.model.config
     count = getattr(config, f"num_{part}_layers")
     if config.is_recurrent and part == "decoder":
+        # Only the first layer of a recurrent decoder attends.
         count = len(config.attending_layers)
     layer = count - 1 if layer is None else layer
     check_number("layer", layer, count, f"this model's {part}")
@@ -187,6 +188,7 @@ def sites_up_to(pair: Pair, part: Part, layer: int) -> tuple[list[str], list[tup
 def shares_of_rows(matrix: np.ndarray) -> np.ndarray:
     """Divide each row by its sum; a row that sums to 0 or less becomes 0."""
     total = matrix.sum(axis=1, keepdims=True)
+    # A row without mass stays empty instead of not a number.
     shares: np.ndarray = np.divide(matrix, total, out=np.zeros_like(matrix), where=total > 0)
     return shares
 
@@ -202,6 +204,7 @@ def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
     special = {pair.tokenizer.config.eos_id}
     is_open = False
     for place, (token, id_) in enumerate(zip(tokens, pair.source_ids, strict=True)):
+        # A piece without a leading space continues a word, unless pieces are words.
         is_alone = pair.tokenizer.config.kind == "words" or id_ in special
         if is_open and not is_alone and not token.startswith("\u2581"):
             words[-1].append(place)
@@ -214,6 +217,7 @@ def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
 def _without_tail(word: Sequence[int], tokens: Sequence[str]) -> list[tuple[int, ...]]:
     """Split the punctuation marks off the end of a word."""
     end = len(word)
+    # A word that is nothing but marks keeps its first.
     while end > 1 and is_punctuation(tokens[word[end - 1]]):
         end -= 1
     return [tuple(word[:end]), *((place,) for place in word[end:])]

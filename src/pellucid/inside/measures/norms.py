@@ -95,6 +95,8 @@ def mixing_ratio(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = N
         if kind == "self":
             own_D = parts_XD[row]
         else:
+            # The source has no position that is the row itself; only the residual connection is its
+            # own.
             own_D = attention.through_norm(attention.own_LD[row], row)
         mixed = float((parts_XD.sum(dim=0) - own_D).norm())
         kept = float(own_D.norm())

@@ -54,8 +54,10 @@ def occlusion(
             f"{suggestion(how, HOWS)}"
         )
     words = source_words(pair) if words is None else words
+    # In one run; each word then takes one more.
     before_T = pair.log_probabilities()
     if how == "cut":
+        # One run for each word, since a probe changes all rows of a batch alike.
         after_XT = torch.stack(
             [pair.log_probabilities(probe=cut_source_word(word)) for word in words]
         )
@@ -103,6 +105,7 @@ def log_probabilities_of(pair: Pair, sources: Sequence[Sequence[int]]) -> Tensor
     num_rows = len(pair.target_ids)
     target_T1 = torch.tensor(pair.target_ids)[:, None]
     numbers_each = num_rows * pair.model.config.target_vocabulary_size
+    # Logits are the largest result: sources times rows times the vocabulary.
     size = max(1, MOST_LOGITS_AT_ONCE // numbers_each)
     found = []
     for start in range(0, len(sources), size):

@@ -87,6 +87,7 @@ class Patching:
             InputError: none does, except the end of the sentence.
         """
         found = dict(_align(self.a.source_tokens, self.b.source_tokens))
+        # The end of the sentence always aligns, so it does not count.
         if len(found) < min(2, len(self.b.source_ids)):
             raise InputError(
                 "The two sentences must share words, so that their positions can be aligned, but "
@@ -102,6 +103,7 @@ class Patching:
             InputError: they are equal.
         """
         first, second = (self._preference(pair, Keeper(())) for pair in (self.a, self.b))
+        # Shares divide by this difference.
         if abs(first - second) < FEWEST_NATS:
             raise InputError(
                 "The two sentences must differ in what they prefer, but both prefer "
@@ -128,7 +130,9 @@ class Patching:
 
     def _preference(self, pair: Pair, probe: object) -> float:
         """Run a source with the beginning that both translations share."""
+        # Both sentences read A's beginning, which is that of B up to this row.
         read = Pair(pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1])
+        # Logits suffice: the logarithm of their sum cancels in the difference.
         logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
         ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
         return float(logits_V[ids[0]] - logits_V[ids[1]])
@@ -141,7 +145,8 @@ class _Put:
     """A probe that replaces parts of arrays."""
 
     def __init__(self, vectors: Mapping[str, Tensor], places: Mapping[str, _Index]) -> None:
-        self._vectors, self._places = vectors, places
+        self._vectors = vectors
+        self._places = places
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         name = f"{site}.{stage}"
@@ -149,6 +154,7 @@ class _Put:
             return None
         source, target = self._places[name]
         changed = tensor.clone()
+        # There is one sentence in the batch.
         changed[0][target] = self._vectors[name][source]  # type: ignore[index]
         return changed
 
@@ -198,8 +204,10 @@ def patch(
                 "sentence, so nothing can take its place. Choose another."
             )
     vectors = record_vectors(task, names)
+    # Each position alone, then all together.
     groups = [*([column] for column in columns), columns]
-    rows, labels = [], []
+    rows = []
+    labels = []
     for name in names:
         for head in [None] if heads is None else heads:
             rows.append(shares_of(task, vectors, name, axes[name], head, groups))
@@ -218,7 +226,7 @@ def patch(
         column_tokens=(*(tokens[column] for column in columns), EVERYTHING),
         num_source_columns=len(columns) if length == "S" else 0,
         is_signed=True,
-        note=f", {task.answers[0]} against {task.answers[1]}",
+        note=f"{task.answers[0]} against {task.answers[1]}",
     )
 
 
@@ -291,11 +299,13 @@ def shares_of(
     Raises:
         InputError: the array has no heads or not that one, or its columns do not align.
     """
+    # A position of B, and the one of A that takes its place.
     pairs = {second: first for first, second in task.positions(axes.removeprefix("H")[0])}
     if head is not None:
         if not axes.startswith("H"):
             raise InputError(f"{name} has no heads, but head {head} was asked for. Leave it out.")
         check_number("head", head, task.b.model.config.num_heads, "this model")
+    # Such an array has a column for each key, whose numbers mean nothing in another order.
     if len(axes) == 3 and axes[2] in "ST":
         lengths = len(task.a.source_ids), len(task.b.source_ids)
         if axes[2] == "S" and (lengths[0] != lengths[1] or len(task.sources) < lengths[1]):
@@ -322,9 +332,11 @@ def _align(first: Sequence[str], second: Sequence[str]) -> Iterable[tuple[int, i
     Where one stretch of tokens replaces another, tokens are paired from its end: the last pieces
     of two words, or of two phrases, stand at the same place.
     """
+    # Without the heuristic for long texts, which ignores frequent tokens.
     matcher = SequenceMatcher(None, first, second, autojunk=False)
     for kind, start, end, other_start, other_end in matcher.get_opcodes():
         if kind in ("equal", "replace"):
             count = min(end - start, other_end - other_start)
-            ours, others = range(end - count, end), range(other_end - count, other_end)
+            ours = range(end - count, end)
+            others = range(other_end - count, other_end)
             yield from zip(ours, others, strict=True)

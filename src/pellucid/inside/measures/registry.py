@@ -88,6 +88,7 @@ def measure(
     asked = MEASURES[name]
     if kind is None:
         kinds = [one.partition(".")[2] for one in asked.kinds if one.startswith(f"{part}.")]
+        # A kind that the measure does not have, so that the sentence below names those it has.
         kind = cast(MapKind, kinds[0]) if kinds else "self"
     if f"{part}.{kind}" not in asked.kinds:
         raise InputError(
@@ -111,6 +112,7 @@ def measure(
 
 def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: MapKind) -> None:
     """Refuse a measure of what a recurrent model does not have."""
+    # A recurrent model has no layers to take apart; what needs only its answers works.
     possible = [one.name for one in MEASURES.values() if one.is_for_recurrent]
     if not asked.is_for_recurrent:
         advice = f"Use {', '.join(possible[:-1])} or {possible[-1]}."

@@ -58,6 +58,7 @@ def roll_decoder(
     num_rows, num_source = layers[0][1].shape
     rolled = np.concatenate([np.zeros((num_rows, num_source)), np.eye(num_rows)], axis=1)
     for own, cross, kept in layers:
+        # Self-attention runs first in a layer; cross-attention then keeps a share of its result.
         rolled = kept[:, None] * (own @ rolled)
         rolled[:, :num_source] += cross @ encoder
     return rolled
@@ -75,6 +76,7 @@ def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
     """
     layer = last_layer(pair, part, layer)
     seen = pair.see(("weights",))
+    # Without a residual connection nothing is left of the row itself, so attention is all.
     share = 0.5 if pair.model.config.residual else 1.0
 
     def weighed(site: str) -> np.ndarray:
@@ -83,11 +85,13 @@ def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
 
     def mixed(site: str) -> np.ndarray:
         mean = weighed(site)
+        # The residual connection hands a row its own vector on.
         return mean + (1 - share) * np.eye(len(mean))
 
     encoder, decoder = sites_up_to(pair, part, layer)
     matrix = roll_encoder([mixed(site) for site in encoder])
     if part == "decoder":
+        # The residual connection keeps the same share of every row.
         kept = np.full(len(pair.target_ids), 1 - share)
         layers = [(mixed(own), weighed(cross), kept) for own, cross in decoder]
         matrix = roll_decoder(layers, matrix)

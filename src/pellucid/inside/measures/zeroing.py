@@ -68,6 +68,7 @@ def value_zeroing(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = 
     """
     layer = last_layer(pair, part, layer)
     depth = range(layer + 1) if kind == "whole" else [layer]
+    # The vectors that really enter each layer, so that only its own values are silenced.
     seen = pair.see(("input",))
     memory_1SD = pair.model.encode(torch.tensor([pair.source_ids]))
     maps = []
@@ -90,8 +91,10 @@ def value_zeroing(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = 
 def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndarray:
     """Compute one attention's map, ``(rows, positions)``, in double precision."""
     part, layer, _ = site.split(".")
+    # A copy of one layer in double precision: changes of direction are small numbers.
     module = copy.deepcopy(pair.model.get_submodule(f"{part}.layers.{layer}")).double()
-    x_1LD, memory_1SD = x_1LD.double(), memory_1SD.double()
+    x_1LD = x_1LD.double()
+    memory_1SD = memory_1SD.double()
     length = x_1LD.shape[1]
     has_mask = part == "decoder" and pair.model.config.look_ahead_mask
     self_mask = causal_mask(length) if has_mask else None
@@ -101,6 +104,7 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
         others: dict[str, Tensor | None] = {"mask": None}
         if part == "decoder":
             inputs.append(memory_1SD.expand(size, -1, -1))
+            # One sentence has no padding, so only the look-ahead mask is needed.
             others = {"self_mask": self_mask, "cross_mask": None, "cache": None}
         result_BLD: Tensor = module(*inputs, **others, site=Site(f"{part}.{layer}", probe))
         return result_BLD
@@ -117,5 +121,6 @@ def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndar
         after_BLD = run(_Zero(site, silent_B), len(silent_B))
         columns.append(1 - torch.cosine_similarity(after_BLD, before_1LD, dim=-1))
     changes = torch.cat(columns).T.numpy()
+    # Divided by its sum, a row of rounding errors would look like a finding.
     changes[changes < ROUNDING] = 0.0
     return shares_of_rows(changes)

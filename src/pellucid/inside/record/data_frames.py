@@ -34,9 +34,11 @@ def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
     own = "source" if part == "encoder" else "target"
     other = "source" if kind == "cross" else own
     has_heads = stage in HEAD_STAGES and kind in ("self", "cross")
+    # Keys and values are of the side that is attended to.
     side = other if has_heads and stage in ("key", "value") else own
     axes: list[Axis] = [("head", trace.heads, {})] if has_heads else []
     rows = array.shape[len(axes)]
+    # A recurrent model has arrays with one row, such as the initial state.
     is_whole = rows == len(next(iter(sides[side].values())))
     axes.append((side, range(rows), sides[side]) if is_whole else ("row", range(rows), {}))
     if has_heads and stage in MAP_STAGES:
@@ -50,7 +52,8 @@ def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
 
 def to_frame(trace: TraceData, name: str) -> Any:
     """Write an array as a pandas data frame: a row for each number, with its place and tokens."""
-    axes, array = axes_of_array(trace, name), trace.get(name)
+    axes = axes_of_array(trace, name)
+    array = trace.get(name)
     columns: dict[str, Any] = {}
     for index, (axis, numbers, tokens) in zip(np.indices(array.shape), axes, strict=True):
         places = index.ravel()

@@ -132,6 +132,7 @@ class TraceData:
         precision = str(self.decoding.get("precision", "float32"))
         for check, difference in self.checks.items():
             allowed = ALLOWED_WITHIN.get(check, ALLOWED_DIFFERENCE.get(precision, ALLOWED_ELSE))
+            # Not `>`: a difference that is not a number is a problem too.
             if not difference <= allowed:
                 found.append(_PROBLEMS[check].format(difference=difference, allowed=allowed))
         return tuple(found)

@@ -23,6 +23,7 @@ from pellucid.config.parsing import read_json_text
 from pellucid.errors import InputError, InputFileNotFoundError, fault_of_machine
 from pellucid.files import (
     create_file,
+    endings,
     is_device,
     is_packed,
     open_to_write,
@@ -91,8 +92,10 @@ def read_trace(path: str | Path) -> TraceData:
 
 def name_without_gz(path: Path) -> str:
     """Return a file's name in lower case, without the ``.gz`` that only text files may have."""
+    # An ending in capitals is still that ending.
     name = path.name.lower()
-    return name.removesuffix(".gz") if name.endswith((".json.gz", ".html.gz")) else name
+    is_text = endings(path).kind in (".json", ".html")
+    return name.removesuffix(".gz") if is_text else name
 
 
 class NpzWriter:
@@ -110,9 +113,12 @@ class NpzWriter:
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        # A link keeps pointing where it does; the file behind it is replaced.
         self._target = Path(os.path.realpath(path))
+        # Next to the target, so that taking its place is one step of the file system.
         self._part = self._target.with_name(f".{self._target.name}.part")
         if is_device(path):
+            # A device cannot be replaced by a file, and an archive cannot be written to a pipe.
             self._part = Path(tempfile.mkdtemp()) / path.name
         self._is_finished = False
         with writing(path):
@@ -143,6 +149,7 @@ class NpzWriter:
                 if self._is_finished and is_device(self._path):
                     with self._part.open("rb") as part, open_to_write(self._path) as device:
                         shutil.copyfileobj(part, device)
+                # An interrupted file never takes the place of a whole one.
                 elif self._is_finished:
                     self._part.replace(self._target)
         finally:
@@ -160,6 +167,7 @@ def _surroundings(trace: TraceData) -> dict[str, np.ndarray]:
         found[name] = np.array(getattr(trace, name), dtype=np.str_)
     for name in IDS:
         found[name] = np.array(getattr(trace, name), dtype=np.int64)
+    # An empty array stands for logs that a given target does not have.
     for name in LOGS:
         found[name] = np.array(getattr(trace, name) or (), dtype=np.float64)
     for name in RECORDS:
@@ -266,7 +274,8 @@ def _check_records(trace: TraceData) -> None:
     if not trace.decode_log_probabilities:
         del kinds["decode_log_probabilities"]
     for name, kind in kinds.items():
-        values, length = getattr(trace, name), lengths.get(name, len(trace.target_ids))
+        values = getattr(trace, name)
+        length = lengths.get(name, len(trace.target_ids))
         if len(values) != length or any(type(value) is not kind for value in values):
             raise ValueError(f"{name} must hold {length} of {kind.__name__}")
 

@@ -63,6 +63,7 @@ def ink_on(color: Color) -> str:
 def luminance(color: Color) -> float:
     """Compute the relative luminance of a color, from 0 (black) to 1 (white), as WCAG 2.2 does."""
     shares = (part / 255 for part in color)
+    # The transfer curve of sRGB, as WCAG 2.2 writes it.
     linear = (x / 12.92 if x <= 0.04045 else ((x + 0.055) / 1.055) ** 2.4 for x in shares)
     return sum(part * x for part, x in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
 
@@ -91,6 +92,7 @@ def scale_end(values: np.ndarray) -> float:
 
 def _between(stops: Sequence[str], share: float) -> Color:
     place = min(max(share, 0.0), 1.0) * (len(stops) - 1)
+    # The end of the scale belongs to its last piece.
     index = min(int(place), len(stops) - 2)
     low, high = (bytes.fromhex(stops[i]) for i in (index, index + 1))
     rest = place - index

@@ -93,6 +93,7 @@ def model_page(
             without_lessons=without_lessons,
             without_script=static_map(default_view(trace)),
         )
+    # What the page finds by itself need not be carried.
     is_same = _is_greedy(trace) and not trace.problems
     return make_page(
         _title(text),
@@ -155,7 +156,8 @@ _DECODING = {
 
 def cannot_carry(bundle: Bundle) -> str:
     """Explain in one sentence why a page cannot run a model; return ``""`` if it can."""
-    config, recorded = bundle.config, "The page shows a recorded sentence: it "
+    config = bundle.config
+    recorded = "The page shows a recorded sentence: it "
     if config.model.is_recurrent:
         return f"{recorded}runs Transformers itself, and this model is recurrent."
     if config.tokenizer.kind != "words":
@@ -173,6 +175,7 @@ def cannot_carry(bundle: Bundle) -> str:
             said = f"{recorded}cannot run a model whose {section}.{name} is {value}."
             steps = " Its arithmetic explains the paper's steps, without this option's."
             return said + (steps if section == "model" else "")
+    # Four bytes a number, as the page holds them.
     size = sum(4 * weight.numel() for weight in bundle.exact_model.state_dict().values())
     if size > MODEL_LIMIT:
         return (
@@ -192,8 +195,11 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
             and for other models MODEL.
     """
     config = bundle.config.model_dump(mode="json")
-    tensors, parts, start = {}, [], 0
+    tensors = {}
+    parts = []
+    start = 0
     for tensor_name, tensor in sorted(bundle.exact_model.state_dict().items()):
+        # Little-endian whatever the machine, as browsers read it.
         array = np.ascontiguousarray(tensor.detach().float().cpu().numpy(), dtype="<f4")
         tensors[tensor_name] = {"shape": list(array.shape), "start": start}
         parts.append(array.tobytes())
@@ -201,6 +207,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
     # Weights that were stored in bfloat16 have lower halves of 0, which need not be carried.
     halves = np.frombuffer(b"".join(parts), dtype="<u2").reshape(-1, 2)
     has_halves = not halves[:, 0].any()
+    # The page warns of letters and lengths that the model never learned.
     learned = LearnedText.read(bundle.manifest, bundle.tokenizer)
     return {
         "name": name or bundle.folder.name,
@@ -297,6 +304,7 @@ def carry_measures(bundle: Bundle, trace: TraceData, text: str) -> dict[str, Any
     if size > MOST_CELLS or trace.decoding.get("changes") or trace.problems:
         return None
     pair = make_pair(bundle, text, trace.predicted_ids)
+    # The text may be another one than the trace was made of.
     if tuple(pair.source_ids) != tuple(trace.source_ids):
         return None
     maps: dict[str, Any] = {}
@@ -308,6 +316,7 @@ def carry_measures(bundle: Bundle, trace: TraceData, text: str) -> dict[str, Any
             continue
         is_whole = "decoder.whole" in one.kinds
         found = measure(pair, name) if is_whole else measure(pair, name, kind="cross")
+        # Six digits are more than a page shows, and half the bytes.
         rows = [[round(float(value), 6) for value in row] for row in on_words(pair, found)]
         maps[name] = {"layer": None if is_whole else found.layer, "rows": rows}
         if name == "occlusion":

@@ -26,8 +26,10 @@ def static_map(view: HeadView) -> str:
         view: the array to show; rows beyond `MOST_CELLS` cells are cut off.
     """
     num_rows, num_columns = view.cells.shape
+    # One row is shown in any case.
     shown = min(num_rows, max(1, MOST_CELLS // max(1, num_columns)))
     heads = [*(["reads", "predicts"] if view.predicted else ["token"]), *view.columns]
+    # These headings are read across; the words of the columns are turned.
     sides = 2 if view.predicted else 1
     head = "".join(
         f'<th scope="col"{"" if index < sides else _TURNED}>{escape(word)}</th>'
@@ -66,6 +68,7 @@ def static_table(
         is_colored: False if the columns' scales differ.
     """
     finite = numbers[np.isfinite(numbers)]
+    # Numbers from 0 to 1 get the scale of weights, all others the signed one.
     is_share = bool(((finite >= 0) & (finite <= 1)).all())
     limit = None if is_share else scale_end(numbers)
     shown = min(len(rows), max(1, MOST_CELLS // max(1, len(columns))))
@@ -74,10 +77,12 @@ def static_table(
     for word, values in zip(rows[:shown], numbers[:shown].tolist(), strict=True):
         cells = []
         for value in values:
-            style, number = "", f"{value:.3g}" if math.isfinite(value) else "–"
+            style = ""
+            number = f"{value:.3g}" if math.isfinite(value) else "–"
             if is_colored and math.isfinite(value):
                 ground, ink = ground_and_ink(value, limit)
-                style, number = f"background:{ground};color:{ink}", number_in_cell(value, limit)
+                style = f"background:{ground};color:{ink}"
+                number = number_in_cell(value, limit)
             cells.append(f'<td style="{style}" title="{value:.6g}">{number}</td>')
         body.append(f'<tr><th scope="row">{escape(word)}</th>{"".join(cells)}</tr>')
     note = f" The first {shown} of {len(rows)} rows." if shown < len(rows) else ""
@@ -103,6 +108,7 @@ def _row(view: HeadView, row: int, forbidden_M: np.ndarray) -> str:
     for word, value, is_forbidden in zip(
         view.columns, view.cells[row].tolist(), forbidden_M, strict=True
     ):
+        # The title of a cell says its place, for the mouse and for a screen reader.
         what = escape(f"{edge}: {isolated(word)}", quote=True)
         if is_forbidden or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')

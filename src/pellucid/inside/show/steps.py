@@ -65,6 +65,7 @@ def follow_one_row(
     yield from _vectors(view, model, row, column, shown)
     root = f"÷ √{model.d_key}" if model.scale_scores else "not scaled"
     divisor = " / √d_k" if model.scale_scores else ""
+    # Cross-attention has no order between its two sides, so positions add nothing there.
     kind = model.positions if view.kind == "self" else ""
     added = {"relative": " + q·a", "alibi": " − slope · distance"}.get(kind, "")
     score, masked = (added, "") if kind == "relative" else ("", added)
@@ -78,7 +79,8 @@ def follow_one_row(
 
 
 def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> NumberTable:
-    trace, part = view.trace, view.part
+    trace = view.trace
+    part = view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
     found = [(f"embedding of id {ids[row]}{scale}", trace.get(f"{part}.embedding")[row])]
@@ -108,11 +110,9 @@ def _vectors(
     view: HeadView, model: ModelConfig, row: int, column: int, shown: int | None
 ) -> Iterator[NumberTable]:
     word = view.columns[column]
-    query_K, key_K, value_E = (
-        view.at("query")[row],
-        view.at("key")[column],
-        view.at("value")[column],
-    )
+    query_K = view.at("query")[row]
+    key_K = view.at("key")[column]
+    value_E = view.at("value")[column]
     is_turned = model.positions == "rotary" and view.kind == "self"
     yield numbers_table(
         f"Query of the row; key and value of {word}",
@@ -139,6 +139,7 @@ def by_dimension(
         columns: the numbers of each dimension, by their headings; those of the last are added up.
         most: rows to show, the others together in one more; None for all.
     """
+    # The last column holds the products, which add up to the score.
     *_, parts_K = columns.values()
     numbers = np.stack([*columns.values(), parts_K.cumsum()], axis=1).tolist()
     cells: list[tuple[Cell, ...]] = [(str(i), *line) for i, line in enumerate(numbers[:most])]
@@ -159,7 +160,8 @@ def weighing(view: HeadView, row: int, scores: str, stages: Mapping[str, str]) -
         stages: the headings of the stages before the softmax, in order; the last is masked.
     """
     before = [view.at(stage)[row].astype(np.float64) for stage in stages]
-    masked, weights = before[-1], view.at("weights")[row].astype(np.float64)
+    masked = before[-1]
+    weights = view.at("weights")[row].astype(np.float64)
     largest = masked.max()
     # A row that may attend nowhere has no exponentials.
     exponentials = np.exp(masked - largest) if largest > -math.inf else np.zeros_like(masked)
@@ -192,7 +194,8 @@ def mixing(view: HeadView, row: int, shown: int | None) -> NumberTable:
 def _way_out(
     view: HeadView, model: ModelConfig, row: int, shown: int | None
 ) -> Iterator[NumberTable]:
-    trace, site = view.trace, view.site
+    trace = view.trace
+    site = view.site
     found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
     found.append((word, trace.get(f"{site}.residual")[row]))
@@ -203,12 +206,12 @@ def _way_out(
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
     gate = ["gate"] if model.gated_feed_forward else []
     stages = ["input", *before, "inner", *gate, "activated", "output", "residual", *after]
-    gating = " ⊙ (x V + c)" if gate else ""
+    inner = f"{model.activation}(x W₁ + b₁)"
+    if gate:
+        inner = f"({inner} ⊙ (x V + c))"
     yield numbers_table(
         f"The feed-forward network of layer {view.layer}",
-        f"({model.activation}(x W₁ + b₁){gating}) W₂ + b₂"
-        if gate
-        else f"{model.activation}(x W₁ + b₁) W₂ + b₂",
+        f"{inner} W₂ + b₂",
         [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
         shown,
     )
@@ -248,6 +251,7 @@ def numbers_table(
     """
     widest = max(len(vector) for _, vector in vectors)
     if shown is not None:
+        # The shortest vector decides, so that no row has an empty cell.
         widest = min(shown, *(len(vector) for _, vector in vectors))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (

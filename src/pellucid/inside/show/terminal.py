@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterator, Sequence
 
 import numpy as np
-from rich.cells import cell_len, set_cell_size
+from rich.cells import cell_len
 from rich.table import Table
 from rich.text import Text
 
@@ -19,8 +19,12 @@ from pellucid.inside.record.trace_data import TraceData, row_labels
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import HeadView, describe_model_of, views_of
+from pellucid.terminal.grid import blocks_of_columns, fit, speakable, write_fixed
 
-MOST_LABEL, LEAST_COLUMN, MOST_COLUMN = 28, 6, 12
+MOST_LABEL = 28
+LEAST_COLUMN = 6
+MOST_COLUMN = 12
+"""Cells of a label, and of a column with the space after it."""
 
 
 def draw_matrix(
@@ -46,16 +50,17 @@ def draw_matrix(
     """
     label_width = min(MOST_LABEL, max(map(cell_len, rows)))
     texts = [[_number(value, is_share=is_share) for value in row] for row in values_LM.tolist()]
+    # All columns are wide enough for the longest number, so that digits stand below each other.
     longest = max(len(text) for row in texts for text in row)
     widths = [min(MOST_COLUMN, max(LEAST_COLUMN, longest + 1, cell_len(c) + 1)) for c in columns]
     limit = None if is_share else scale_end(values_LM)
-    for block in _blocks(widths, max(widths[0], width - label_width - 1)):
+    for block in blocks_of_columns(widths, width - label_width - 1):
         head = Text(" " * (label_width + 1))
         for column in block:
-            head.append(_fit(columns[column], widths[column]))
+            head.append(fit(columns[column], widths[column]))
         yield head
         for row, label in enumerate(rows):
-            line = Text(_fit(label, label_width) + " ")
+            line = Text(fit(label, label_width) + " ")
             for column in block:
                 value = float(values_LM[row, column])
                 text = texts[row][column].rjust(widths[column] - 1) + " "
@@ -72,7 +77,10 @@ def say_matrix(
     is_share: bool,
     most: int = 5,
 ) -> Iterator[str]:
-    """Describe a matrix, a sentence for each row: its largest numbers and the sum of the others.
+    """Describe a matrix, a sentence for each row: its largest numbers and what is left out.
+
+    Shares are ordered by size. Signed numbers are ordered by magnitude, since the one that speaks
+    most against something matters as much as the one that speaks most for it.
 
     Args:
         values_LM: the numbers.
@@ -85,25 +93,27 @@ def say_matrix(
         Lines.
     """
     for index, (label, values) in enumerate(zip(rows, values_LM, strict=True)):
-        order = np.argsort(-values, kind="stable")[:most]
-        said = [
-            f"{columns[column]} {_number(float(values[column]), is_share=is_share)}"
-            for column in order
-            if values[column] != -math.inf
-        ]
+        # What the mask forbids comes last and is not said.
+        ranks = np.where(np.isfinite(values), values if is_share else np.abs(values), -math.inf)
+        order = np.argsort(-ranks, kind="stable")[:most]
+        said = []
+        for column in order:
+            if np.isfinite(values[column]):
+                number = _number(float(values[column]), is_share=is_share)
+                said.append(f"{columns[column]} {speakable(number)}")
         left = len(columns) - len(said)
-        if left:
-            rest = float(values.sum() - values[order].sum()) if is_share else 0.0
-            said.append(f"the other {left} together {rest:.2f}" if is_share else f"{left} more")
+        if left and is_share:
+            rest = float(values.sum() - values[order].sum())
+            said.append(f"the other {left} together {rest:.2f}")
+        elif left:
+            said.append(f"{left} more")
         yield f"row {index}, {label}: {', '.join(said)}"
 
 
 def _number(value: float, *, is_share: bool) -> str:
-    if value == -math.inf:
-        return "-inf"
-    if is_share:
-        return f"{value:.2f}"
-    return f"{value:.2f}" if abs(value) < 1000 else f"{value:.3g}"
+    if is_share or abs(value) < 1000 or math.isinf(value):
+        return write_fixed(value, 2)
+    return f"{value:.3g}".replace("-", "−")
 
 
 def _style(value: float, limit: float | None) -> str:
@@ -111,25 +121,6 @@ def _style(value: float, limit: float | None) -> str:
         return "dim"
     ground, ink = ground_and_ink(value, limit)
     return f"{ink} on {ground}"
-
-
-def _fit(word: str, width: int) -> str:
-    """Fit a word into a number of cells, with an ellipsis if it is cut."""
-    if cell_len(word) > width:
-        return set_cell_size(word, width - 1) + "…"
-    return set_cell_size(word, width)
-
-
-def _blocks(widths: Sequence[int], available: int) -> Iterator[list[int]]:
-    block: list[int] = []
-    used = 0
-    for column, width in enumerate(widths):
-        if block and used + width > available:
-            yield block
-            block, used = [], 0
-        block.append(column)
-        used += width
-    yield block
 
 
 def describe_array(trace: TraceData, name: str, head: int | None) -> tuple[str, ...]:
@@ -174,8 +165,10 @@ def likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
     """Describe the logits in sentences, a row at a time: they have too many columns to draw."""
     logits_TV = trace.get("decoder.logits").astype(np.float64)
     for row, logits_V in enumerate(logits_TV):
-        read, predicted = trace.target_tokens[row], trace.predicted_tokens[row]
+        read = trace.target_tokens[row]
+        predicted = trace.predicted_tokens[row]
         chosen = math.exp(trace.log_probabilities[row])
+        # Subtracting the logarithm of the sum is the softmax, without overflow.
         found = np.sort(logits_V)[::-1][:most] - np.logaddexp.reduce(logits_V)
         largest = ", ".join(f"{math.exp(value):.3f}" for value in found)
         yield (
@@ -188,29 +181,24 @@ def draw_tokens(trace: TraceData) -> Iterator[str]:
     """List what each decoder row reads and predicts, with the probability."""
     for row, read in enumerate(trace.target_tokens):
         probability = math.exp(trace.log_probabilities[row])
-        predicted, likeliest = trace.predicted_tokens[row], trace.argmax_tokens[row]
+        predicted = trace.predicted_tokens[row]
+        likeliest = trace.argmax_tokens[row]
         other = "" if likeliest == predicted else f"; likeliest: {likeliest}"
         yield f"row {row} reads {read} → predicts {predicted}  {probability:.3f}{other}"
 
 
 def draw_table(table: NumberTable, *, width: int) -> Iterator[Table]:
     """Draw a table, or several if its columns do not fit into the width."""
-    cells = [table.header, *(tuple(map(_cell, row)) for row in table.rows)]
-    widths = [1 + max(map(cell_len, column)) for column in zip(*cells, strict=True)]
-    columns = list(range(1, len(widths)))
-    while columns:
-        fitting = 0
-        left = width - widths[0]
-        while fitting < len(columns) and left >= widths[columns[fitting]]:
-            left -= widths[columns[fitting]]
-            fitting += 1
-        taken, columns = columns[: max(fitting, 1)], columns[max(fitting, 1) :]
+    cells = [[_cell(cell) for cell in row] for row in table.rows]
+    columns = zip(table.header, *cells, strict=True)
+    first, *widths = (1 + max(map(cell_len, column)) for column in columns)
+    for block in blocks_of_columns(widths, width - first):
         part = Table(box=None, padding=(0, 1, 0, 0))
-        for index in (0, *taken):
-            name = table.header[index]
-            part.add_column(name, justify="right" if index else "left", no_wrap=True)
-        for row in cells[1:]:
-            part.add_row(*(row[index] for index in (0, *taken)))
+        part.add_column(table.header[0], no_wrap=True)
+        for column in block:
+            part.add_column(table.header[column + 1], justify="right", no_wrap=True)
+        for row in cells:
+            part.add_row(row[0], *(row[column + 1] for column in block))
         yield part
 
 
@@ -218,18 +206,16 @@ def say_table(table: NumberTable) -> Iterator[str]:
     """Describe a table in sentences."""
     yield f"{table.title}. {table.formula}"
     for row in table.rows:
-        cells = [
-            f"{name} {_cell(cell)}".strip()
-            for name, cell in zip(table.header, row, strict=True)
-            if cell != ""
-        ]
+        cells = []
+        for name, cell in zip(table.header, row, strict=True):
+            if cell != "":
+                said = cell if isinstance(cell, str) else speakable(_cell(cell))
+                cells.append(f"{name} {said}".strip())
         yield ", ".join(cells)
 
 
 def _cell(cell: str | float) -> str:
-    if isinstance(cell, str):
-        return cell
-    return "-inf" if cell == -math.inf else f"{cell:.4f}"
+    return cell if isinstance(cell, str) else write_fixed(cell, 4)
 
 
 def draw_row(trace: TraceData, row: int) -> list[Text]:
@@ -242,7 +228,8 @@ def draw_row(trace: TraceData, row: int) -> list[Text]:
         trace: holds the weights.
         row: the decoder row, from 0.
     """
-    reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
+    reads = trace.target_tokens[row]
+    predicts = trace.predicted_tokens[row]
     lines = [Text.assemble("reads ", (reads, "bold"), " → predicts ", (predicts, "bold"))]
     for view in views_of(trace):
         if (view.kind, view.stage) != ("cross", "weights"):

@@ -54,6 +54,7 @@ def follow_unit(
     check_number("row", row, len(tokens), "this sentence", advice="Name one of its positions.")
     check_number("layer", layer, len(getattr(model, part).layers), f"this model's {part}")
     yield _way_in(trace, model, part, row, shown)
+    # Only the first layer of the decoder reads the source.
     has_context = part == "decoder" and layer == 0
     if has_context and model.config.has_attention:
         yield from _attending(trace, model, row, column, shown)
@@ -92,7 +93,8 @@ def _attending(
     check_number("column", column, len(view.columns), "this sentence", advice=advice)
     attention = model.decoder.layers[0].cross_attention
     word = view.columns[column]
-    query_K, key_K = view.at("query")[row], view.at("key")[column]
+    query_K = view.at("query")[row]
+    key_K = view.at("key")[column]
     vectors = [
         ("state before, s", _state_before(trace, 0, row)),
         ("query", query_K),
@@ -165,6 +167,7 @@ def _encoder_steps(
         width = cell.state.in_features
         own = slice(start, start + width)
         states = trace.get(f"encoder.{layer}.recurrent.state")[:, own]
+        # The other direction comes from the right, and begins at the end.
         at = row - 1 if name == "left_to_right" else row + 1
         before = states[at] if 0 <= at < len(states) else np.zeros(width)
         stages = {
@@ -185,20 +188,24 @@ def _unit(
 ) -> Iterator[NumberTable]:
     """Show one step of a unit: each gate from its parts, then the state from the gates."""
     x_D, state_D = entering
+    # Computed here from the weights: a trace holds the results of the gates, not their parts.
     from_input = _numbers(cell.input.weight) @ x_D + _numbers(cell.input.bias)
     from_state = _numbers(cell.state.weight) @ state_D + _numbers(cell.state.bias)
     width = len(state_D)
     for number, gate in enumerate(_GATES):
+        # The three gates lie one after the other in one matrix.
         own = slice(number * width, (number + 1) * width)
-        own_state, said, sign, letter = from_state[own], "U h + c", "σ", gate[0].replace("u", "z")
+        own_state = from_state[own]
+        said = "U h + c"
+        sign = "σ"
+        letter = gate[0].replace("u", "z")
         name = f"{gate} gate"
         if gate == "candidate":
-            own_state, said, sign, letter = (
-                stages["reset"] * own_state,
-                "r ⊙ (U h + c)",
-                "tanh",
-                "n",
-            )
+            # The reset gate decides how much of the state the candidate sees.
+            own_state = stages["reset"] * own_state
+            said = "r ⊙ (U h + c)"
+            sign = "tanh"
+            letter = "n"
             name = gate
         found = [("W x + b, from the input", from_input[own])]
         found += [(what, part[own]) for what, part in parts]
@@ -206,7 +213,8 @@ def _unit(
         found.append(("sum", sum(part for _, part in found)))
         found.append((f"{sign} of the sum, {letter}", stages[gate]))
         yield numbers_table(f"The {name} of {where}", f"{letter} = {sign}(sum)", found, shown)
-    update_D, candidate_D = stages["update"], stages["candidate"]
+    update_D = stages["update"]
+    candidate_D = stages["candidate"]
     found = [
         ("state before, h", state_D),
         ("1 - z", 1 - update_D),

@@ -122,6 +122,8 @@ class HeadView:
             forbidden: np.ndarray = np.isneginf(self.at("masked"))
             return forbidden
         later_LM = np.triu(np.ones(self.cells.shape, dtype=bool), 1)
+        # A weight of exactly 0 is nearly always the mask; an underflow of a whole triangle is not
+        # likely.
         is_masked = (self.part, self.kind) == ("decoder", "self")
         return later_LM & (is_masked and not self.cells[later_LM].any())
 
@@ -186,6 +188,7 @@ class HeadView:
         """Describe the meaning of the colors."""
         if not self.is_signed:
             scale = "Color: weight from 0 to 1"
+            # Not after a change, such as an edge that was set to 0.
             if np.allclose(self.cells.sum(axis=1), 1, rtol=0, atol=1e-3):
                 scale += ", each row sums to 1"
         else:
@@ -239,6 +242,7 @@ def default_view(trace: TraceData) -> HeadView:
         raise InputError(
             "The trace holds no array of a head to show. Look again with the stage `weights`."
         )
+    # What one looks at most often first; the other stages are equal.
     order = {"weights": 2, "masked": 1}
     return max(
         views,
@@ -304,6 +308,7 @@ def number_in_cell(value: float, limit: float | None) -> str:
     if not float(short):
         return "0"
     if digits == 2 and abs(float(short)) < 1:
+        # Without the leading zero, so that two digits fit a small cell.
         short = short.replace("0.", ".")
     return short.removesuffix(".00").replace("-", "−")
 
@@ -331,6 +336,7 @@ def usual_head(
     for view in views:
         if view.is_taught:
             return view, TAUGHT
+    # Few words per row make a map that a reader can follow.
     return min(views, key=lambda view: mean_entropy(view.cells)), CLEAREST
 
 

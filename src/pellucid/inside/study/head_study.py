@@ -11,13 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import GoldLinks
-from pellucid.inside.align.alignment_maps import CONVENTIONS
+from pellucid.evaluate.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
@@ -37,6 +35,8 @@ from pellucid.inside.study.study_lines import (
     prepare_study_lines,
 )
 from pellucid.shapes import Brief
+from pellucid.terminal.grid import write_fixed
+from pellucid.text.link_choices import CONVENTIONS
 
 CHUNK = 1000
 """Lines that are studied together; an interruption loses one head of so many."""
@@ -81,16 +81,42 @@ class StudyTable(Brief):
         found: np.ndarray = self.values[:, self.columns.index(label)]
         return found
 
+    def order(self, label: str) -> list[int]:
+        """Return the numbers of the rows by one column, the smallest first."""
+        order: list[int] = self.column(label).argsort(kind="stable").tolist()
+        return order
+
+    def cells(self, order: Sequence[int] | None = None) -> list[list[str]]:
+        """Return the table to read, its heading first.
+
+        Args:
+            order: the numbers of the rows to take; all as they are unless given.
+        """
+        found = [[self.axes[0], *self.columns]]
+        for index in range(len(self.rows)) if order is None else order:
+            found.append([self.rows[index], *map(write_figure, self.values[index].tolist())])
+        return found
+
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each row; None marks a missing number."""
         return [
-            {self.axes[0]: row}
-            | {
-                name: None if np.isnan(value) else value
-                for name, value in zip(self.columns, values, strict=True)
-            }
-            for row, values in zip(self.rows, self.values.tolist(), strict=True)
+            {self.axes[0]: row, **name_figures(self.columns, values)}
+            for row, values in zip(self.rows, self.values, strict=True)
         ]
+
+
+def name_figures(names: Sequence[str], values: np.ndarray) -> dict[str, float | None]:
+    """Put names to a row of figures; None marks a missing one, which JSON has no number for."""
+    numbers = [None if np.isnan(value) else value for value in values.tolist()]
+    return dict(zip(names, numbers, strict=True))
+
+
+def write_figure(value: float) -> str:
+    """Write a figure for a reader: a count without decimals, a dash for a missing one."""
+    if np.isnan(value):
+        return "–"
+    is_count = value == int(value) and abs(value) >= 1
+    return write_fixed(value, 0 if is_count else 3)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -169,10 +195,12 @@ def study(
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = choose_heads(bundle, heads)
-    searcher, decoder = Searcher(bundle), make_decoder([bundle.model], bundle.tokenizer)
+    searcher = Searcher(bundle)
+    decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, left_out = prepare_study_lines(bundle, searcher, decoder, sources, targets, golds)
     bleu = Bleu(bundle, lines)
     starts = range(0, len(lines), CHUNK)
+    # Measures take long, so only some lines are measured, spread over the corpus.
     spread = np.linspace(0, len(lines) - 1, min(num_measured, len(lines))).astype(int).tolist()
     total = len(starts) * (1 + len(chosen)) + len(spread)
     steps = Steps(kept, _identify(bundle, lines), total, on_step)
@@ -182,6 +210,7 @@ def study(
         cut_lines = CutLines(bundle, searcher, decoder, bleu, lines, places)
         some = [lines[place] for place in places]
         part = steps.take(
+            # Weights are kept together for the heads that were asked for.
             f"{start} weights of {' '.join(map(str, chosen))}",
             partial(weights_and_lens, bundle, chosen, some),
         )
@@ -211,6 +240,7 @@ def study(
 
 def _identify(bundle: Bundle, lines: Sequence[StudyLine]) -> str:
     """Hash everything that results depend on, apart from the heads."""
+    # Not the heads: their results are kept one by one, so that others can be added.
     texts = [(one.source, one.ids, one.own, repr(one.gold)) for one in lines]
     return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
 
@@ -229,13 +259,6 @@ def choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
     ]
 
 
-def error_of_counts(counts: ArrayLike) -> np.ndarray:
-    """Compute the alignment error from the last axis, as `count_links` gives it."""
-    found, sure, found_sure, found_possible = np.moveaxis(np.asarray(counts, float), -1, 0)
-    error: np.ndarray = 1 - (found_sure + found_possible) / np.maximum(found + sure, 1)
-    return error
-
-
 def _table_of_heads(
     heads: Sequence[Place], parts: Sequence[Mapping[str, Any]], bleu: Bleu, num_lines: int
 ) -> StudyTable:
@@ -244,10 +267,12 @@ def _table_of_heads(
         np.sum([np.array(part[name], float) for part in parts], axis=0)
         for name in ("sums", "counts", "links")
     )
+    # A figure that a head cannot have stays not a number.
     np.divide(sums, counts, out=values[:, : len(WEIGHT_FIGURES)], where=counts > 0)
     if links.size:
         is_cross = [head.kind == "cross" for head in heads]
         values[is_cross, len(WEIGHT_FIGURES) : -len(CUTS)] = error_of_counts(links)
+    # Scores of sums of counts, since BLEU is not a mean over lines.
     plain = bleu.score(sum(part["plain"] for part in parts))
     for row, head in zip(values, heads, strict=True):
         cuts = [part["cuts"][head] for part in parts]

@@ -28,7 +28,9 @@ class Steps:
     def __init__(
         self, path: Path | None, identity: str, total: int = 0, on_step: OnStep | None = None
     ) -> None:
-        self._path, self._total, self._on_step = path, total, on_step
+        self._path = path
+        self._total = total
+        self._on_step = on_step
         self._found: dict[str, Any] = {}
         self._done = 0
         if path is None:
@@ -36,8 +38,10 @@ class Steps:
         first = json.dumps({"study": identity})
         old = path.read_text("utf-8").split("\n") if path.is_file() else []
         if old[:1] == [first]:
+            # The last piece is empty, or a line that an interruption cut short.
             self._found = dict(json.loads(line) for line in old[1:-1])
         lines = [first, *map(json.dumps, self._found.items()), ""]
+        # Written again from its whole lines, so that new ones begin on a line of their own.
         with writing(path):
             path.write_text("\n".join(lines), "utf-8")
 

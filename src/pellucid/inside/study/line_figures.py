@@ -14,9 +14,9 @@ from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.evaluate.word_links import count_links
-from pellucid.inside.align.alignment_maps import CONVENTIONS, PairBatch, View, batches_of
-from pellucid.inside.align.attention_links import LinkRule, align_pairs, links_of_maps
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.inside.align.alignment_maps import PairBatch, View, batches_of
+from pellucid.inside.align.attention_links import align_pairs, links_of_maps
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.changes.place import Place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.measures.agreement import agreement
@@ -26,6 +26,7 @@ from pellucid.inside.pair import Pair, states_of
 from pellucid.inside.study.study_lines import StudyLine
 from pellucid.model import EncoderDecoder, Transformer
 from pellucid.model.site import Site
+from pellucid.text.link_choices import CONVENTIONS, LinkRule
 
 RULES: tuple[LinkRule, ...] = ("best", "both")
 PRONOUN_FIGURES = ("pronoun", "clause")
@@ -40,7 +41,6 @@ def weights_and_lens(
     heads: Sequence[Place],
     lines: Sequence[StudyLine],
     *,
-    rule: LinkRule = "both",
     spots: Sequence[Sequence[Spots]] | None = None,
 ) -> dict[str, Any]:
     """Run lines through the model, and add up the figures of its heads.
@@ -49,7 +49,6 @@ def weights_and_lens(
         bundle: the model.
         heads: the heads.
         lines: the lines.
-        rule: which links to take from a map.
         spots: of the pronouns of each line, for `PRONOUN_FIGURES`.
 
     Returns:
@@ -57,17 +56,21 @@ def weights_and_lens(
         (``counts``), the ``tokens`` of the targets, how many are ``first`` after each number of
         decoder layers (none for a recurrent model), and the counts of ``links``, see `_count_gold`.
     """
-    model, ids = bundle.model, bundle.config.tokenizer
+    model = bundle.model
+    ids = bundle.config.tokenizer
     is_read = isinstance(model, Transformer)
     states = states_of(model, "decoder") if is_read else []
     sums = np.zeros((len(heads), len(WEIGHT_FIGURES) + (len(PRONOUN_FIGURES) if spots else 0)))
-    counts, first, tokens = np.zeros(sums.shape, int), np.zeros(len(states), int), 0
+    counts = np.zeros(sums.shape, int)
+    first = np.zeros(len(states), int)
+    tokens = 0
     for batch in batches_of(
         [line.ids for line in lines], pad_id=ids.pad_id, start_id=ids.target_start_id
     ):
         ours = None if spots is None else [spots[index] for index in batch.indices]
         watch = _Watch(batch, {f"{one.part}.{one.layer}.{one.kind}" for one in heads}, states, ours)
         memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=watch)
+        # Without that mask rows would attend to padding.
         own_mask = None if model.config.look_ahead_mask else batch.target_mask_BT
         result_BTD = model.decode(
             batch.read_BT, memory_BSD, batch.source_mask_BS, target_mask_BT=own_mask, probe=watch
@@ -75,6 +78,7 @@ def weights_and_lens(
         if not result_BTD[batch.target_mask_BT].isfinite().all():
             raise InputError(OVERFLOW)
         found_BHX = np.stack([watch.of_head(head, model).numpy() for head in heads], axis=1)
+        # Lines without a figure, such as one of a single token, do not count for it.
         sums += np.nansum(found_BHX, axis=0)
         counts += (~np.isnan(found_BHX)).sum(axis=0)
         tokens += int(batch.target_mask_BT.sum())
@@ -84,7 +88,7 @@ def weights_and_lens(
         "counts": counts.tolist(),
         "first": first.tolist(),
         "tokens": tokens,
-        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines, rule),
+        "links": _count_gold(bundle, [one for one in heads if one.kind == "cross"], lines),
     }
 
 
@@ -102,7 +106,8 @@ class _Watch:
             "encoder": batch.source_mask_BS.sum(dim=1),
             "decoder": batch.target_mask_BT.sum(dim=1),
         }
-        self._attentions, self._names = sites, states
+        self._attentions = sites
+        self._names = states
         self.sites = tuple(sites)  # the only ones whose stages are wanted
         self._spots = spots
         self._figures: dict[str, Tensor] = {}
@@ -126,11 +131,13 @@ class _Watch:
         assert self._spots is not None
         found_BHX = weights_BHLM.new_full((*weights_BHLM.shape[:2], 2), torch.nan).double()
         for index, (spots, length) in enumerate(zip(self._spots, lengths, strict=True)):
-            own, later = list[Tensor](), list[Tensor]()
+            own = list[Tensor]()
+            later = list[Tensor]()
             for rows, keys in (one[kind] for one in spots):
                 # The last row is that of </s>.
                 onto_HL = weights_BHLM[index, :, : length - 1][..., list(keys)].sum(dim=-1)
                 own.append(onto_HL[:, list(rows)].mean(dim=-1))
+                # Rows after the pronoun show whether the clause still looks back.
                 later_HL = onto_HL[:, max(rows) + 1 :]
                 later += [later_HL.amax(dim=-1)] if later_HL.shape[1] else []
             for figure, some in enumerate((own, later)):
@@ -144,6 +151,7 @@ class _Watch:
         if (head.part, head.kind) == ("decoder", "self"):
             found_BX[:, 4] = torch.nan  # the decoder never reads </s>
             if model.config.look_ahead_mask:
+                # The mask forbids the next position.
                 found_BX[:, 2] = torch.nan
         return found_BX
 
@@ -163,9 +171,7 @@ def _count_first(model: EncoderDecoder, states_BTD: Tensor, batch: PairBatch) ->
     return found
 
 
-def _count_gold(
-    bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine], rule: LinkRule
-) -> list[Any]:
+def _count_gold(bundle: Bundle, heads: Sequence[Place], lines: Sequence[StudyLine]) -> list[Any]:
     """Count links of the cross-attention of some heads, compared with the right ones.
 
     Returns:
@@ -185,7 +191,7 @@ def _count_gold(
     pairs = [line.source for line in lines], [line.target for line in lines]
     sums = np.zeros((len(views), 4), int)
     for line, found in zip(
-        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views, rule=rule), strict=True
+        lines, align_pairs(bundle.model, bundle.tokenizer, *pairs, views), strict=True
     ):
         assert line.gold is not None
         if found.error is not None:
@@ -226,22 +232,11 @@ def _count(bundle: Bundle, pair: Pair, line: StudyLine, map_: Map) -> dict[str, 
     assert line.gold is not None
     rows_TX = map_.source_matrix[:-1]
     if rows_TX.shape[1] != len(pair.source_ids):  # columns of words: their tokens share them
-        words = source_words(pair)
         rows_TS = np.zeros((len(rows_TX), len(pair.source_ids)))
-        for column, word in enumerate(words):
+        for column, word in enumerate(source_words(pair)):
             rows_TS[:, list(word)] = rows_TX[:, [column]] / len(word)
         rows_TX = rows_TS
-    texts, ids = (line.source, line.target), line.ids
-    units = [
-        find_units(bundle.tokenizer, side, text, rule="auto", ids=one)
-        for side, text, one in zip(SIDES, texts, ids, strict=True)
-    ]
-    source, target = (
-        unit.of_tokens(bundle.tokenizer, side, text, one)
-        for unit, side, text, one in zip(units, SIDES, texts, ids, strict=True)
-    )
-    sizes = len(units[0].names), len(units[1].names)
+    words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids)
     return {
-        rule: count_links(links_of_maps(rows_TX[None], (source, target), sizes, rule)[0], line.gold)
-        for rule in RULES
+        rule: count_links(links_of_maps(rows_TX[None], words, rule)[0], line.gold) for rule in RULES
     }

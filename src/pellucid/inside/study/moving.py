@@ -12,10 +12,16 @@ from pellucid.inside.study.training_history import HeadHistory
 
 NAMED = ("#d9801f", "#08468b", "#3d3d3d")
 """Colors of the lines that have a name: of the heads that change most."""
-FRAME_SECONDS, LEAST_SECONDS, STILL = 0.4, 6, 0.2
+FRAME_SECONDS = 0.4
+LEAST_SECONDS = 6
+STILL = 0.2
 """Seconds of a step, of the whole picture at least, and the share in which it rests at the end."""
-LEFT, TOP, WIDTH, HEIGHT = 62, 64, 470, 230
-BELOW, CELL = TOP + HEIGHT + 44, 29
+LEFT = 62
+TOP = 64
+WIDTH = 470
+HEIGHT = 230
+BELOW = TOP + HEIGHT + 44
+CELL = 29
 KINDS = ("encoder.self", "decoder.self", "decoder.cross")
 STYLE = (
     ".title{font-size:15px;font-weight:600}.faint{fill:#555;font-size:11px}"
@@ -34,19 +40,24 @@ def moving_picture(history: HeadHistory, figure: str, *, title: str, meaning: st
         title: the heading.
         meaning: of the figure, in a sentence.
     """
-    sheet, values_HN = _Sheet(len(history.steps)), history.table(figure).values
+    sheet = _Sheet(len(history.steps))
+    values_HN = history.table(figure).values
     sheet.write(16, 24, title, 'class="title"')
     sheet.write(16, 43, meaning)
-    low, high = float(np.nanmin(values_HN)), float(np.nanmax(values_HN))
+    low = float(np.nanmin(values_HN))
+    high = float(np.nanmax(values_HN))
+    # Shares have their whole scale, so that pictures can be compared.
     low, high = (0.0, 1.0) if low >= 0 and high <= 1 else (min(low, 0.0), high)
     for part in (0, 0.25, 0.5, 0.75, 1):
         y = TOP + HEIGHT * (1 - part)
         sheet.shapes.append(f'<path d="M{LEFT} {y:g}h{WIDTH}" stroke="#e4e4e4"/>')
         sheet.write(LEFT - 34, y + 4, f"{low + part * (high - low):.3g}")
+    # All numbers may be equal.
     share_HN = (values_HN - low) / ((high - low) or 1.0)
     _draw_lines(sheet, history, share_HN)
     for place, step in enumerate(history.steps):
         shown = [str(int(one == place)) for one in range(len(history.steps))]
+        # A program that shows no movement shows the last step.
         style = f'class="step" opacity="{shown[-1]}"'
         sheet.write(16, BELOW, f"step {step:,}", style, sheet.move("opacity", shown, "discrete"))
     width, height = _draw_map(sheet, history, share_HN)
@@ -65,6 +76,7 @@ class _Sheet:
     def __init__(self, num_steps: int) -> None:
         self.shapes: list[str] = []
         self._seconds = max(LEAST_SECONDS, FRAME_SECONDS * num_steps) / (1 - STILL)
+        # At the end the picture rests, so that one can read the last step.
         places = (*np.linspace(0, 1 - STILL, num_steps), 1)
         self._times = ";".join(f"{one:.4f}" for one in places)
 
@@ -100,6 +112,7 @@ def _draw_lines(sheet: _Sheet, history: HeadHistory, share_HN: np.ndarray) -> No
         points = " ".join(f"{x:.1f},{y:.1f}" for x, y in zip(x_N, y_HN[row], strict=True))
         line = f'stroke="{named.get(row, "#b9b9b9")}" stroke-width="{2.4 if row in named else 1}"'
         sheet.shapes.append(f'<polyline points="{points}" fill="none" {line}/>')
+    # The highest name stands at its line, each further one at a distance below.
     y = -np.inf
     for row in sorted(named, key=lambda row: float(y_HN[row, -1])):
         y = max(y + 15, y_HN[row, -1])  # names keep a distance
@@ -119,7 +132,8 @@ def _draw_map(sheet: _Sheet, history: HeadHistory, share_HN: np.ndarray) -> tupl
     for kind in dict.fromkeys(kind for kind, _, _ in places):
         sheet.write(lefts[kind], BELOW + 24, kind.replace(".", " "))
     for (kind, layer, head), name, row in zip(places, history.heads, share_HN, strict=True):
-        x, y = lefts[kind] + CELL * head, BELOW + 34 + CELL * layer
+        x = lefts[kind] + CELL * head
+        y = BELOW + 34 + CELL * layer
         fills = ["none" if np.isnan(one) else to_hex(shade(one)) for one in row]
         inside = f"<title>{name}</title>{'' if 'none' in fills else sheet.move('fill', fills)}"
         box = f'width="{CELL - 3}" height="{CELL - 3}" rx="3" stroke="#ccc" fill="{fills[-1]}"'

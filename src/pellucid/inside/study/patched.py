@@ -43,10 +43,13 @@ from pellucid.inside.pair import Pair
 from pellucid.inside.study.head_study import StudyTable
 from pellucid.inside.study.study_lines import Searcher, prepare_study_lines
 from pellucid.shapes import Brief
+from pellucid.terminal.grid import write_fixed
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
 
-CHANGED, OTHERS = "(changed)", "(others)"
-LAST_ROW, EARLIER = "(last row)", "(earlier rows)"
+CHANGED = "(changed)"
+OTHERS = "(others)"
+LAST_ROW = "(last row)"
+EARLIER = "(earlier rows)"
 RESAMPLES = 1000
 
 
@@ -73,22 +76,16 @@ class PatchedCorpus(Brief):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each number."""
-        tables = self.shares.values, self.low.values, self.high.values
-        return [
-            {
-                "site": site,
-                "part": part,
-                "pairs": count,
-                **{
-                    name: float(values[row, column]) if count else None
-                    for name, values in zip(("share", "low", "high"), tables, strict=True)
-                },
-            }
-            for row, site in enumerate(self.shares.rows)
-            for column, (part, count) in enumerate(
-                zip(self.shares.columns, self.counts, strict=True)
-            )
-        ]
+        tables = {"share": self.shares.values, "low": self.low.values, "high": self.high.values}
+        found = []
+        for row, site in enumerate(self.shares.rows):
+            for column, part in enumerate(self.shares.columns):
+                count = self.counts[column]
+                record: dict[str, Any] = {"site": site, "part": part, "pairs": count}
+                for name, values in tables.items():
+                    record[name] = float(values[row, column]) if count else None
+                found.append(record)
+        return found
 
     def record(self) -> dict[str, Any]:
         """Return everything as it is written in JSON."""
@@ -100,16 +97,15 @@ class PatchedCorpus(Brief):
         found = iter(self.records())
         rows = [["", *self.shares.columns]]
         for site in self.shares.rows:
-            ours = [next(found) for _ in self.shares.columns]
-            rows.append(
-                [
-                    site,
-                    *(
-                        "{share:.2f} [{low:.2f}, {high:.2f}]".format(**one) if one["pairs"] else "–"
-                        for one in ours
-                    ),
-                ]
-            )
+            cells = [site]
+            for _ in self.shares.columns:
+                one = next(found)
+                if not one["pairs"]:
+                    cells.append("–")
+                    continue
+                share, low, high = (write_fixed(one[name], 2) for name in ("share", "low", "high"))
+                cells.append(f"{share} [{low}, {high}]")
+            rows.append(cells)
         return rows
 
 
@@ -148,15 +144,19 @@ def patch_corpus(
     decoder = make_decoder([bundle.model], bundle.tokenizer)
     lines, faults = prepare_study_lines(bundle, Searcher(bundle), decoder, sources, targets, None)
     usable = {line.number: line for line in lines}
-    shares, weights, left_out = [], [], list(faults)
+    shares = []
+    weights = []
+    left_out = list(faults)
     labels: list[str] = []
     columns: list[str] = []
     for number in range(0, len(sources), 2):
         if on_step is not None:
             on_step(number // 2, len(sources) // 2)
+        # The fault of either line is in the list already.
         if not {number, number + 1} <= usable.keys():
             continue
         ids = [usable[one].ids for one in (number, number + 1)]
+        # In double precision: shares divide by small differences.
         a, b = (
             Pair(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in ids
@@ -168,6 +168,7 @@ def patch_corpus(
             first, second = task.preferences
             length = length_of(axes, names)
             parts = _parts(task, bundle, sources[number + 1], words, length)
+        # Such a pair, whose answers do not differ for instance, does not end the study.
         except InputError as error:
             left_out.append(f"lines {number + 1} and {number + 2}: {error}")
             continue
@@ -176,11 +177,13 @@ def patch_corpus(
         labels = [name if head is None else f"{name} head {head}" for name, head in chosen]
         columns = list(parts)
         found = np.full((len(chosen), len(parts)), np.nan)
+        # A pair without such a part has no number there, rather than 0.
         has_part = [bool(places) for places in parts.values()]
         groups = [places for places in parts.values() if places]
         for row, (name, head) in zip(found, chosen, strict=True):
             row[has_part] = shares_of(task, vectors, name, axes[name], head, groups)
         shares.append(found)
+        # A pair whose sentences hardly differ in their preferences says little about shares.
         weights.append(abs(first - second))
     if not shares:
         raise InputError(
@@ -215,6 +218,7 @@ def _parts(
     pieces = [piece.strip(MARKS) for piece in source_pieces(bundle.tokenizer, text)]
     left = [j for _, j in aligned if j not in changed]
     named = [
+        # A mark belongs to the word before it only for links.
         set() if is_punctuation(token) else {pieces[owner] for owner in words_of_token}
         for token, words_of_token in zip(tokens[1], [*owners, range(0)], strict=True)
     ]
@@ -237,6 +241,7 @@ def _estimate(
     """
     is_there = ~np.isnan(shares)
     whole = weights[:, None, None] * is_there
+    # The weight of a missing share is 0 already.
     restored = whole * np.nan_to_num(shares)
 
     def mean(counts: np.ndarray) -> np.ndarray:

@@ -57,6 +57,7 @@ class Searcher:
 
     def __init__(self, bundle: Bundle) -> None:
         self._tokenizer = bundle.tokenizer
+        # Greedy, so that a changed translation is due to the head and not to the beam.
         self._config = bundle.config.decoding.greedy()
         self._builder = RequestBuilder(bundle.tokenizer, [bundle.config.model])
 
@@ -110,7 +111,8 @@ def prepare_study_lines(
                 f"There must be {name} for each of {len(sources)} sources, but there are "
                 f"{len(given)}."
             )
-    tokenizer, problems = bundle.tokenizer, dict[int, str | None]()
+    tokenizer = bundle.tokenizer
+    problems = dict[int, str | None]()
     pairs: list[tuple[list[int], list[int]]] = []
     texts: list[tuple[str, str]] = []
     for number, source in enumerate(sources):
@@ -120,23 +122,22 @@ def prepare_study_lines(
         if fault is None and is_blank:
             fault = "The line is empty. Write a sentence in it."
         source, target = tokenizer.masked_pair(source, target, words_only=golds is not None)
-        ids = (
-            ([], [])
-            if fault
-            else (
-                tokenizer.encode_source(source),
-                tokenizer.encode_target(mark_unknown(tokenizer, target)),
-            )
-        )
-        problems[number] = fault or problem_of(bundle.model, *ids)
-        pairs.append(ids)
+        source_ids: list[int] = []
+        target_ids: list[int] = []
+        if fault is None:
+            source_ids = tokenizer.encode_source(source)
+            target_ids = tokenizer.encode_target(mark_unknown(tokenizer, target))
+        problems[number] = fault or problem_of(bundle.model, source_ids, target_ids)
+        pairs.append((source_ids, target_ids))
         texts.append((source, target))
     usable = [number for number, problem in problems.items() if problem is None]
+    # Before the first run, which may take minutes.
     _check_memory(bundle, [pairs[number] for number in usable])
     own = searcher.translate(decoder, [(texts[one][0], pairs[one][0]) for one in usable])
     lines = []
     for number, (text, own_ids) in zip(usable, own, strict=True):
         target_ids = own_ids if targets is None else pairs[number][1]
+        # An empty answer has no token to score.
         if not target_ids:
             problems[number] = "The model writes nothing for it."
             continue
@@ -212,7 +213,10 @@ class CutLines:
         lines: Sequence[StudyLine],
         places: Sequence[int],
     ) -> None:
-        self._bundle, self._searcher, self._decoder, self._bleu = bundle, searcher, decoder, bleu
+        self._bundle = bundle
+        self._searcher = searcher
+        self._decoder = decoder
+        self._bleu = bleu
         self._places = places
         self._lines = [lines[place] for place in places]
 
@@ -232,18 +236,22 @@ class CutLines:
             The sum of the ``effect`` on the log-probability of the targets, sums of ``counts`` for
             BLEU, the numbers of the ``changed`` lines, and the most ``telling`` ones.
         """
-        model, tokenizer = self._bundle.model, self._bundle.tokenizer
+        model = self._bundle.model
+        tokenizer = self._bundle.tokenizer
         _, decoder = change_model(model, tokenizer, CutHead(head))
         sources = [(line.source, line.ids[0]) for line in self._lines]
+        # Translated and scored: the first shows whether anything changes, the second how much.
         texts = [text for text, _ in self._searcher.translate(decoder, sources)]
         logs = self._searcher.score(decoder, self._lines)
         falls = [one - other for one, other in zip(logs, self._logs, strict=True)]
         effects = np.array([fall.sum() for fall in falls])
+        # Only the lines that change need their counts again.
         rows = self.counts.copy()
         changed = [i for i, line in enumerate(self._lines) if texts[i] != line.own]
         if changed:
             places = [self._places[i] for i in changed]
             rows[changed] = self._bleu.count([texts[i] for i in changed], places)
+        # A model without a head may overflow on a line; such a line tells nothing.
         lowest = [i for i in effects.argsort(kind="stable") if np.isfinite(effects[i])]
         return {
             "effect": float(effects.sum()),
@@ -254,7 +262,8 @@ class CutLines:
 
     def _tell(self, index: int, text: str, fall: np.ndarray) -> dict[str, Any]:
         """Describe a line that a head matters for."""
-        line, worst = self._lines[index], int(fall.argmin())
+        line = self._lines[index]
+        worst = int(fall.argmin())
         return {
             "line": line.number,
             "source": line.source,

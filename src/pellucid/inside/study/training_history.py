@@ -13,16 +13,15 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
-from pellucid.evaluate.word_links import GoldLinks
-from pellucid.inside.align.alignment_maps import CONVENTIONS
-from pellucid.inside.align.attention_links import LinkRule
-from pellucid.inside.align.linked_units import SIDES, find_units
+from pellucid.evaluate.word_links import GoldLinks, error_of_counts
+from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, error_of_counts
+from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, name_figures
 from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
 from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
 from pellucid.inside.study.study_page import MEANINGS as STUDIED
 from pellucid.shapes import Brief
+from pellucid.text.link_choices import CONVENTIONS
 
 MEANINGS = {
     **STUDIED,
@@ -72,6 +71,7 @@ class HeadHistory(Brief):
         change = np.abs(values[:, -1] - values[:, 0])
         most = np.nanmax(change, initial=0.0)
         is_early = np.abs(values - values[:, :1]) < np.abs(values - values[:, -1:])
+        # The last step that was still nearer to the beginning; from the next one on it stays.
         last = [int(row.nonzero()[0].max(initial=-1)) for row in is_early]
         return [
             self.steps[one + 1] if most and share >= LEAST_SHARE * most else None
@@ -80,8 +80,10 @@ class HeadHistory(Brief):
 
     def cells(self, figure: str) -> list[list[str]]:
         """Return one figure as a table to read: some steps, the highest last number first."""
-        table, half = self.table(figure), self.half_steps(figure)
+        table = self.table(figure)
+        half = self.half_steps(figure)
         last = len(self.steps) - 1
+        # The first and the last step, and others at equal distances.
         places = sorted({round(last * one / (SHOWN_STEPS - 1)) for one in range(SHOWN_STEPS)})
         rows = [["head", *(f"step {self.steps[one]:,}" for one in places), "half of the change by"]]
         for row in np.argsort(-table.values[:, -1], kind="stable"):
@@ -97,15 +99,11 @@ class HeadHistory(Brief):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a dictionary for each step and head; None marks a missing figure."""
-        return [
-            {"step": step, "head": head}
-            | {
-                name: None if np.isnan(value) else value
-                for name, value in zip(self.figures, row.tolist(), strict=True)
-            }
-            for step, rows in zip(self.steps, self.values, strict=True)
-            for head, row in zip(self.heads, rows, strict=True)
-        ]
+        found = []
+        for step, rows in zip(self.steps, self.values, strict=True):
+            for head, values in zip(self.heads, rows, strict=True):
+                found.append({"step": step, "head": head, **name_figures(self.figures, values)})
+        return found
 
 
 def find_models(run: Path) -> list[tuple[int, Path]]:
@@ -118,6 +116,7 @@ def find_models(run: Path) -> list[tuple[int, Path]]:
     numbers = {path: path.name.removeprefix("step-") for path in names}
     found = {int(number): path for path, number in numbers.items() if number.isdecimal()}
     if (run / "untrained").is_dir():
+        # A checkpoint of step 0 would be the same model.
         found.setdefault(0, run / "untrained")
     if len(found) < 2:
         raise InputFileNotFoundError(
@@ -136,7 +135,6 @@ def follow_heads(
     golds: Sequence[GoldLinks] | None = None,
     antecedents: Sequence[Sequence[Pronoun]] | None = None,
     heads: Sequence[str] | None = None,
-    rule: LinkRule = "both",
     on_step: Callable[[int, int], None] | None = None,
 ) -> HeadHistory:
     """Follow the heads through a run: the figures of their weights at every kept model.
@@ -148,7 +146,6 @@ def follow_heads(
         golds: the right links of each pair.
         antecedents: the pronouns of each pair, by words between spaces.
         heads: such as ``encoder.*.self.*``; all unless given.
-        rule: which links to take from a map.
         on_step: called with the number of models done, and of all.
 
     Raises:
@@ -159,6 +156,7 @@ def follow_heads(
         BundleError: a model is damaged.
     """
     models = find_models(Path(run))
+    # The last model writes the targets and cuts the lines, for all.
     last = load_bundle(models[-1][1])
     chosen = choose_heads(last, heads)
     decoder = make_decoder([last.model], last.tokenizer)
@@ -178,10 +176,12 @@ def follow_heads(
             on_step(done, len(models))
         bundle = load_bundle(path)
         _check_same(bundle, last, lines, (path, models[-1][1]))
-        found = weights_and_lens(bundle, chosen, lines, rule=rule, spots=spots)
-        sums, counts = np.array(found["sums"]), np.array(found["counts"])
+        found = weights_and_lens(bundle, chosen, lines, spots=spots)
+        sums = np.array(found["sums"])
+        counts = np.array(found["counts"])
         figures = np.divide(sums, counts, out=np.full(sums.shape, np.nan), where=counts > 0)
         if golds is not None:
+            # Self-attention has no links, and so no error.
             errors = np.full((len(chosen), len(CONVENTIONS)), np.nan)
             errors[[one.kind == "cross" for one in chosen]] = error_of_counts(found["links"])
             figures = np.hstack([figures, errors])
@@ -197,6 +197,7 @@ def _check_same(
     bundle: Bundle, last: Bundle, lines: Sequence[StudyLine], paths: tuple[Path, Path]
 ) -> None:
     """Make sure that two models read the lines as the same tokens, in the same shape."""
+    # Two runs may lie in one folder, whose figures would not be of one model.
     is_same = bundle.config.model == last.config.model and all(
         bundle.tokenizer.encode_source(line.source) == line.ids[0]
         and bundle.tokenizer.decode_target(line.ids[1]) == last.tokenizer.decode_target(line.ids[1])
@@ -211,12 +212,9 @@ def _check_same(
 
 def _find_spots(bundle: Bundle, line: StudyLine, pronouns: Sequence[Pronoun]) -> list[Spots]:
     """Find the rows of each pronoun of a line, and the positions of its antecedent."""
-    source, target = (
-        find_units(bundle.tokenizer, side, text, rule="spaces", ids=ids).of_tokens(
-            bundle.tokenizer, side, text, ids
-        )
-        for side, text, ids in zip(SIDES, (line.source, line.target), line.ids, strict=True)
-    )
+    words = words_of_pair(bundle.tokenizer, (line.source, line.target), line.ids, "spaces")
+    source = words.source
+    target = words.target
 
     def at(words: Sequence[range], word: int) -> list[int]:
         found = [place for place, owners in enumerate(words) if word in owners]

@@ -43,9 +43,10 @@ def _for_page(
     bundle: Bundle, statement: Statement, shown: dict[str, Any], machine: str
 ) -> dict[str, Any]:
     unknown = _unknown_words(bundle, statement.sentence) if statement.live else []
-    keys = ("place", "says", "expect", "command", "errs", "vary")
+    keys = ("place", "says", "expect", "command", "errs")
     return {
         **{key: getattr(statement, key) for key in keys},
+        "vary": statement.write_next(),
         "sentence": statement.sentence,
         "live": "" if unknown else statement.live,
         "without": f"This model does not know “{unknown[0]}”." if unknown else "",

@@ -45,7 +45,8 @@ class Statement:
         check: an expression that is true of these numbers, of ``output`` and of ``exp`` if the
             answer is; the tests compute it.
         errs: where the text errs, and what is right; empty if it does not.
-        vary: what to try next, as a command or a sentence.
+        to_try: commands to try next.
+        vary: what they show, or what to try without a command.
         lines: how many lines of the output to show, from the first that has a phrase of ``shows``;
             0 for all. Of what is measured the answer is shown, and each paragraph that has one.
         live: what a page shows of the model after the answer, as ``VIEW HEAD:ROW>COLUMN``; empty if
@@ -63,6 +64,7 @@ class Statement:
     read: dict[str, str] = field(default_factory=dict)
     check: str = ""
     errs: str = ""
+    to_try: tuple[str, ...] = ()
     vary: str = ""
     lines: int = 0
     live: str = ""
@@ -80,8 +82,14 @@ class Statement:
         arguments = self.arguments
         if arguments[:2] != ["look", "demo"]:
             return SENTENCE
+        # --contexts names a word before the sentences.
         rest = arguments[4:] if arguments[2] == "--contexts" else arguments[2:]
         return rest[0]
+
+    def write_next(self, code: str = "{}") -> str:
+        """Write what to try next, with each command in a form such as ``code`` has."""
+        written = " · ".join(code.format(command) for command in self.to_try)
+        return ": ".join(part for part in (written, self.vary) if part)
 
     @property
     def is_measured(self) -> bool:
@@ -98,6 +106,7 @@ class Statement:
         for phrase in self.shows:
             if phrase not in output:
                 raise ValueError(f"{self.command} must show {phrase!r}, but does not")
+        # What was measured differs each time: a number of lines would cut a table anywhere.
         if self.is_measured:
             first, *others = output.strip().split("\n\n")
             kept = [first, *(one for one in others if any(each in one for each in self.shows))]
@@ -115,6 +124,7 @@ class Statement:
         """
         found = {}
         for name, pattern in self.read.items():
+            # Lines are broken at the width of the terminal.
             match = re.search(pattern.replace(" ", r"\s+"), output, re.MULTILINE)
             if match is None:
                 raise ValueError(f"{self.command} must show {pattern!r}, but does not")
@@ -161,7 +171,8 @@ def load_walk(name: str) -> Walk:
         raise InputError(f"The lesson {name!r} does not exist. {suggestion(name, NAMES)}")
     text = files("pellucid.lessons.walks").joinpath(f"{name}.toml").read_text(encoding="utf-8")
     table = tomllib.loads(text)
-    statements = tuple(
-        Statement(**{**one, "shows": tuple(one["shows"])}) for one in table["statements"]
-    )
-    return Walk(name, table["title"], table["about"], statements)
+    statements = []
+    for one in table["statements"]:
+        lists = {key: tuple(one.get(key, ())) for key in ("shows", "to_try")}
+        statements.append(Statement(**{**one, **lists}))
+    return Walk(name, table["title"], table["about"], tuple(statements))

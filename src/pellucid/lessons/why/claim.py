@@ -18,12 +18,10 @@ from pellucid.lessons.why.result import (
     SLIDES,
     STUDY_NOTES,
     ClaimText,
+    Found,
     MeasuredClaim,
     Measurement,
-    Panel,
     Plot,
-    ResultTable,
-    Verdict,
 )
 from pellucid.lessons.why.setting import MeasurementSetting
 
@@ -45,6 +43,8 @@ class Claim:
         question: answered by the measurement.
         to_try: commands that continue from here.
         says: the statements of the texts by a short name: the text, the section, the words.
+        notes: what a reader should know, whatever was found.
+        long_notes: the same of what only the long form measures.
         is_timed: True if it measures times, which are those of the machine at hand.
         is_trained: True if it trains tiny models.
     """
@@ -53,37 +53,19 @@ class Claim:
     question: str
     to_try: tuple[str, ...]
     says: dict[str, tuple[str, str, str]]
+    notes: tuple[str, ...] = ()
+    long_notes: tuple[str, ...] = ()
     is_timed: bool = False
     is_trained: bool = False
 
 
-@dataclass(frozen=True)
-class Found:
-    """What the module of a claim found.
-
-    Attributes:
-        number: completes the answer: what was found, with the most telling numbers.
-        method: what was measured, and how.
-        verdicts: the judgment of each statement, by its short name; the first answers the question.
-        tables: the numbers.
-        panels: of the picture.
-        notes: what else a reader should know.
-    """
-
-    number: str
-    method: str
-    verdicts: dict[str, Verdict]
-    tables: tuple[ResultTable, ...]
-    panels: tuple[Panel, ...]
-    notes: tuple[str, ...] = ()
-
-
 def _read_claims() -> dict[str, Claim]:
     text = files("pellucid.lessons.why").joinpath("claims.toml").read_text(encoding="utf-8")
-    return {
-        name: Claim(name, **(entry | {"to_try": tuple(entry["to_try"])}))
-        for name, entry in tomllib.loads(text).items()
-    }
+    claims = {}
+    for name, entry in tomllib.loads(text).items():
+        lists = {key: tuple(entry.get(key, ())) for key in ("to_try", "notes", "long_notes")}
+        claims[name] = Claim(name, **(entry | lists))
+    return claims
 
 
 CLAIMS = _read_claims()
@@ -105,10 +87,13 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
             f"A claim must be one of those that pellucid why lists, but is {name!r}. "
             + suggestion(name, CLAIMS)
         )
-    claim, setting = CLAIMS[name], setting or MeasurementSetting()
+    claim = CLAIMS[name]
+    setting = setting or MeasurementSetting()
+    # Only the asked one, since most load PyTorch and some a model.
     module = import_module(f"pellucid.lessons.why.claims.{name.replace('-', '_')}")
     found: Found = module.measure(setting)
     findings = []
+    # A claim has more statements than its short form judges.
     for key, verdict in found.verdicts.items():
         text, section, says = claim.says[key]
         findings.append(MeasuredClaim(ClaimText(_TEXTS[text], section, says), verdict))
@@ -120,12 +105,13 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
     return Measurement(
         name,
         claim.question,
-        f"{findings[0].verdict.answer}: {found.number}",
+        f"{findings[0].verdict.answer}: {found.number}.",
         found.method,
         tuple(findings),
         found.tables,
-        Plot(found.panels),
-        found.notes,
+        # A picture has room for three: what the long form adds takes the place of the first.
+        Plot(found.panels[-3:]),
+        (*claim.notes, *(claim.long_notes if setting.is_long else ()), *found.notes),
         claim.to_try,
         setting.seed,
         setting.size,

@@ -27,12 +27,14 @@ def seconds_of(run: Callable[[], Any], *, repeats: int = 5) -> float:
     run()
     first = time.perf_counter() - started
     calls = max(1, int(_SHORTEST / max(first, 1e-7)))
+    # A first call that was too short to time says nothing.
     found = [first] if calls == 1 else []
     for _ in range(repeats):
         started = time.perf_counter()
         for _ in range(calls):
             run()
         found.append((time.perf_counter() - started) / calls)
+    # Everything that disturbs a timing makes it longer.
     return min(found)
 
 
@@ -68,12 +70,14 @@ class _Watch(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run an operation and count its results."""
+        # Results that share storage with an argument were written in place, or are views of it.
         given = {
             leaf.untyped_storage()._cdata
             for leaf in tree_leaves((args, kwargs))
             if isinstance(leaf, Tensor)
         }
         result = func(*args, **(kwargs or {}))
+        # Freed results are forgotten first, as their place in memory may be given out again.
         self._held = {key: held for key, held in self._held.items() if _is_used(held[0])}
         for leaf in tree_leaves(result):
             if isinstance(leaf, Tensor):

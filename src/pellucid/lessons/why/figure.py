@@ -12,10 +12,8 @@ from matplotlib.ticker import FuncFormatter, NullFormatter
 from pellucid.inside.show.figures.style import (
     INK,
     Lettering,
-    Sheet,
+    captioned,
     check_ending,
-    save_figure,
-    wrap_sentences,
 )
 from pellucid.lessons.why.result import Measurement, Panel, Series
 
@@ -23,8 +21,10 @@ ACCENT = "#d9801f"
 _PLAINS = ("#3d3d3d", "#8a8a8a", "#bdbdbd", "#08468b", "#8fb8e0")
 _FAINT = "#b5b5b5"
 _MARKS = ("s", "^", "D", "v", "P")
-_PANEL, _HEIGHT, _LEFT, _GAP = 3.5, 2.35, 0.68, 0.85
-_LINE = 0.145
+_PANEL = 3.5
+_HEIGHT = 2.35
+_LEFT = 0.68
+_GAP = 0.85
 _MOST_DOTTED = 12
 """Places of a line up to which its seeds are drawn: a course has hundreds."""
 
@@ -49,18 +49,17 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
         caption.append(f"{said}: {finding.verdict.sentence}.")
     if measurement.machine:
         caption.append(f"Times of this machine: {measurement.machine}.")
+    # All that will be written decides the font, which must have every letter.
     texts = [measurement.question, *caption]
     for panel in panels:
         texts += [panel.title, panel.x_label, panel.y_label, *panel.names]
         texts += [series.name for series in panel.series]
     lettering = Lettering(path, texts)
-    lines = wrap_sentences([lettering.write(line) for line in caption], width - 0.24, 7.5)
     num_legend = max(_rows_of_legend(panel) for panel in panels)
     more_lines = max(_lines_of_names(panel) for panel in panels) - 1
     below = 0.62 + 0.12 * more_lines + 0.16 * num_legend
     top = 0.72
-    with lettering.settings():
-        sheet = Sheet(width, top + _HEIGHT + below + _LINE * len(lines) + 0.12)
+    with captioned(path, lettering, caption, width, top + _HEIGHT + below) as sheet:
         sheet.text(0.12, 0.12, lettering.write(measurement.question), size=10, weight="bold")
         for index, panel in enumerate(panels):
             left = 0.12 + _LEFT + index * (_PANEL + _GAP)
@@ -79,12 +78,10 @@ def draw_measurement(measurement: Measurement, path: str | Path) -> None:
                     columnspacing=1.2,
                     labelspacing=0.3,
                 )
-        for index, line in enumerate(lines):
-            sheet.text(0.12, top + _HEIGHT + below + index * _LINE, line, size=7.5)
-        save_figure(sheet.figure, path, title=lettering.write(measurement.question))
 
 
 def _columns_of_legend(panel: Panel) -> int:
+    # About 58 letters fit under a panel, and each name has a line and a gap of 7.
     longest = max(len(series.name) for series in panel.series)
     return max(1, min(len(panel.series), int(58 / (longest + 7))))
 
@@ -92,6 +89,7 @@ def _columns_of_legend(panel: Panel) -> int:
 def _rows_of_legend(panel: Panel) -> int:
     if not panel.series[0].name:
         return 0
+    # Division that rounds up.
     return -(-len(panel.series) // _columns_of_legend(panel))
 
 
@@ -130,6 +128,7 @@ def _draw_panel(axes: Any, panel: Panel) -> None:
         axes.set_ylim(*panel.y_range)
     elif not panel.y_log:
         numbers = [height for series in panel.series for height in series.y]
+        # Bars and shares start at 0, so that their sizes compare.
         if not any(height < 0 for height in numbers):
             axes.set_ylim(bottom=0.0)
 
@@ -146,7 +145,9 @@ def _write_power(value: float, _place: int) -> str:
 def _draw_lines(axes: Any, panel: Panel) -> None:
     for series, look in _looks(panel):
         order = 3 if series.role == "accent" else 2
-        x, y = np.array(series.x), np.array(series.y)
+        x = np.array(series.x)
+        y = np.array(series.y)
+        # A logarithmic axis has no place for 0.
         is_shown = np.isfinite(y) & ((y > 0) if panel.y_log else True)
         marks = {"marker": look["marker"], "markersize": 3.5} if len(x) <= _MOST_DOTTED else {}
         if series.role == "faint":
@@ -166,6 +167,7 @@ def _draw_lines(axes: Any, panel: Panel) -> None:
     if panel.x_log:
         axes.set_xscale("log", base=2)
         places = sorted({place for series in panel.series for place in series.x if place > 0})
+        # Each measured place gets its tick, as long as they do not touch.
         if len(places) <= 12:
             axes.set_xticks(places)
             axes.xaxis.set_minor_formatter(NullFormatter())
@@ -185,7 +187,8 @@ def _draw_bars(axes: Any, panel: Panel) -> None:
     order_XP = is_shown_XP.cumsum(axis=0) - 1
     shift_XP = (order_XP - (num_beside_P - 1) / 2) * width
     for (series, look), is_shown_P, shift_P in zip(bars, is_shown_XP, shift_XP, strict=True):
-        places_P, heights_P = np.array(series.x)[is_shown_P], np.array(series.y)[is_shown_P]
+        places_P = np.array(series.x)[is_shown_P]
+        heights_P = np.array(series.y)[is_shown_P]
         style = {"color": look["color"], "label": series.name, "zorder": 2}
         axes.bar(places_P + shift_P[is_shown_P], heights_P, width * 0.94, **style)
         _draw_dots(axes, np.array(series.x) + shift_P, series, INK, 3)
@@ -212,6 +215,7 @@ def _looks(panel: Panel) -> list[tuple[Series, dict[str, Any]]]:
         elif series.role == "faint":
             found.append((series, {"color": _FAINT, "marker": None, "line": "--"}))
         else:
+            # More series than colors repeat them.
             place = plain % len(_PLAINS)
             look = {"color": _PLAINS[place], "marker": _MARKS[place], "line": "-"}
             found.append((series, look))

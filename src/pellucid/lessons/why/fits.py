@@ -34,6 +34,7 @@ class PowerLaw:
     def meets(self, other: PowerLaw) -> float:
         """Compute the length at which two costs are equal; infinite if they are parallel."""
         slope = self.exponent - other.exponent
+        # Parallel lines never meet.
         if slope == 0:
             return math.inf
         return float((other.factor / self.factor) ** (1 / slope))
@@ -54,6 +55,7 @@ def fit_power_law(lengths: Sequence[float], costs: Sequence[float]) -> PowerLaw:
         raise InputError(
             "Lengths and costs must be above 0 for a power law, but one is not. Leave it out."
         )
+    # A power law is a line between logarithms.
     exponent, constant = np.polyfit(np.log(lengths), np.log(costs), 1)
     return PowerLaw(math.exp(constant), float(exponent))
 
@@ -64,9 +66,13 @@ def longest_below(cost_at: Callable[[float], float], limit: float) -> float:
     Returns:
         1 if the cost is above the limit from the start, and about 1e12 if it stays below there.
     """
-    low, high = 1.0, 2.0
+    low = 1.0
+    high = 2.0
+    # Doubling finds an upper end for any rising cost, of whatever power.
     while cost_at(high) < limit and high < 1e12:
-        low, high = high, 2 * high
+        low = high
+        high = 2 * high
+    # Fifty halvings leave no digit of a float open.
     for _ in range(50):
         middle = (low + high) / 2
         if cost_at(middle) < limit:

@@ -39,4 +39,5 @@ class WithoutHeads(Changes):
 
     def __init__(self, heads: Collection[Place]) -> None:
         super().__init__(*map(CutHead, heads))
+        # An attention that is not named keeps its fast path.
         self.sites = {f"{head.part}.{head.layer}.{head.kind}" for head in heads}

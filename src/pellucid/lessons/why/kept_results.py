@@ -38,6 +38,7 @@ class KeptCells:
     def get(self, key: str, make: Callable[[], Any], *, is_timed: bool = False) -> Any:
         """Return the value of a cell; compute and keep it if the file does not have it."""
         machine = _describe_machine()
+        # Times are only comparable on one machine.
         place = f"{key} [{machine}]" if is_timed else key
         if self._is_judged_again and is_timed:
             place = next((one for one in self._cells if one.startswith(f"{key} [")), "")
@@ -46,6 +47,7 @@ class KeptCells:
                     f"{self._path} must have the times of {key!r}, but does not. Measure them: "
                     f"pellucid why {self._claim} --full --results {self._path.parent}"
                 )
+        # What nobody asks for any more belongs to another setting, and is dropped at the end.
         self._asked.add(place)
         if place not in self._cells:
             started = time.monotonic()
@@ -53,10 +55,12 @@ class KeptCells:
             value = json.loads(json.dumps(make()))
             self._cells[place] = {
                 "value": value,
+                # For the page of claims, which says how long all parts took.
                 "seconds": round(time.monotonic() - started, 2),
                 "date": datetime.now(UTC).date().isoformat(),
                 "machine": machine,
             }
+            # After each cell, so that an interrupted run goes on where it was.
             self._write()
         return self._cells[place]["value"]
 

@@ -37,6 +37,7 @@ def pairs_of(bundle: Bundle, examples: Sequence[Example]) -> list[Pair]:
 
 def untrained_twin(bundle: Bundle, *, seed: int) -> Transformer:
     """Make a model of the same shape with random weights."""
+    # The configuration does not say whether there is one.
     has_bias = bundle.model.output_bias is not None
     twin = Transformer(bundle.model.config, has_output_bias=has_bias)
     initialize(twin, seed)

@@ -22,6 +22,7 @@ def _plain(value: Any) -> Any:
         return {key: _plain(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
         return [_plain(inner) for inner in value]
+    # JSON has no word for it.
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value

@@ -5,6 +5,7 @@ Terminal, JSON, picture and pages are all made from this. Nothing here computes.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -137,6 +138,47 @@ class Panel:
     y_log: bool = False
     names: tuple[str, ...] = ()
     y_range: tuple[float, float] | None = None
+
+
+@dataclass(frozen=True)
+class Found:
+    """What the module of a claim found.
+
+    Attributes:
+        number: completes the answer, without its full stop: the most telling numbers.
+        method: what was measured, and how.
+        verdicts: the judgment of each statement, by its short name; the first answers the question.
+        tables: the numbers.
+        panels: of the picture.
+        notes: what else a reader should know.
+    """
+
+    number: str
+    method: str
+    verdicts: dict[str, Verdict]
+    tables: tuple[ResultTable, ...]
+    panels: tuple[Panel, ...]
+    notes: tuple[str, ...] = ()
+
+    def plus(
+        self,
+        number: str = "",
+        method: str = "",
+        *,
+        verdicts: Mapping[str, Verdict] | None = None,
+        tables: Sequence[ResultTable] = (),
+        panels: Sequence[Panel] = (),
+        notes: Sequence[str] = (),
+    ) -> Found:
+        """Add what the long form measures besides; a new verdict takes the place of an old one."""
+        return Found(
+            self.number + number,
+            self.method + method,
+            {**self.verdicts, **(verdicts or {})},
+            (*self.tables, *tables),
+            (*self.panels, *panels),
+            (*self.notes, *notes),
+        )
 
 
 @dataclass(frozen=True)

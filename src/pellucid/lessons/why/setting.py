@@ -41,6 +41,7 @@ class MeasurementSetting:
 
     def seeds_of(self, count: int) -> tuple[int, ...]:
         """List as many seeds in a row for ``full``, otherwise one."""
+        # In a row, so that --seed 4 shares none with the seeds 1 to 3.
         return tuple(range(self.seed, self.seed + (count if self.size == "full" else 1)))
 
     @property
@@ -50,6 +51,7 @@ class MeasurementSetting:
 
     def choose(self, quick: T, toy: T, full: T | None = None) -> T:
         """Choose by the size; without a value for ``full`` that takes the quick one."""
+        # Most numbers are the same in both forms.
         if self.size == "full" and full is not None:
             return full
         return toy if self.size == "toy" else quick
@@ -64,5 +66,6 @@ class MeasurementSetting:
                 them.
             is_timed: True if the value holds times: values of other machines are not returned.
         """
+        # Also for a kept value, so that progress never stands still.
         self.say(key)
         return make() if self.kept is None else self.kept.get(key, make, is_timed=is_timed)

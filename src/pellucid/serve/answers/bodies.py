@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
@@ -142,13 +143,13 @@ class StatusAnswer(AnswerBody):
     status: Literal["ok"]
 
 
+# The decoding options that a request may have: those of `pellucid translate`.
 DECODING = tuple(setting.name for setting in settings_of(DecodingConfig))
-"""The decoding options that a request may have: those of ``pellucid translate``."""
 
 LARGEST = 2**31 - 1
 
+# The decoding options that a look takes.
 SEARCH = ("beam", "n_best", "sample", "temperature", "top_k", "top_p", "seed")
-"""The decoding options that a look takes."""
 
 
 class _Body(BaseModel):
@@ -237,6 +238,12 @@ def make_schemas(limits: Limits) -> Schemas:
     }
     change = _body("ChangeRequest", {**one, **target, **which, **changes})
     return Schemas(translate, stream, score, look, change)
+
+
+def given_fields(body: Any, names: Sequence[str]) -> dict[str, Any]:
+    """Take the fields of a request that it gives a value, as far as it may have them."""
+    found = {name: getattr(body, name, None) for name in names}
+    return {name: value for name, value in found.items() if value is not None}
 
 
 def _body(name: str, fields: dict[str, Any]) -> type[BaseModel]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
-from pellucid.serve.answers.bodies import SEARCH
+from pellucid.serve.answers.bodies import SEARCH, given_fields
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import ServedModel
 from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from pellucid.inside.changes.change import Changes
     from pellucid.text.tokenizers.tokenizer import Tokenizer
 
+# Tokens of a sentence under changes: each token of its new translation is a whole pass.
 MOST_CHANGE_TOKENS = 512
-"""Tokens of a sentence under changes: each token of its new translation is a whole pass."""
 
+# Tokens of each row of logits whose texts an answer holds.
 MOST_NAMED = 9
-"""Tokens of each row of logits whose texts an answer holds."""
 
 RECORDS = (
     "source_tokens",
@@ -104,9 +104,9 @@ def answer_look(
 
 def estimate_look(model: ServedModel, body: Any) -> int:
     """Estimate the positions that a look computes: those of the search, and of the replay."""
-    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
-    config, longest = model.translator.decoding, model.translator.config.max_target_length
-    searched = estimate_search(body.text, config.model_copy(update=search), longest)
+    translator = model.translator
+    config = translator.decoding.model_copy(update=given_fields(body, SEARCH))
+    searched = estimate_search(body.text, config, translator.config.max_target_length)
     tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
     slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
     return searched + 8 * tokens + slow
@@ -146,11 +146,7 @@ class _Target:
 def _ask(body: Any, model: ServedModel) -> Ask:
     from pellucid.inside.ask import Ask
 
-    given = {
-        name: getattr(body, name)
-        for name in ("parts", "layers", "kinds", "heads", "stages")
-        if getattr(body, name) is not None
-    }
+    given = given_fields(body, ("parts", "layers", "kinds", "heads", "stages"))
     ask = Ask(**given, everything=body.everything)
     ask.check(model.translator.model.config)
     return ask
@@ -159,8 +155,8 @@ def _ask(body: Any, model: ServedModel) -> Ask:
 def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     """Take the target that is given, or search for one, also under changes or after a prefix."""
     translator = model.translator
-    search = {name: getattr(body, name) for name in SEARCH if getattr(body, name, None) is not None}
-    given = [name for name in ("target_text", "target_ids") if getattr(body, name) is not None]
+    search = given_fields(body, SEARCH)
+    given = given_fields(body, ("target_text", "target_ids"))
     is_greedy = bool(body.changes or body.prefix_ids)
     if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
         raise Problem(
@@ -176,6 +172,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
         return _decode_under(model, body, text)
+    # Its log-probabilities are checked against those of the replay.
     options = {"precision": "float32", **search}
     (found,) = translator.translate([text], clean=False, split=False, **options)
     if found.error is not None:
@@ -258,6 +255,7 @@ def _vocabulary(
     logits_TV = arrays.get("decoder.logits")
     if logits_TV is not None:
         count = min(MOST_NAMED, logits_TV.shape[1])
+        # The names of a whole vocabulary would be too large for an answer.
         ids.update(map(int, (-logits_TV).argpartition(count - 1, axis=1)[:, :count].ravel()))
     ordered = sorted(ids)
     return dict(zip(ordered, tokenizer.target_tokens(ordered), strict=True))
@@ -291,6 +289,7 @@ def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -
     """
     import numpy as np
 
+    # Written by hand, since the library would first put all arrays into one string of bytes.
     header: dict[str, Any] = {
         "__metadata__": {"format": "pellucid-trace-1", "trace": json.dumps(_plain(records))}
     }
@@ -300,6 +299,7 @@ def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -
         header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [place, end]}
         place = end
     text = json.dumps(header).encode()
+    # The format wants arrays to begin at a multiple of eight bytes.
     text += b" " * (-len(text) % 8)
     yield len(text).to_bytes(8, "little") + text
     for _, array in arrays:
@@ -327,6 +327,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         target_ids = tuple(_target_ids(translator.tokenizer, body))
         _check_ids(model, "target_text", target_ids)
     else:
+        # As it is: what is shown of a text must be what the model read.
         (best,) = translator.translate([text], clean=False, split=False, precision="float32")
         if best.error is not None:
             raise InputError(best.error)
@@ -341,7 +342,10 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         num_random=body.random,
     )
     outputs = {name: _output(getattr(found, name)) for name in ("original", "before", "after")}
-    baseline = found.baseline
+    baseline = None
+    if found.baseline is not None:
+        effects = list(map(_number, found.baseline.effects))
+        baseline = {"changes": found.baseline.changes, "effects": effects}
     return {
         "model": model.name,
         "changes": found.changes,
@@ -352,9 +356,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         "edits": [
             {"place": one.place, "before": one.before, "after": one.after} for one in found.edits
         ],
-        "baseline": None
-        if baseline is None
-        else {"changes": baseline.changes, "effects": list(map(_number, baseline.effects))},
+        "baseline": baseline,
     }
 
 

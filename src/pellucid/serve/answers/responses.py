@@ -13,6 +13,7 @@ from starlette.types import Receive, Scope, Send
 
 from pellucid.errors import PellucidError, make_printable, shorten
 
+# The meaning of each status code of a refusal.
 PROBLEMS: dict[int, str] = {
     400: "The body is not JSON, or the head names two hosts.",
     401: "A key is missing or wrong.",
@@ -28,10 +29,9 @@ PROBLEMS: dict[int, str] = {
     503: "The server is ending, or its queue stands still.",
     504: "The answer was not ready in time.",
 }
-"""The meaning of each status code of a refusal."""
 
+# The header of answers that no cache may keep.
 NOT_KEPT: Mapping[str, str] = {"Cache-Control": "no-store"}
-"""The header of answers that no cache may keep."""
 
 _PATH = re.compile(
     r"(?<!\w)('[^']*'|\"[^\"]*\")|"  # What a client sent is quoted.
@@ -65,6 +65,7 @@ def reply(
             f"The answer must have at most {most_bytes:,} bytes, but would have {len(body):,}. "
             "Ask for less.",
         )
+    # Texts of clients must stay in no cache on the way.
     return Response(body, status, {**NOT_KEPT, **(headers or {})}, "application/json")
 
 
@@ -73,6 +74,7 @@ class Pieces(StreamingResponse):
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Send all pieces; the door ends this if the client leaves."""
+        # Else the iterator, and the search behind it, would end only when it is collected.
         async with aclosing(self.body_iterator):  # type: ignore[type-var]
             await self.stream_response(send)
 
@@ -98,6 +100,8 @@ class Problem(Exception):  # noqa: N818 - an answer rather than an error
 def from_error(error: PellucidError) -> Problem:
     """Turn one of this package's errors into an answer: 422 if the input must change, or 500."""
     if error.exit_code == 2:
+        # Sentences of the command line may name files. Those of the server are hidden; what a
+        # client wrote is quoted, and stays.
         sentence = shorten(make_printable(str(error).replace("\n", " ")))
         return Problem(422, _PATH.sub(lambda found: found[1] or "a file of the server", sentence))
     return Problem(

@@ -11,13 +11,13 @@ from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
 
+# The codes that LibreTranslate shows instead of others.
 _SHOWN = {
     "zh": "zh-Hans",
     "no": "nb",
     **dict.fromkeys(("zht", "zt", "zh-hant"), "zh-Hant"),
     **dict.fromkeys(("pob", "pb", "pt-br"), "pt-BR"),
 }
-"""The codes that LibreTranslate shows instead of others."""
 
 _NAMES = {**NAMES, "zh-Hans": NAMES["zh"], "nb": NAMES["no"]}
 _NAMES |= {"zh-Hant": "Chinese (traditional)", "pt-BR": "Portuguese (Brazil)"}
@@ -28,7 +28,8 @@ def to_code(language: str) -> str:
 
     ``fra`` and ``fr_FR`` become ``fr``; codes that are not known stay.
     """
-    whole, short = language.strip().replace("_", "-").lower(), short_code(language)
+    whole = language.strip().replace("_", "-").lower()
+    short = short_code(language)
     code = _SHOWN.get(whole) or _SHOWN.get(short, short)
     return code if code in _NAMES else language.strip()
 
@@ -65,6 +66,7 @@ class Languages:
                 if model.source and target:
                     pair = (to_code(model.source), to_code(target))
                     direction = LanguagePair(model, target if model.is_for_several else None)
+                    # The first model that was named on the command line is the one for a pair.
                     self._directions.setdefault(pair, direction)
         self.codes = tuple(dict.fromkeys(code for pair in self._directions for code in pair))
         self.sources = tuple(dict.fromkeys(source for source, _ in self._directions))

@@ -26,8 +26,11 @@ from pellucid.serve.settings import Limits
 if TYPE_CHECKING:
     from pellucid.translate.results import Translation
 
+# The translation of a text, and other translations of it.
+WithOthers = tuple[str, list[str]]
+
+# Characters up to which a text's language is judged by all texts of the request.
 SHORT = 40
-"""Characters up to which a text's language is judged by all texts of the request."""
 
 _fact = partial(Operation, "GET", need=Need.NOTHING, refusals=DOOR, tag="LibreTranslate")
 _keyed = partial(Operation, "POST", need=Need.KEY_IN_BODY, refusals=DOOR, tag="LibreTranslate")
@@ -101,7 +104,8 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         """Translate a text, or a list of texts."""
         fields = await read_fields(request, parts.settings)
         texts, is_list = fields.texts("q")
-        source, target = fields.text("source"), fields.text("target")
+        source = fields.text("source")
+        target = fields.text("target")
         _check_sizes(texts, limits, is_list=is_list)
         form = _form_of(fields)
         count = fields.number("alternatives", min(limits.count, limits.beam) - 1)
@@ -110,14 +114,17 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
             detected = await _detect(parts, to_sources, texts, form)
         else:
             detected = [{"confidence": 100.0, "language": languages.check(source)}] * len(texts)
-        firsts, others = await _translate(
-            parts, languages, [one["language"] for one in detected], target, texts, form, count
-        )
-        content: dict[str, Any] = {"translatedText": firsts if is_list else firsts[0]}
+        sources = [one["language"] for one in detected]
+        found = await _translate(parts, languages, sources, target, texts, form, count)
+        content: dict[str, list[Any]] = {"translatedText": [first for first, _ in found]}
         if source == "auto":
-            content["detectedLanguage"] = detected if is_list else detected[0]
+            content["detectedLanguage"] = detected
         if count:
-            content["alternatives"] = others if is_list else others[0]
+            content["alternatives"] = [others for _, others in found]
+        if not is_list:
+            return reply(
+                {name: one for name, (one,) in content.items()}, most_bytes=limits.response_bytes
+            )
         return reply(content, most_bytes=limits.response_bytes)
 
     async def detect(request: Request) -> Response:
@@ -143,17 +150,16 @@ async def _translate(
     texts: Sequence[str],
     form: Format,
     count: int,
-) -> tuple[list[str], list[list[str]]]:
+) -> list[WithOthers]:
     """Translate texts whose languages may differ, each language's together."""
     directions = {source: languages.find(source, target) for source in dict.fromkeys(sources)}
-    firsts, others = [""] * len(texts), [[""]] * len(texts)
+    found: dict[int, WithOthers] = {}
     for source, direction in directions.items():
         places = [place for place, one in enumerate(sources) if one == source]
         own = [texts[place] for place in places]
-        first, other = await _translate_with_others(parts, direction, own, form, count)
-        for place, one, rest in zip(places, first, other, strict=True):
-            firsts[place], others[place] = one, rest
-    return firsts, others
+        translated = await _translate_with_others(parts, direction, own, form, count)
+        found.update(zip(places, translated, strict=True))
+    return [found[place] for place in range(len(texts))]
 
 
 async def _translate_all(
@@ -175,12 +181,14 @@ async def _translate_all(
     if form != "text":
         task = _task(direction, {}, align=("auto", None, None))
         return await translate_documents(parts, task, texts, form)
-    return [_text_of(one) for one in await _compute(parts, _task(direction, {}), texts)]
+    return [
+        _text_of(one) for one in await parts.translate(_task(direction, {}), [*map(Text, texts)])
+    ]
 
 
 async def _translate_with_others(
     parts: Parts, direction: LanguagePair | None, texts: Sequence[str], form: Format, count: int
-) -> tuple[list[str], list[list[str]]]:
+) -> list[WithOthers]:
     """Translate texts, and give other translations of each.
 
     The first translations are those without alternatives, which a beam finds in addition.
@@ -194,15 +202,16 @@ async def _translate_with_others(
     """
     first = await _translate_all(parts, direction, texts, form)
     if direction is None or form == "html" or not count:
-        return first, [[] for _ in texts]
+        return [(best, []) for best in first]
+    # One more than asked for, since the first translation may be among them.
     wide = {"beam": count + 1, "n_best": count + 1}
-    others = await _compute(parts, _task(direction, wide), texts)
+    others = await parts.translate(_task(direction, wide), [*map(Text, texts)])
     found = []
     for best, other in zip(first, others, strict=True):
         distinct = dict.fromkeys(one.text for one in other.hypotheses)
         distinct.pop(best, None)
-        found.append(list(distinct)[:count])
-    return first, found
+        found.append((best, list(distinct)[:count]))
+    return found
 
 
 def _task(
@@ -214,14 +223,6 @@ def _task(
     if direction.to is not None:
         treatment += (("to", direction.to),)
     return Translate(direction.model, chosen, treatment, align)
-
-
-async def _compute(parts: Parts, task: Translate, texts: Sequence[str]) -> list[Translation]:
-    from pellucid.decode.constraints.request import Constraints
-
-    found = await parts.scheduler.compute(task, [Text(text, Constraints()) for text in texts])
-    parts.metrics.texts.labels(task.model.name, "translate").inc(len(found))
-    return found
 
 
 def _text_of(translation: Translation) -> str:
@@ -237,6 +238,7 @@ async def _detect(
 
     def detect() -> list[dict[str, Any]]:
         shown = [visible_text(text) if form == "html" else text for text in texts]
+        # A word or two says little about its language.
         of_all = detector.detect(" ".join(shown))
         return [
             (detector.detect(one) if len(one) > SHORT and len(shown) > 1 else of_all)[0]
@@ -267,6 +269,7 @@ def _check_sizes(texts: Sequence[str], limits: Limits, *, is_list: bool) -> None
 
 def _files(parts: Parts, languages: Languages) -> list[Operation]:
     limits = parts.settings.limits
+    # In memory: texts of clients are written to no disk.
     store = FileStore()
 
     async def translate_a_file(request: Request) -> Response:

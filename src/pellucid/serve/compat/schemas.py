@@ -153,6 +153,7 @@ class Fields:
         is_written = isinstance(value, str) and value.isascii() and value.isdigit()
         if isinstance(value, bool) or not (isinstance(value, int) or is_written):
             raise Problem(400, f"Invalid request: {name} must be a number")
+        # Python refuses to read thousands of digits, with an error that is not ours.
         number = int(value) if len(str(value)) < 10 else most + 1
         if not 0 <= number <= most:
             raise Problem(400, f"Invalid request: {name} exceeds limit ({most})")
@@ -177,6 +178,7 @@ async def read_fields(request: Request, settings: Settings) -> Fields:
     in_query = dict(query).get("api_key")
     in_body = fields.values.get("api_key")
     key = key_of(request.headers.get("authorization"))
+    # LibreTranslate's clients put it into the body; in a query proxies would log it.
     key = key or (in_body if isinstance(in_body, str) else None)
     key = key or (in_query if settings.keys_in_query else None)
     if not key:
@@ -210,24 +212,23 @@ async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -
     from starlette.formparsers import MultiPartException
 
     try:
+        # The body has been bounded already; Starlette's own limit is a megabyte a part.
         form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=num_bytes + 1)
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}
-    content, file_name = None, ""
-    _add(own, [(name, value) for name, value in form.multi_items() if isinstance(value, str)])
+    content = None
+    file_name = ""
+    for name, value in form.multi_items():
+        if isinstance(value, str):
+            # Forms break lines with CR and LF; texts are counted and translated without the CR.
+            text = value.replace("\r\n", "\n") if name == "q" else value
+            _add(own, [(name, text)])
     for value in form.values():
         if isinstance(value, UploadFile):
-            content, file_name = await value.read(), value.filename or ""
+            content = await value.read()
+            file_name = value.filename or ""
     await form.close()
-    # Forms break lines with CR and LF; texts are counted and translated without the CR.
-    for name, value in own.items():
-        if name == "q":
-            own[name] = (
-                [one.replace("\r\n", "\n") for one in value]
-                if isinstance(value, list)
-                else value.replace("\r\n", "\n")
-            )
     return Fields(values | own, content, file_name)
 
 

@@ -12,23 +12,24 @@ from pathlib import PurePath
 from typing import Literal
 
 from pellucid.documents.formats import ENDINGS
+from pellucid.files import endings
 from pellucid.serve.answers.responses import Problem
 
 KEPT_SECONDS = 1800.0
 MOST_BYTES = 64 * 2**20
 
+# Lines of a file that are one text: one request of thousands would hold up the event loop.
 LINES_OF_A_PART = 50
-"""Lines of a file that are one text: one request of thousands would hold up the event loop."""
 
 Format = Literal["text", "html"]
 TranslateAll = Callable[[Sequence[str], str], Awaitable[list[str]]]
 
 
+# For the end of a file's name: how its texts are translated, and the media type of the result.
 READERS: Mapping[str, tuple[str, str]] = {
     ".txt": ("text", "text/plain; charset=utf-8"),
     **{ending: (one.name, f"{one.media_type}; charset=utf-8") for ending, one in ENDINGS.items()},
 }
-"""For the end of a file's name: how its texts are translated, and the media type of the result."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +69,7 @@ class FileStore:
             media_type: what it is.
         """
         self._clean(len(content))
+        # The name is the only key to the file, since clients fetch it without one.
         key = f"{secrets.token_urlsafe(24)}.{name}"
         self._files[key] = StoredFile(name, content, media_type, time.monotonic() + KEPT_SECONDS)
         return key
@@ -86,6 +88,7 @@ class FileStore:
     def _clean(self, wanted: int) -> None:
         now = time.monotonic()
         size = wanted + sum(len(one.content) for one in self._files.values())
+        # The oldest stand first, and end first.
         for key in list(self._files):
             if self._files[key].until > now and size <= self._most_bytes:
                 break
@@ -110,10 +113,12 @@ async def translate_file(
     Raises:
         Problem: 400, the format is not known, the file is not UTF-8 or it is too long.
     """
+    # Browsers on Windows may send a whole path.
     path = PurePath(name.replace("\\", "/"))
-    if path.suffix.lower() not in READERS:
+    kind, packing = endings(path)
+    if packing or kind not in READERS:
         raise Problem(400, "Invalid request: file format not supported")
-    form, media_type = READERS[path.suffix.lower()]
+    form, media_type = READERS[kind]
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -132,4 +137,4 @@ async def translate_file(
         starts = range(0, len(lines), LINES_OF_A_PART)
         parts = ["\n".join(lines[start : start + LINES_OF_A_PART]) for start in starts]
         translated = "\n".join(await translate(parts, "text"))
-    return f"{stem}_{target}{path.suffix.lower()}", translated.encode(), media_type
+    return f"{stem}_{target}{kind}", translated.encode(), media_type

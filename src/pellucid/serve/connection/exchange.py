@@ -11,12 +11,12 @@ from pellucid.serve.answers.responses import Problem, reply
 from pellucid.serve.connection.protocol import CONNECTION, Connection
 from pellucid.serve.settings import Limits
 
+# Headers of every answer.
 COMMON = [
     (b"x-content-type-options", b"nosniff"),
     (b"referrer-policy", b"no-referrer"),
     (b"cross-origin-resource-policy", b"same-origin"),
 ]
-"""Headers of every answer."""
 
 CORS = [
     (b"access-control-allow-methods", b"GET, POST"),
@@ -71,8 +71,10 @@ class Exchange:
                 self._is_gone = True
                 task.cancel()
 
+        # Cancelling the task is what ends a route, wherever it waits.
         self._leave = leave
         if self._connection is not None:
+            # The client may have left while the request waited for its turn at the door.
             if self._connection.is_lost:
                 raise GoneError
             self._connection.on_lost = leave
@@ -84,6 +86,7 @@ class Exchange:
             raise
         finally:
             if self._connection is not None:
+                # The connection outlives the request, and must not hold its task.
                 self._connection.on_lost = None
             if self._watcher is not None:
                 self._watcher.cancel()
@@ -113,6 +116,8 @@ class Exchange:
         if self._until is None:
             self._until = asyncio.get_running_loop().time() + limits.body_seconds
             declared = self.headers.get("content-length", "")
+            # Refused by what it says of itself, before the body is read. Python refuses to read
+            # numbers of thousands of digits, hence the cut.
             if declared.isdigit() and int(declared[:20]) > limits.body_bytes:
                 raise _too_large(limits.body_bytes)
         try:
@@ -130,6 +135,7 @@ class Exchange:
         self._num_bytes += len(message.get("body", b""))
         if self._num_bytes > limits.body_bytes:
             raise _too_large(limits.body_bytes)
+        # Under another server only `receive` tells that a client leaves, and only after the body.
         if self._connection is None and not message.get("more_body", False):
             self._watcher = asyncio.ensure_future(self._watch())
         return message
@@ -160,6 +166,7 @@ class Exchange:
                 await self._send(message)
         except TimeoutError:
             if connection is not None:
+                # Closing would wait for the client to take what it does not take.
                 connection.abort()
             raise GoneError from None
 

@@ -24,7 +24,7 @@ from pellucid.serve.queue.jobs import Account
 from pellucid.serve.queue.pauses import Turns
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import STANDSTILL_SECONDS, Scheduler
-from pellucid.serve.settings import Settings, is_loopback, is_prefix, key_of
+from pellucid.serve.settings import Settings, is_prefix, key_of
 
 log = logging.getLogger("pellucid.serve")
 
@@ -55,6 +55,7 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle one request as ASGI wants it."""
+        # Before anything is computed: the time of the request begins with its first work.
         Account.begin()
         exchange = Exchange(scope, receive, send, self._settings.limits)
         began = time.perf_counter()
@@ -63,6 +64,7 @@ class Gate:
             await self._handle(exchange)
         except GoneError:
             self._metrics.gone.inc()
+            # No status of HTTP: the number that nginx logs for a client that has left.
             exchange.status = exchange.status or 499
         finally:
             self._metrics.running.dec()
@@ -75,6 +77,7 @@ class Gate:
                 await exchange.run(Response(status_code=204))
                 return
             if operation.is_work:
+                # After the checks, so that a refusal does not wait behind those who are let in.
                 await self._turns.wait()
             await exchange.run(operation.handle)
         except GoneError:
@@ -82,6 +85,8 @@ class Gate:
         except Problem as problem:
             await exchange.refuse(problem)
         except PellucidError as error:
+            # 2 is a fault of the input. Everything else is the server's, and its operator should
+            # know.
             if error.exit_code != 2:
                 _log_failure(error)
             await exchange.refuse(from_error(error))
@@ -97,13 +102,19 @@ class Gate:
 
     def _check(self, exchange: Exchange) -> Operation | None:
         """Refuse what may not enter; None if the request only asks whether it may."""
-        settings, headers = self._settings, exchange.headers
+        settings = self._settings
+        headers = exchange.headers
+        # First: of two Host headers the checks below would see one, and a proxy perhaps the
+        # other.
         _check_head(exchange)
+        # Before the route is found, since it sets the prefix under which routes stand.
         host = _place(settings, exchange)
         operation, methods = self._find(exchange.scope)
         if operation is not None:
+            # The declared path, so that names of files become no labels of figures.
             exchange.route = operation.path
         origin = headers.get("origin")
+        # Both: what a proxy says, and what it sends itself.
         if not all(_is_allowed_host(settings, one) for one in (host, headers.get("host"))):
             raise Problem(
                 421,
@@ -114,15 +125,18 @@ class Gate:
             raise Problem(403, "Web pages of other origins may not use this server.")
         if origin in settings.allowed_origins and origin is not None:
             exchange.allow_origin(origin)
+            # A browser asks before it sends a key to another origin.
             if exchange.method == "OPTIONS" and operation is None and methods:
                 return None
         if operation is None:
             raise _no_operation(methods, exchange.scope)
+        # Keys in a body are checked by the route, which reads it (`read_fields`).
         if operation.need is Need.KEY and settings.keys is not None:
             key = key_of(headers.get("authorization"))
             if not settings.keys.accept(key):
                 raise _refuse_key(key)
         if operation.is_work:
+            # Early: the body of a request that is refused is not even read.
             self._scheduler.check_room()
         elif operation.path == "/readyz":
             self._check_ready()
@@ -160,11 +174,9 @@ class Gate:
 
 def _refuse_key(key: str | None) -> Problem:
     """Refuse a request without a key, or with a wrong one."""
-    sentence = (
-        "This server needs a key. Send it as Authorization: Bearer KEY."
-        if key is None
-        else "The key is not one of this server's. Check it, or ask the operator for one."
-    )
+    sentence = "The key is not one of this server's. Check it, or ask the operator for one."
+    if key is None:
+        sentence = "This server needs a key. Send it as Authorization: Bearer KEY."
     return Problem(401, sentence, {"WWW-Authenticate": "Bearer"})
 
 
@@ -197,14 +209,17 @@ def _place(settings: Settings, exchange: Exchange) -> str | None:
     Returns:
         The host, as the client named it.
     """
-    scope, headers = exchange.scope, exchange.headers
-    scheme, host = scope["scheme"], headers.get("host")
+    scope = exchange.scope
+    headers = exchange.headers
+    scheme = scope["scheme"]
+    host = headers.get("host")
     prefix = scope.get("root_path") or settings.path_prefix
     if settings.trusts(scope.get("client")):
         proto, forwarded, path = (
             ",".join(headers.getlist(f"x-forwarded-{name}")).rpartition(",")[2].strip()
             for name in ("proto", "host", "prefix")
         )
+        # A header may hold anything, and this becomes part of addresses in answers.
         scheme = proto if proto in ("http", "https") else scheme
         host = forwarded or host
         prefix = path.rstrip("/") if is_prefix(path.rstrip("/")) else prefix
@@ -225,6 +240,7 @@ def _no_operation(methods: Collection[str], scope: Scope) -> Problem:
 
 def _log_failure(error: BaseException) -> None:
     """Log the kind of a failure and its place in the code; its message may hold texts."""
+    # Names of files and lines only: messages may hold what clients sent.
     frames = traceback.extract_tb(error.__traceback__)
     places = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames[-4:]))
     log.error("failed: %s at %s", type(error).__name__, places)
@@ -263,6 +279,7 @@ def _name_of(host: str | None) -> str | None:
         return None
     try:
         parts = urlsplit(f"//{host}")
+        # urlsplit looks at the port only when it is asked for.
         _ = parts.port
     except ValueError:
         return None
@@ -274,5 +291,5 @@ def _is_address(name: str) -> bool:
     try:
         ip_address(name)
     except ValueError:
-        return is_loopback(name)
+        return False
     return True

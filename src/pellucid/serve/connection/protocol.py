@@ -10,19 +10,19 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from pellucid.serve.settings import Limits
 
+# The key of a request's scope that holds its `Connection`.
 CONNECTION = "pellucid.connection"
-"""The key of a request's scope that holds its `Connection`."""
 
 MOST_HEADER_BYTES = 64 * 1024
 
+# Time for a request that is already on its way when the server is to end.
 GRACE_SECONDS = 0.5
-"""Time for a request that is already on its way when the server is to end."""
 
+# Time to read what has arrived before a client counts as too slow.
 LAST_CHANCE_SECONDS = 0.1
-"""Time to read what has arrived before a client counts as too slow."""
 
+# Time for the rest of an unread body: to close at once could destroy the answer.
 REST_SECONDS = 1.0
-"""Time for the rest of an unread body: to close at once could destroy the answer."""
 
 _TOO_LARGE = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\n\r\n"
 _TOO_SLOW = b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\n\r\n"
@@ -44,6 +44,8 @@ class Connection(HttpToolsProtocol):
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        # Cut: an answer was sent in the middle of a request, and nothing that still comes is
+        # read.
         self._is_ending = self._is_cut = False
         self._is_in_head = True
         self._num_head_bytes = 0
@@ -77,6 +79,7 @@ class Connection(HttpToolsProtocol):
         self._end_rest()
         super().connection_lost(exc)
         if self.on_lost is not None:
+            # Else a route would go on computing for nobody.
             self.on_lost()
 
     def data_received(self, data: bytes) -> None:
@@ -84,6 +87,8 @@ class Connection(HttpToolsProtocol):
         if self._is_cut:
             return
         if self._rest_timer is not None:
+            # The answer is on its way already. The rest is read and dropped, but not without an
+            # end.
             self._num_rest_bytes += len(data)
             if self._num_rest_bytes > self.server_limits.body_bytes:
                 self.transport.close()
@@ -93,6 +98,7 @@ class Connection(HttpToolsProtocol):
             if self._is_in_head:
                 if self._head_timer is None:
                     self._expect_head()
+                # Cut here, because httptools itself takes a head of any size.
                 part = data[: MOST_HEADER_BYTES - self._num_head_bytes]
                 if not part:
                     self._end(_TOO_LARGE)
@@ -111,9 +117,12 @@ class Connection(HttpToolsProtocol):
         self._is_in_head = False
         self._num_head_bytes = 0
         self._cancel_timer()
+        # ASGI tells of a client that left only to those who receive, and a route that computes
+        # does not.
         self.scope[CONNECTION] = self  # type: ignore[literal-required]
         super().on_headers_complete()
         if self._is_ending:
+            # The last answer says `connection: close`, so that the client sends nothing more.
             self.cycle.keep_alive = False
 
     def on_message_complete(self) -> None:
@@ -127,6 +136,7 @@ class Connection(HttpToolsProtocol):
         super().on_response_complete()
         if self.transport.is_closing():
             if self.transport.get_write_buffer_size():
+                # A client that never takes its answer would hold the connection for ever.
                 self.loop.call_later(self.server_limits.body_seconds, self.transport.abort)
         elif self.cycle.response_complete and not self._is_in_head:
             self._num_rest_bytes = 0
@@ -140,6 +150,7 @@ class Connection(HttpToolsProtocol):
         """Answer what has arrived or is about to, then close."""
         self._is_ending = True
         if self.cycle is None or self.cycle.response_complete:
+            # A request may be on its way; closing at once would lose it.
             self.loop.call_later(GRACE_SECONDS, self._close_if_idle)
         else:
             self.cycle.keep_alive = False

@@ -21,26 +21,26 @@ from pellucid.serve.queue.pauses import freeze_objects, share_memory, watch_for_
 from pellucid.serve.service import Service
 from pellucid.serve.settings import Settings
 
+# The first socket that systemd passes on.
 FIRST_PASSED = 3
-"""The first socket that systemd passes on."""
 
+# Connections that are accepted in one pass of the event loop: some milliseconds.
 ACCEPTED_A_PASS = 64
-"""Connections that are accepted in one pass of the event loop: some milliseconds."""
 
+# Connections that wait in the system to be accepted; more are refused by it.
 MOST_WAITING = 1024
-"""Connections that wait in the system to be accepted; more are refused by it."""
 
+# Time at the end for connected clients to send their request.
 FIRST_REQUEST_SECONDS = 1.0
-"""Time at the end for connected clients to send their request."""
 
+# Linux: an option of sockets, and the instruction that ends a packet filter.
 _SO_ATTACH_FILTER = 26
 _BPF_RETURN = 0x06
-"""Linux: an option of sockets, and the instruction that ends a packet filter."""
 
+# Time after which the computing thread lets the event loop run. The loop has to wait for it after
+# each call of the system, so Python's own choice, five milliseconds, would add up to a tenth of a
+# second for a request among a few others.
 SWITCH_SECONDS = 0.0002
-"""Time after which the computing thread lets the event loop run. The loop has to wait for it after
-each call of the system, so Python's own choice, five milliseconds, would add up to a tenth of a
-second for a request among a few others."""
 
 
 def bind(settings: Settings) -> socket.socket:
@@ -54,7 +54,8 @@ def bind(settings: Settings) -> socket.socket:
         passed = socket.socket(fileno=FIRST_PASSED)
         passed.setblocking(False)
         return passed
-    host, port = settings.host, settings.port
+    host = settings.host
+    port = settings.port
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
@@ -64,6 +65,7 @@ def bind(settings: Settings) -> socket.socket:
             f"The address to listen on must exist, but {host} does not. Check --host."
         ) from None
     opened = socket.socket(family, kind, protocol)
+    # Else a restart would be refused while the system remembers old connections.
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         opened.bind(address)
@@ -97,10 +99,14 @@ class ServiceServer(Server):
                 service.app,
                 http=make_protocol(limits),
                 ws="none",
+                # `run_server` starts and stops the service itself, around the announcement.
                 lifespan="off",
                 log_config=None,
+                # uvicorn's log would hold addresses and queries; the door writes one without
+                # them.
                 access_log=False,
                 server_header=False,
+                # The door reads them (`_place` in gate.py), only from proxies that are trusted.
                 proxy_headers=False,
                 backlog=ACCEPTED_A_PASS,
                 timeout_keep_alive=max(1, round(limits.idle_seconds)),
@@ -141,6 +147,7 @@ class ServiceServer(Server):
         When a listening socket closes, the system resets connections that it has accepted and
         uvicorn has not, and uvicorn closes those that have not sent their request yet.
         """
+        # From now on /readyz refuses, so that a balancer sends nothing new.
         self._service.drain()
         for listening in sockets or ():
             _refuse_new(listening)

@@ -10,9 +10,11 @@ from typing import Any, Protocol
 
 from pellucid.serve.answers.responses import Problem
 
+# A batch may be this large, however slow the model: small batches are slower still by the text.
 LEAST_COST = 1024
-"""A batch may be this large, however slow the model: small batches are slower still by the text."""
 
+# A request may compute several parts, one after the other. They share one account, which reaches
+# them without being an argument of every function in between.
 _account: ContextVar[Account | None] = ContextVar("account", default=None)
 
 
@@ -50,6 +52,7 @@ class Account:
     @staticmethod
     def begin() -> None:
         """Begin another request, which may run in the context of an earlier one."""
+        # Connections stay open: the next request of a client would find the account of the last.
         _account.set(None)
 
 
@@ -72,8 +75,11 @@ class Job:
         loop: asyncio.AbstractEventLoop,
         account: Account,
     ) -> None:
-        self.task, self.items, self.costs = task, items, costs
-        self.loop, self.account = loop, account
+        self.task = task
+        self.items = items
+        self.costs = costs
+        self.loop = loop
+        self.account = account
         self.cost = sum(costs)
         self.future: asyncio.Future[list[Any]] = loop.create_future()
         self.results: dict[int, Any] = {}
@@ -99,6 +105,8 @@ class Job:
     @property
     def size(self) -> int:
         """The size of what is next: 0 for a part of a batch, one more for four times as much."""
+        # Four times as much work is another size, so that long work of one size leaves places for
+        # work of the others.
         return ((max(0, self.costs[self.num_taken] - 1) // LEAST_COST).bit_length() + 1) // 2
 
     def effort(self, rate: float) -> float:
@@ -112,9 +120,11 @@ class Job:
 
     def finish(self) -> None:
         """Hand over the results, in the event loop."""
+        # The client may have left, or its time may have ended, while the last item was computed.
         if self.future.done():
             return
         found = [self.results[place] for place in range(len(self.items))]
+        # One client gets one answer: the first fault stands for the whole request.
         fault = next((one for one in found if isinstance(one, BaseException)), None)
         if fault is not None:
             self.future.set_exception(fault)
@@ -131,7 +141,8 @@ class Run:
     """
 
     def __init__(self, batch: Sequence[tuple[Job, int]], size: int) -> None:
-        self.batch, self.size = batch, size
+        self.batch = batch
+        self.size = size
         self.cost = sum(job.costs[place] for job, place in batch)
         self.seconds = self.began = 0.0
         self.since = time.monotonic()
@@ -143,6 +154,7 @@ class Run:
 
     def effort(self, _rate: float) -> float:
         """Count the seconds for the requests so far."""
+        # The request that has had least decides: it must not wait because it shares a batch.
         return min(job.account.seconds for job, _ in self.batch)
 
     def end_turn(self) -> float:
@@ -151,5 +163,6 @@ class Run:
         self.seconds += seconds
         self.since = time.monotonic()
         for job, place in self.batch:
+            # By estimated cost, since nothing measures the parts of a batch apart.
             job.account.seconds += seconds * job.costs[place] / max(self.cost, 1)
         return seconds

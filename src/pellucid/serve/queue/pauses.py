@@ -30,8 +30,8 @@ from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
 
+# Requests that begin, and that end, in one pass: one to three milliseconds.
 A_PASS = 4
-"""Requests that begin, and that end, in one pass: one to three milliseconds."""
 
 
 class Turns:
@@ -45,10 +45,12 @@ class Turns:
         """Wait for the turn; at once if few ask."""
         loop = asyncio.get_running_loop()
         if self._num_left == A_PASS:
+            # The first to ask in a pass orders the next pass: an idle server runs none.
             loop.call_soon(self._begin_pass, loop)
         if self._num_left > 0:
             self._num_left -= 1
             return
+        # Those who wait are let in by the order in which they came.
         turn = loop.create_future()
         self._waiting.append(turn)
         await turn
@@ -57,6 +59,7 @@ class Turns:
         self._num_left = A_PASS
         while self._waiting and self._num_left > 0:
             turn = self._waiting.popleft()
+            # A client that has left in the meantime takes nobody's place.
             if not turn.done():
                 turn.set_result(None)
                 self._num_left -= 1
@@ -72,19 +75,19 @@ def call_in_passes(functions: Sequence[Callable[[], None]]) -> None:
         asyncio.get_running_loop().call_soon(call_in_passes, functions[A_PASS:])
 
 
+# New objects after which the youngest are searched, and such searches after which the others of
+# the last seconds are: a few milliseconds.
 YOUNG = (1_000, 20)
-"""New objects after which the youngest are searched, and such searches after which the others of
-the last seconds are: a few milliseconds."""
 
 NEVER = 2**31 - 1
 
+# Time between two searches of everything, if there is nothing to do and if there is.
 IDLE_SECONDS = 5.0
 BUSY_SECONDS = 60.0
-"""Time between two searches of everything, if there is nothing to do and if there is."""
 
 
+# glibc: the option for the number of pools that threads take memory from.
 _M_ARENA_MAX = -8
-"""glibc: the option for the number of pools that threads take memory from."""
 
 
 def share_memory() -> None:
@@ -99,6 +102,8 @@ def share_memory() -> None:
 def freeze_objects() -> None:
     """Exempt the objects that exist now from garbage collection, and leave old ones to us."""
     gc.freeze()
+    # Only the two young generations: a search of everything took a fifth of a second
+    # (docs/decisions/0020-service.md).
     gc.set_threshold(*YOUNG, NEVER)
 
 
@@ -116,20 +121,24 @@ class GarbageCollector:
             is_idle: True if nothing waits to be computed.
         """
         wait = IDLE_SECONDS if is_idle else BUSY_SECONDS
+        # Where the service is mounted in another program, collecting stays that program's affair.
         if gc.get_threshold()[2] != NEVER or time.monotonic() - self._last < wait:
             return
+        # Objects of a module that was just imported, PyTorch most of all, last as long as the
+        # process.
         if len(sys.modules) > self._num_modules:
             self._num_modules = len(sys.modules)
             gc.freeze()
         else:
             gc.collect()
             with suppress(OSError, AttributeError):
+                # Else glibc keeps what a large request needed until the process ends.
                 ctypes.CDLL(None).malloc_trim(0)
         self._last = time.monotonic()
 
 
+# The library that needs all others.
 LIBRARY = "lib/libtorch_python.so"
-"""The library that needs all others."""
 
 
 def watch_for_pytorch() -> None:
@@ -146,6 +155,7 @@ class _Watch:
     ) -> ModuleSpec | None:
         """Leave finding the module to others."""
         if name == "torch" and self in sys.meta_path:
+            # Once is enough, and finding the module below must not come back here.
             sys.meta_path.remove(self)
             _load_libraries()
         return None
@@ -159,5 +169,6 @@ def _load_libraries() -> None:
             return
         # ctypes lets other threads run while it calls a function, but not in `ctypes.CDLL(path)`.
         load = ctypes.CDLL(None).dlopen
-        load.argtypes, load.restype = (ctypes.c_char_p, ctypes.c_int), ctypes.c_void_p
+        load.argtypes = (ctypes.c_char_p, ctypes.c_int)
+        load.restype = ctypes.c_void_p
         load(os.fsencode(Path(found.origin).parent / LIBRARY), os.RTLD_NOW | os.RTLD_LOCAL)

@@ -15,7 +15,8 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = registry = CollectorRegistry()
-        counter, gauge = partial(Counter, registry=registry), partial(Gauge, registry=registry)
+        counter = partial(Counter, registry=registry)
+        gauge = partial(Gauge, registry=registry)
         times = partial(Histogram, registry=registry, buckets=_SECONDS)
         sizes = partial(Histogram, registry=registry, buckets=_SIZES)
         labels = ["method", "route", "status"]

@@ -29,20 +29,20 @@ from pellucid.serve.queue.pauses import GarbageCollector, call_in_passes
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.settings import Limits
 
+# Time after which a computation gives way to others that wait.
 SECONDS_A_TURN = 0.05
-"""Time after which a computation gives way to others that wait."""
 
+# Time that a batch should take.
 SECONDS_A_BATCH = 0.3
-"""Time that a batch should take."""
 
+# Long computations of about the same size that may have begun: they hold memory.
 MOST_OF_A_SIZE = 2
-"""Long computations of about the same size that may have begun: they hold memory."""
 
+# Computations that may have begun, of all sizes.
 MOST_BEGUN = 12
-"""Computations that may have begun, of all sizes."""
 
+# Time without a new turn, while work waits, after which the queue counts as standing still.
 STANDSTILL_SECONDS = 10.0
-"""Time without a new turn, while work waits, after which the queue counts as standing still."""
 
 _GONE = object()
 
@@ -58,6 +58,7 @@ class Scheduler:
     def __init__(self, limits: Limits, metrics: Metrics) -> None:
         self._limits = limits
         self._metrics = metrics
+        # Guards what both the event loop and the computing threads change.
         self._changed = threading.Condition()
         self._jobs: deque[Job] = deque()
         self._computing: Run | None = None
@@ -65,6 +66,7 @@ class Scheduler:
         self._waiting_cost: Counter[bool] = Counter()  # of costly work, and of the other
         self._rate = 0.0
         self._is_ending = self._is_over = False
+        # Turns go by two rules, half of the time each; the lead says which one has had more.
         self._takes_oldest = False
         self._lead = 0.0  # seconds that the work that has taken least had more than the oldest
         self._last_turn = time.monotonic()
@@ -87,6 +89,7 @@ class Scheduler:
         with self._changed:
             self._is_ending = True
             self._changed.notify_all()
+        # Threads may be added while this waits: a computation that gives way needs another one.
         until = time.monotonic() + seconds
         while self.is_alive and time.monotonic() < until:
             for thread in list(self._threads):
@@ -110,6 +113,8 @@ class Scheduler:
         Raises:
             Problem: 429.
         """
+        # Of costs only those of cheap work count: what a request will cost is unknown before it
+        # is read, and costly ones must not close the door to the others.
         is_full = len(self._jobs) >= self._limits.queue_requests
         if is_full or self._waiting_cost[False] >= self._limits.queue_tokens:
             raise self._refuse()
@@ -120,7 +125,8 @@ class Scheduler:
         Raises:
             Problem: 429 if too much waits, 504 if the result is late, 503 if the server ends.
         """
-        costs, total = [], 0
+        costs = []
+        total = 0
         for item in items:
             costs.append(task.cost(item))
             total += costs[-1]
@@ -164,6 +170,8 @@ class Scheduler:
             done.cancelled() or done.exception()  # so that it is not reported as missed
             pieces.put_nowait(_GONE)
 
+        # The iterator is made and advanced in the computing thread; pieces come back through a
+        # queue.
         running = asyncio.ensure_future(self.call(work, cost=cost))
         running.add_done_callback(end)
         try:
@@ -171,6 +179,7 @@ class Scheduler:
                 yield piece
             await running
         finally:
+            # A client that leaves in the middle ends the search at its next turn.
             running.cancel()
 
     async def _add(
@@ -179,7 +188,8 @@ class Scheduler:
         self._check_alive()
         if not items:
             return []
-        limits, loop = self._limits, asyncio.get_running_loop()
+        limits = self._limits
+        loop = asyncio.get_running_loop()
         account = Account.of_request(loop, limits.request_seconds)
         job = Job(task, items, costs, loop, account)
         self._check_size(job.cost)
@@ -190,12 +200,14 @@ class Scheduler:
             waiting = self._waiting_cost[job.is_costly] + job.cost
             if is_full or waiting > limits.queue_tokens:
                 raise self._refuse()
+            # A queue that was empty has not stood still, however long ago its last turn was.
             if not self._jobs and not self._paused:
                 self._last_turn = time.monotonic()
             self._jobs.append(job)
             self._waiting_cost[job.is_costly] = waiting
             self._changed.notify_all()
         self._show_waiting()
+        # Of the whole request, not of this part, so that many parts get no more time than one.
         late = loop.call_at(account.until, lambda: job.fail(self._too_late()))
         try:
             return await job.future
@@ -216,6 +228,7 @@ class Scheduler:
             job.is_gone = True
             if job in self._jobs:
                 self._jobs.remove(job)
+                # What has begun was taken off when it began.
                 self._waiting_cost[job.is_costly] -= job.waiting_cost
             self._changed.notify_all()
         self._show_waiting()
@@ -223,6 +236,7 @@ class Scheduler:
     def _refuse(self) -> Problem:
         self._metrics.shed.inc()
         seconds = self._waiting_cost.total() / self._rate if self._rate else 1.0
+        # Clients should not be sent away for longer than a minute by an estimate.
         wait = max(1, min(60, round(seconds)))
         return Problem(
             429,
@@ -250,13 +264,15 @@ class Scheduler:
     # The threads
 
     def _add_thread(self) -> None:
+        # A daemon: a computation that never gives way must not keep the process from ending.
         thread = threading.Thread(target=self._work, name="pellucid-compute", daemon=True)
         self._threads = [one for one in self._threads if one.is_alive()] + [thread]
         thread.start()
 
     def _work(self) -> None:
-        if self._first is not None:
-            first, self._first = self._first, None
+        first = self._first
+        if first is not None:
+            self._first = None  # Only the first thread prepares.
             with suppress(Exception):
                 first()
         while (run := self._wait_for_run()) is not None:
@@ -276,6 +292,8 @@ class Scheduler:
                     if isinstance(chosen, Job):
                         self._computing = self._take(chosen)
                         return self._computing
+                    # Its own thread waits for its turn and goes on; this one goes back to wait
+                    # for a job.
                     if chosen is not None:
                         self._paused.remove(chosen)
                         self._computing = chosen
@@ -291,14 +309,18 @@ class Scheduler:
         """Choose whose turn it is."""
         ready: list[Run | Job] = list(self._paused)
         if len(self._paused) < MOST_BEGUN:
+            # Work that is no larger than a batch (size 0) may always begin, so that it never
+            # waits for long work to end.
             begun = Counter(run.size for run in self._paused if run.size)
             ready += [job for job in self._jobs if begun[job.size] < MOST_OF_A_SIZE]
         if not ready:
             return None
         self._last_turn = time.monotonic()
+        # It only has to notice that it is over, and frees its memory by that.
         ended = next((one for one in self._paused if one.is_gone), None)
         if ended is not None:
             return ended
+        # Half of the time by each rule, measured in seconds: turns may be of different length.
         self._takes_oldest = self._lead > 0
         if self._takes_oldest:
             return min(ready, key=lambda one: one.since)
@@ -312,9 +334,11 @@ class Scheduler:
         if first.task is not None:
             sharing += [job for job in self._jobs if job.task == first.task and job is not first]
         picked: list[tuple[Job, int]] = []
+        # In rounds, a text of each request: a list of hundreds leaves room for single texts.
         while sharing and budget > 0:
             for job in list(sharing):
                 cost = job.costs[job.num_taken]
+                # The first item is taken whatever it costs, or it would never be.
                 if picked and cost > budget:
                     budget = 0
                     break
@@ -330,6 +354,7 @@ class Scheduler:
 
     def _budget(self) -> int:
         """Choose the size of a batch by the speed so far."""
+        # Too small a batch wastes time by the text, too large a one delays those that come next.
         wanted = int(self._rate * SECONDS_A_BATCH)
         return max(1, min(self._limits.batch_tokens, max(LEAST_COST, wanted)))
 
@@ -347,14 +372,17 @@ class Scheduler:
         self._metrics.batch_seconds.observe(run.seconds)
         if not results:
             return
+        # The cost of a function is a rough guess, often just 1: it says nothing about the speed.
         if run.batch[0][0].task is not None:
             rate = run.cost / max(run.seconds, 1e-6)
+            # A running average, so that one odd batch does not decide the size of the next.
             self._rate = rate if not self._rate else 0.8 * self._rate + 0.2 * rate
             self._metrics.batch_texts.observe(len(run.batch))
+        # Jobs of one loop are handed over in one call: each call wakes the loop up.
         done: dict[asyncio.AbstractEventLoop, list[Job]] = {}
         for (job, place), result in zip(run.batch, results, strict=True):
             job.results[place] = result
-            if len(job.results) == len(job.items):
+            if not job.is_unfinished:
                 done.setdefault(job.loop, []).append(job)
         for loop, jobs in done.items():
             _call_in(loop, partial(call_in_passes, [job.finish for job in jobs]))
@@ -362,6 +390,8 @@ class Scheduler:
 
     def _end_turn(self, run: Run) -> None:
         seconds = run.end_turn() * (-1 if self._takes_oldest else 1)
+        # Bounded by a turn: after an hour in which only one kind of work came, the other must not
+        # have an hour of lead.
         self._lead = max(-SECONDS_A_TURN, min(SECONDS_A_TURN, self._lead + seconds))
 
     def _give_way(self, run: Run) -> None:
@@ -376,6 +406,8 @@ class Scheduler:
         if is_short or not (self._jobs or self._paused):
             return
         with self._changed:
+            # Somebody must be there to begin what waits while this thread waits for its next
+            # turn.
             if not self._num_idle:
                 self._add_thread()
             self._end_turn(run)
@@ -394,6 +426,7 @@ def _run(task: Task | None, items: Sequence[Any]) -> Sequence[Any]:
     """
     try:
         return [items[0]()] if task is None else task.run(items)
+    # Also a bug, as the thread must live on for the requests of others.
     except Exception as error:
         if len(items) == 1:
             return [error]

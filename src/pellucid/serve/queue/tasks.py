@@ -5,28 +5,22 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.serve.models import Options, ServedModel
+from pellucid.translate.judging import DOUBTFUL, MOST_LINKED, MOST_REPLAYED
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.decode.constraints.request import LineConstraints
-    from pellucid.translate.results import Scored, Translation
+    from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 CHARACTERS_A_TOKEN = 4
 
+# Characters of scripts that write no spaces between words, and signs: about a token each.
 _DENSE = re.compile("[\u0e00-\u109f\u1100-\u11ff\u1780-\u17ff\u1950-\u1aff\u2e80-\U0010ffff]")
-"""Characters of scripts that write no spaces between words, and signs: about a token each."""
-
-MOST_DOUBTFUL = 16
-"""Texts of one call whose attention `Translator.translate` looks at, if they are doubtful. Calls
-with more are repeated in parts, so that what is noted does not depend on the other texts."""
-
-DOUBTFUL = -1.0
-"""A translation is doubtful if the mean log-probability of its tokens is below this."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -54,10 +48,13 @@ def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: b
     source = estimate_tokens(text) / lines
     most = config.max_length or config.max_length_ratio * source + config.max_length_offset
     target = max(source, config.min_length, config.min_length_ratio * source)
+    # Otherwise translations are about as long as their sources; the estimate need not be right,
+    # since long work gives way whatever it was estimated at.
     if config.sample or config.stopping == "never":  # nothing else ends it
         target = most
     width = config.n_best if config.sample else config.beam
     if config.alternatives:
+        # Each alternative has a beam of its own.
         width *= config.n_best
     width += max(4, config.beam) * retry
     return math.ceil(lines * width * max(source, min(target, most, longest)))
@@ -73,7 +70,7 @@ class Text:
     """
 
     text: str
-    constraints: LineConstraints
+    constraints: LineConstraints = field(default_factory=Constraints)
 
 
 @dataclass(frozen=True)
@@ -111,14 +108,20 @@ class Translate:
             InputError: the options are impossible.
         """
         found = self._translate(items)
-        doubtful = [place for place, one in enumerate(found) if _is_doubtful(one)]
-        num_parts = sum(max(1, len(found[place].best.parts)) for place in doubtful)
-        if num_parts > MOST_DOUBTFUL:
+        # A call looks at the attention of so many parts and no more. Larger calls are repeated in
+        # smaller ones: what is noted about a text must not depend on those of other clients.
+        if len(items) > 1 and sum(len(_parts(one)) for one in found) > MOST_LINKED:
+            middle = len(items) // 2
+            return self.run(items[:middle]) + self.run(items[middle:])
+        doubtful = [place for place, one in enumerate(found) if any(map(_is_doubtful, _parts(one)))]
+        if sum(len(_parts(found[place])) for place in doubtful) > MOST_REPLAYED:
             for place in doubtful:
                 (found[place],) = self._translate([items[place]])
         return found
 
     def _translate(self, items: Sequence[Text]) -> list[Translation]:
+        # The aligner is kept with the model, so that every request reads links from the same
+        # head.
         align = False if self.align is None else self.model.aligner(*self.align)
         return self.model.translator.translate(
             [item.text for item in items],
@@ -151,15 +154,16 @@ class ScoreTask:
         Raises:
             InputError: the model has no such code.
         """
-        sources, targets = [source for source, _ in items], [target for _, target in items]
+        sources = [source for source, _ in items]
+        targets = [target for _, target in items]
         return self.model.translator.score(sources, targets, to=self.to)
 
 
-def _is_doubtful(translation: Translation) -> bool:
+def _parts(translation: Translation) -> Sequence[TranslatedHypothesis]:
     if translation.error is not None:
-        return False
-    parts = translation.best.parts or (translation.best,)
-    return any(
-        sum(part.token_log_probabilities) < DOUBTFUL * len(part.token_log_probabilities)
-        for part in parts
-    )
+        return ()
+    return translation.best.parts or (translation.best,)
+
+
+def _is_doubtful(part: TranslatedHypothesis) -> bool:
+    return sum(part.token_log_probabilities) < DOUBTFUL * len(part.token_log_probabilities)

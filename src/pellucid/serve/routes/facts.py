@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -46,17 +47,13 @@ def fact_operations(parts: Parts, describe: Callable[[], bytes]) -> list[Operati
         """List the models, and the limits of requests."""
         return reply(known)
 
-    is_open, key, door = Need.NOTHING, Need.KEY, (401, *DOOR)
-    status, models = StatusAnswer, ModelsAnswer
+    hidden = partial(Operation, "GET", need=Need.NOTHING)
+    state = partial(hidden, refusals=(401, *DOOR), tag="state")
     return [
-        Operation("GET", "/livez", livez, need=is_open, gives=status, refusals=door, tag="state"),
-        Operation(
-            "GET", "/readyz", readyz, need=is_open, gives=status, refusals=(*door, 503), tag="state"
-        ),
-        Operation("GET", "/metrics", metrics, need=key, refusals=door, tag="state"),
-        Operation("GET", "/openapi.json", openapi, need=is_open),
-        Operation("GET", "/spec", openapi, need=is_open),  # LibreTranslate's name for it
-        Operation(
-            "GET", "/v1/models", list_models, need=key, gives=models, refusals=door, tag="models"
-        ),
+        state("/livez", livez, gives=StatusAnswer),
+        state("/readyz", readyz, gives=StatusAnswer, refusals=(401, *DOOR, 503)),
+        state("/metrics", metrics, need=Need.KEY),
+        hidden("/openapi.json", openapi),
+        hidden("/spec", openapi),  # LibreTranslate's name for it
+        state("/v1/models", list_models, need=Need.KEY, gives=ModelsAnswer, tag="models"),
     ]

@@ -51,13 +51,11 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     limits = parts.settings.limits
     scheduler = parts.scheduler
 
-    from pellucid.decode.constraints.request import Constraints
-
     async def stream(body: Any) -> Response:
         """Translate one text, and send its translation piece by piece."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         options = decoding_of(body, model)
-        task, text = Translate(model, options), Text(body.text, Constraints())
+        cost = Translate(model, options).cost(Text(body.text))
 
         def make() -> Iterator[str]:
             (constraints,) = all_constraints(body, model, [body.text])
@@ -71,10 +69,10 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
                 **dict(options),
             )
 
-        pieces = scheduler.stream(make, cost=task.cost(text))
+        pieces = scheduler.stream(make, cost=cost)
         # What is wrong with a request shows at the first piece, before the answer begins.
         first = await anext(pieces, None)
-        parts.metrics.texts.labels(model.name, "stream").inc()
+        parts.count(model, "stream")
         headers = {
             **NOT_KEPT,
             "Content-Type": "text/event-stream",
@@ -84,25 +82,25 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def look(body: Any) -> Response:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
         records, arrays = await scheduler.call(work, cost=estimate_look(model, body))
-        parts.metrics.texts.labels(model.name, "look").inc()
+        parts.count(model, "look")
         written = _one_by_one(write_trace(records, arrays))
         return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
 
     async def change(body: Any) -> Response:
         """Translate one line again under changes of the model: cut heads, edges or words."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         work = partial(compute_change, model, body)
         found = await scheduler.call(work, cost=estimate_change(body))
-        parts.metrics.texts.labels(model.name, "change").inc()
+        parts.count(model, "change")
         return reply(found, most_bytes=limits.response_bytes)
 
     return [
-        computing("/v1/stream", stream, schemas.stream, _EVENTS),
-        computing("/v1/look", look, schemas.look, _TRACE, tag="inside"),
-        computing("/v1/change", change, schemas.change, ChangeAnswer, tag="inside"),
+        computing("/v1/stream", stream, body=schemas.stream, gives=_EVENTS),
+        computing("/v1/look", look, body=schemas.look, gives=_TRACE, tag="inside"),
+        computing("/v1/change", change, body=schemas.change, gives=ChangeAnswer, tag="inside"),
     ]
 
 

@@ -16,8 +16,8 @@ from pellucid.serve.parts import Parts
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
 
+# Returns the lessons for the page of a model, or none and the reason in a sentence.
 Lessons = Callable[["Bundle"], tuple[list[dict[str, Any]], str]]
-"""Returns the lessons for the page of a model, or none and the reason in a sentence."""
 
 
 def page_operations(parts: Parts, lessons: Lessons) -> list[Operation]:
@@ -32,6 +32,7 @@ def page_operations(parts: Parts, lessons: Lessons) -> list[Operation]:
 
     async def page(_: Request) -> Response:
         """Show the page."""
+        # Its lessons need PyTorch, which many servers never load.
         if not made:
             make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
             made.append(await parts.scheduler.call(make))
@@ -59,7 +60,8 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
     from pellucid.inside.show.model_page import carry_duel, carry_model
     from pellucid.page.filled_page import make_page
 
-    carried, services = [], []
+    carried = []
+    services = []
     walks: list[dict[str, Any]] = []
     without = "There are no lessons in this page: they need a model that the page runs itself."
     for model in models:

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel
 from starlette.responses import Response
 
 from pellucid.config import TreatmentConfig
-from pellucid.serve.answers.bodies import DECODING, Schemas, ScoresAnswer, TranslateAnswer
+from pellucid.decode.constraints.request import Constraints
+from pellucid.serve.answers.bodies import (
+    DECODING,
+    Schemas,
+    ScoresAnswer,
+    TranslateAnswer,
+    given_fields,
+)
 from pellucid.serve.answers.responses import Problem, reply
 from pellucid.serve.documents import translate_documents
 from pellucid.serve.models import Options, ServedModel
@@ -23,12 +29,23 @@ from pellucid.translate.records import score_record, translation_record
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.decode.constraints.request import Constraints, LineConstraints
+    from pellucid.decode.constraints.request import LineConstraints
 
+# The fields that say what a translation may and must contain, other than how it begins.
 PHRASES = ("forbid", "require", "require_each", "glossary")
-"""The fields that say what a translation may and must contain, other than how it begins."""
 
 TREATMENT = tuple(TreatmentConfig.model_fields)
+
+
+# Makes a route under `/v1` that computes; arguments as for `Operation`.
+computing = partial(
+    Operation,
+    "POST",
+    need=Need.KEY,
+    is_work=True,
+    refusals=(401, *DOOR, 422, *WORK),
+    tag="texts",
+)
 
 
 def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
@@ -46,14 +63,14 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         Texts of all clients are computed together. A text that cannot be translated has an error;
         the others are translated.
         """
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         make = partial(translate_task, body, model)
         has_phrases = any(getattr(body, name) for name in PHRASES)
+        # Finding terms of a glossary takes long enough to hold up the event loop.
         task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
             return await _translate_html(body, task)
-        found = await parts.scheduler.compute(task, texts)
-        parts.metrics.texts.labels(model.name, "translate").inc(len(found))
+        found = await parts.translate(task, texts)
         answers = [
             {
                 "text": one.text,
@@ -74,39 +91,17 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def score(body: Any) -> Response:
         """Compute the log-probability of given translations."""
-        model = parts.models.choose(body.model, body.source, body.target)
+        model = parts.choose(body)
         pairs = [(pair.source, pair.target) for pair in body.pairs]
         found = await parts.scheduler.compute(ScoreTask(model, body.to), pairs)
-        parts.metrics.texts.labels(model.name, "score").inc(len(found))
+        parts.count(model, "score", len(found))
         answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
         return reply({"model": model.name, "scores": answers}, most_bytes=limit)
 
     return [
-        computing("/v1/translate", translate, schemas.translate, TranslateAnswer),
-        computing("/v1/score", score, schemas.score, ScoresAnswer),
+        computing("/v1/translate", translate, body=schemas.translate, gives=TranslateAnswer),
+        computing("/v1/score", score, body=schemas.score, gives=ScoresAnswer),
     ]
-
-
-def computing(
-    path: str,
-    answer: Callable[[Any], Awaitable[Response]],
-    body: type[BaseModel],
-    gives: Any,
-    *,
-    tag: str = "texts",
-) -> Operation:
-    """Make a route under ``/v1`` that computes; arguments as for `Operation`."""
-    return Operation(
-        "POST",
-        path,
-        answer,
-        need=Need.KEY,
-        is_work=True,
-        body=body,
-        gives=gives,
-        refusals=(401, *DOOR, 422, *WORK),
-        tag=tag,
-    )
 
 
 def decoding_of(body: Any, model: ServedModel) -> Options:
@@ -115,10 +110,8 @@ def decoding_of(body: Any, model: ServedModel) -> Options:
     Raises:
         InputError: the options are impossible, or the model has no such language.
     """
-    given = {name: getattr(body, name, None) for name in DECODING}
-    given = {name: value for name, value in given.items() if value is not None}
     is_plain = not any(getattr(body, name, None) for name in (*PHRASES, "retry"))
-    options = model.decide(given, is_plain=is_plain)
+    options = model.decide(given_fields(body, DECODING), is_plain=is_plain)
     if body.to is not None:
         from pellucid.text.language_tokens import find_code
 
@@ -178,7 +171,7 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
     """
     prefixes = getattr(body, "prefixes", None) or [body.prefix] * len(texts)
     if not any(getattr(body, name, None) for name in PHRASES):
-        return list(map(_begin_with, prefixes))
+        return list(map(Constraints, prefixes))
     glossary = _glossary(body, model)
     rows = getattr(body, "require_each", None) or [()] * len(texts)
     phrases = (*body.forbid, *body.require, *(phrase for row in rows for phrase in row))
@@ -189,12 +182,6 @@ def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list
         constraints_of(text, prefix, forbidden, body.require, row, glossary)
         for text, prefix, row in zip(texts, prefixes, rows, strict=True)
     ]
-
-
-def _begin_with(prefix: str) -> Constraints:
-    from pellucid.decode.constraints.request import Constraints
-
-    return Constraints(prefix)
 
 
 def _glossary(body: Any, model: ServedModel) -> Glossary | None:

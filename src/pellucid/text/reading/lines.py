@@ -88,11 +88,6 @@ class CutLine(str):
         return f"A line must have at most {LONGEST_LINE:,} bytes, but has {self.num_bytes:,}"
 
 
-def name_unpacked(name: str) -> str:
-    """Return a file's name in lower case, without the ending of a packed one."""
-    return re.sub(r"\.(?:gz|xz|bz2|zst)$", "", name.lower())
-
-
 def _packed_kind(head: bytes) -> str:
     """Name the kind of a packed file or an archive by its first bytes; empty for a plain file."""
     found = _PACKED.match(head)

@@ -11,10 +11,10 @@ from typing import Any
 
 from pellucid.documents.formats import PAIRED
 from pellucid.errors import DataError, need_library
+from pellucid.files import endings
 from pellucid.text.reading.lines import (
     CutLine,
     decode_line,
-    name_unpacked,
     not_a_line,
     read_lines,
 )
@@ -25,7 +25,8 @@ ROWS_AT_ONCE = 1000
 
 def kind_of_table(name: str) -> str | None:
     """Tell the kind of a file with both sides by its name, packed or not; None for others."""
-    return next(filter(name_unpacked(name).endswith, (*_READERS, *PAIRED)), None)
+    kind = endings(name).kind
+    return kind if kind in (*_READERS, *PAIRED) else None
 
 
 def read_rows(path: Path, kind: str) -> Iterator[tuple[int, int, Row | Fault]]:
@@ -104,7 +105,7 @@ def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     number = 0
     try:
         batches: Any
-        if path.suffix == ".parquet":
+        if endings(path).kind == ".parquet":
             batches = parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE)
         else:
             batches = pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))

@@ -14,9 +14,10 @@ from typing import Any, Protocol
 from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
+from pellucid.files import endings
 from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import name_unpacked, read_lines
+from pellucid.text.reading.lines import read_lines
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
@@ -176,7 +177,7 @@ class _TwoColumns:
             return row[0], row[1]
         count = count_of(len(row), "column")
         more = " Name the two that count in data.columns." if len(row) > 2 else ""
-        is_csv = name_unpacked(self._path.name).endswith(".csv")
+        is_csv = endings(self._path).kind == ".csv"
         between = SEPARATORS[find_separator(self._path)] if is_csv else "tab"
         return Fault(
             count if any(row) else "empty",
@@ -337,5 +338,4 @@ def kind_of_document(name: str) -> str | None:
     Args:
         name: the file's name or path; the ending of a packed file is not looked at.
     """
-    ending = Path(name_unpacked(name)).suffix
-    return _BY_ENDING.get(ending.removeprefix("."))
+    return _BY_ENDING.get(endings(name).kind.removeprefix("."))

@@ -16,11 +16,11 @@ from pellucid.documents.formats import PAIRED, Format
 from pellucid.documents.placeholder_masks import has_no_space, mask_lesson, mask_pair
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
-from pellucid.files import refuse_pipe
+from pellucid.files import endings, refuse_pipe
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.held_out import hold_out
 from pellucid.text.reading.joining import joiner
-from pellucid.text.reading.lines import name_unpacked, read_chunks, read_lines
+from pellucid.text.reading.lines import read_chunks, read_lines
 from pellucid.text.reading.pair_tables import find_damage, kind_of_table, read_rows
 from pellucid.text.reading.row_sides import (
     Fault,
@@ -346,7 +346,7 @@ def _kind_of(name: str, key: str) -> str:
     if kind := kind_of_table(name):
         return kind
     advice = f'Rename it, or name two parallel files: {key} = ["SOURCE", "TARGET"].'
-    if name_unpacked(name).endswith(".json"):
+    if endings(name).kind == ".json":
         advice = (
             "If each line is an object, rename it; if the file is one list, write its entries as "
             "lines with jq -c '.[]'."

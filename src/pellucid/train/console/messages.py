@@ -77,7 +77,8 @@ class Interval:
         return (time.monotonic() - self._started) / max(1, self._num_updates)
 
 
-STEPS_BEFORE_ESTIMATE, SECONDS_BEFORE_ESTIMATE = 20, 20.0
+STEPS_BEFORE_ESTIMATE = 20
+SECONDS_BEFORE_ESTIMATE = 20.0
 """Updates to wait before estimating the remaining time, or seconds if updates are slow."""
 
 SECONDS_BETWEEN_LINES = 10.0
@@ -88,14 +89,16 @@ class LogTimes:
     """Decides by time what the log says next to its lines every so many updates."""
 
     def __init__(self, first: TrainingState) -> None:
-        self._step, self._seconds = first.step, first.seconds
+        self._step = first.step
+        self._seconds = first.seconds
         self._is_estimated = False
         self._said = time.monotonic()
         self._at_line = (0, 0.0)
 
     def knows_speed(self, state: TrainingState) -> bool:
         """Tell, once, whether the remaining time can be estimated."""
-        num_steps, seconds = state.step - self._step, state.seconds - self._seconds
+        num_steps = state.step - self._step
+        seconds = state.seconds - self._seconds
         is_known = num_steps >= STEPS_BEFORE_ESTIMATE or seconds >= SECONDS_BEFORE_ESTIMATE
         is_new = is_known and not self._is_estimated
         self._is_estimated |= is_known
@@ -123,7 +126,8 @@ def describe_interval(
     interval: Interval, state: TrainingState, times: LogTimes, epoch: int, rate: float
 ) -> str:
     """Format the next line of the log, with the loss since the last one."""
-    loss, waited = times.loss_since_line(state), interval.share_waited
+    loss = times.loss_since_line(state)
+    waited = interval.share_waited
     times.note_line(state)
     return (
         f"step {state.step:6d}  epoch {epoch:3d}  loss {loss:6.3f}  perplexity "
@@ -138,7 +142,6 @@ def describe_best(state: TrainingState, best_by: BestBy) -> str:
     """Describe the measures of the best model, with the one that chose it first."""
     if best_by == "loss" and state.best_loss is not None:
         return f"loss {state.best_loss:.3f} (BLEU {state.best_bleu:.1f})"
-    # Early versions did not keep the rank.
     is_by_chrf = best_by == "chrf" or (best_by == "auto" and state.best_rank[:1] == [0.0])
     if is_by_chrf:
         return f"chrF {state.best_chrf:.1f} (BLEU {state.best_bleu:.1f})"
@@ -165,7 +168,9 @@ def announce(
     Returns:
         What is to be logged: the screen, then a line each.
     """
-    training, store, tokenizer = recipe.training, prepared.store, prepared.tokenizer
+    training = recipe.training
+    store = prepared.store
+    tokenizer = prepared.tokenizer
     plan = learner.plan
     outlook = TrainingOutlook(
         corpora=prepared.corpora,

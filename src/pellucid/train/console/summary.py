@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from safetensors import SafetensorError, safe_open
+
+from pellucid.native.quantization import SCALE
 from pellucid.terminal.text import count_of, wrap
 
 if TYPE_CHECKING:
@@ -93,6 +98,16 @@ def count_by_part(sizes: Mapping[str, int]) -> dict[str, int]:
     return counts
 
 
+def count_stored(path: Path) -> dict[str, int]:
+    """Count the weights of a file by part, without reading them; empty if it is damaged."""
+    try:
+        with safe_open(path, "numpy") as stored:
+            names = [name for name in stored.keys() if not name.endswith(SCALE)]  # noqa: SIM118
+            return count_by_part({n: math.prod(stored.get_slice(n).get_shape()) for n in names})
+    except (OSError, SafetensorError):
+        return {}
+
+
 def screen(outlook: TrainingOutlook) -> str:
     """Describe a training in at most 24 lines of at most 100 columns.
 
@@ -156,12 +171,10 @@ def _data(outlook: TrainingOutlook) -> list[str]:
         lines += [_shorten(f"  {_corpus(corpus)}") for corpus in shown]
         if len(outlook.corpora) > len(shown):
             lines.append(f"  and {len(outlook.corpora) - len(shown):,} more corpora")
-    vocabulary = (
-        f"vocabulary {outlook.source_vocabulary_size:,}, joint"
-        if outlook.is_joint
-        else f"vocabularies {outlook.source_vocabulary_size:,} and "
-        f"{outlook.target_vocabulary_size:,}"
-    )
+    source_size = f"{outlook.source_vocabulary_size:,}"
+    vocabulary = f"vocabularies {source_size} and {outlook.target_vocabulary_size:,}"
+    if outlook.is_joint:
+        vocabulary = f"vocabulary {source_size}, joint"
     tokens = f"{outlook.source_tokens:,} source tokens, {outlook.target_tokens:,} target tokens"
     validation = count_of(outlook.validation_pairs, "validation pair")
     facts = (tokens, validation, vocabulary, outlook.outside)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -12,9 +11,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from safetensors import safe_open
-
-from pellucid.bundle import resolve_model
+from pellucid.bundle import WEIGHTS, resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
@@ -26,7 +23,7 @@ from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.reading.sentence_pairs import check_text_files, read_pairs
-from pellucid.train.console.summary import describe_seconds
+from pellucid.train.console.summary import count_stored, describe_seconds
 from pellucid.train.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.train.distill.teacher import LINES_IN_A_PART, TaughtPair, TeacherSettings, teach
 from pellucid.train.loop import train
@@ -35,18 +32,22 @@ from pellucid.translate.translator import Translator, load
 
 SINGLE_LINES = 40
 BULK_LINES = 1000
-FEWEST_ROUNDS, MOST_ROUNDS = 3, 7
+FEWEST_ROUNDS = 3
+MOST_ROUNDS = 7
 SECONDS = 8.0
 """Time for each model after which no further round begins."""
 
 MEANINGLESS = 0.5
 """A student below this share of its teacher's BLEU has not learned from it."""
 
-SHARE_OF_TEACHER, SHARE_OF_STUDENT = 0.4, 0.85
+SHARE_OF_TEACHER = 0.4
+SHARE_OF_STUDENT = 0.85
 """Shares of a time limit after which the teacher ends, and the student; the rest compares them."""
 
-LINES_A_MINUTE, FEWEST_LINES = 20, 20
+LINES_A_MINUTE = 20
 """Lines of the test text, for each minute of a time limit, that the comparison translates."""
+
+FEWEST_LINES = 20
 
 RESULT_FILE = "distill.json"
 
@@ -168,10 +169,11 @@ def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str,
     task.out.mkdir(parents=True, exist_ok=True)
     pairs = list(read_pairs(data, "validation", task.recipe_folder))
     named = {key: value for key, value in task.recipe["data"].items() if key != "split"}
-    for side in ("source", "target"):
-        path = (task.out / f"validation.{side}").resolve()
-        write_text(path, "".join(f"{getattr(pair, side)}\n" for pair in pairs))
-        named[f"validation_{side}"] = [str(path)]
+    sources = (task.out / "validation.source").resolve()
+    targets = (task.out / "validation.target").resolve()
+    write_text(sources, "".join(f"{pair.source}\n" for pair in pairs))
+    write_text(targets, "".join(f"{pair.target}\n" for pair in pairs))
+    named["validation"] = [[str(sources), str(targets)]]
     return {**task.recipe, "data": named}
 
 
@@ -193,7 +195,8 @@ def _write_text(
     text: StudentText, lessons: Iterator[TaughtPair], *, say: Callable[[str], None]
 ) -> None:
     """Write the student's text; sentences that the teacher could not translate are left out."""
-    good, num_bad = [], 0
+    good = []
+    num_bad = 0
     for number, lesson in enumerate(lessons, start=1):
         if lesson.target is None:
             num_bad += 1
@@ -228,16 +231,38 @@ def _compare(
     if task.minutes is not None:
         pairs = pairs[: max(FEWEST_LINES, int(LINES_A_MINUTE * task.minutes))]
     say(f"Teacher and student translate the {split} text, {count_of(len(pairs), 'sentence')}.")
-    texts = [pair.source for pair in pairs], [pair.target for pair in pairs]
-    models: tuple[tuple[str, Translator, list[Path]], ...] = (
-        ("teacher", teacher, [resolve_model(name) for name in task.teacher]),
-        ("student", load(student_folder), [resolve_model(student_folder)]),
-    )
-    rows = [(*model, beam) for model in models for beam in sorted({1, task.teaching.beam})]
-    speeds = _find_speeds(
-        [partial(_translate, model, beam) for _, model, _, beam in rows], texts[0]
-    )
-    return [_measure(*row, *texts, *speed) for row, speed in zip(rows, speeds, strict=True)]
+    sources = [pair.source for pair in pairs]
+    references = [pair.target for pair in pairs]
+    models = {"teacher": teacher, "student": load(student_folder)}
+    folders = {
+        "teacher": [resolve_model(name) for name in task.teacher],
+        "student": [resolve_model(student_folder)],
+    }
+    rows = [(name, beam) for name in models for beam in sorted({1, task.teaching.beam})]
+    searches = [partial(_translate, models[name], beam) for name, beam in rows]
+    speeds = _find_speeds(searches, sources)
+    measured = []
+    for (name, beam), (single, bulk) in zip(rows, speeds, strict=True):
+        translator = models[name]
+        texts, _ = _translate(translator, beam, sources)
+        form = Form.of_model(translator.tokenizer.config)
+        bleu = evaluate_corpus(texts, references, Scoring(form=form)).bleu
+        parameters, num_bytes = _count_weights(folders[name])
+        measured.append(
+            MeasuredModel(
+                name,
+                search="greedy" if beam == 1 else f"beam {beam}",
+                precision=translator.configure(beam=beam, sample=False).precision,
+                bleu=bleu.score,
+                low=bleu.low,
+                high=bleu.high,
+                parameters=parameters,
+                num_bytes=num_bytes,
+                single=single,
+                bulk=bulk,
+            )
+        )
+    return measured
 
 
 @dataclass(frozen=True)
@@ -291,41 +316,13 @@ class MeasuredModel:
 def judge_student(rows: Sequence[MeasuredModel]) -> str | None:
     """Return a sentence if the student has not learned from its teacher, otherwise None."""
     best = {row.name: max(one.bleu for one in rows if one.name == row.name) for row in rows}
-    teacher, student = best["teacher"], best["student"]
+    teacher = best["teacher"]
+    student = best["student"]
     if student >= MEANINGLESS * teacher:
         return None
     return (
         f"The student has not learned from its teacher: BLEU {student:.1f}, the teacher's is "
         f"{teacher:.1f}. Train it longer (--set training.max_steps=…) or make it larger."
-    )
-
-
-def _measure(
-    name: str,
-    translator: Translator,
-    folders: Sequence[Path],
-    beam: int,
-    sources: Sequence[str],
-    references: Sequence[str],
-    single: Speed,
-    bulk: Speed,
-) -> MeasuredModel:
-    """Score a text's translations by one model, or several together, and one beam; 1 is greedy."""
-    texts, _ = _translate(translator, beam, sources)
-    form = Form.of_model(translator.tokenizer.config)
-    score = evaluate_corpus(texts, references, Scoring(form=form)).bleu
-    search = "greedy" if beam == 1 else f"beam {beam}"
-    precision = translator.configure(beam=beam, sample=False).precision
-    return MeasuredModel(
-        name,
-        search,
-        precision,
-        score.score,
-        score.low,
-        score.high,
-        *_count_weights(folders),
-        single,
-        bulk,
     )
 
 
@@ -337,14 +334,9 @@ def _translate(translator: Translator, beam: int, lines: Sequence[str]) -> tuple
 
 def _count_weights(folders: Sequence[Path]) -> tuple[int, int]:
     """Count the parameters and the bytes of all weights of some bundles on disk."""
-    parameters = num_bytes = 0
-    for folder in folders:
-        path = folder / "model.safetensors"
-        num_bytes += path.stat().st_size
-        with safe_open(path, "numpy") as weights:
-            names = [name for name in weights.keys() if not name.endswith("weight_scale")]  # noqa: SIM118
-            parameters += sum(math.prod(weights.get_slice(n).get_shape()) for n in names)
-    return parameters, num_bytes
+    paths = [folder / WEIGHTS for folder in folders]
+    parameters = sum(sum(count_stored(path).values()) for path in paths)
+    return parameters, sum(path.stat().st_size for path in paths)
 
 
 def _find_speeds(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pellucid.config import NAMED_SIZES, DataConfig, modernize
+from pellucid.config import NAMED_SIZES, DataConfig
 from pellucid.config.data import SPLITS, as_texts
 from pellucid.errors import ConfigurationError, suggestion
 from pellucid.text.reading.sentence_pairs import resolve_folder
@@ -62,7 +62,6 @@ def student_recipe(
     Raises:
         ConfigurationError: a size is unknown or cannot be halved, or the text is of pieces.
     """
-    recipe = modernize(recipe)
     data = _with_absolute_names(dict(recipe.get("data", {})), base)
     if data.get("cut_by") == "sentencepiece":
         raise ConfigurationError(

@@ -34,6 +34,7 @@ def make_shapes_repeat(model: nn.Module) -> None:
     """Make every linear layer of a model compute in products of few shapes."""
     for module in model.modules():
         if type(module) is nn.Linear:
+            # In place, so that parameters keep their names.
             module.__class__ = _LinearOfFewShapes
 
 
@@ -93,6 +94,7 @@ def _multiply(x_JD: Tensor, matrix_DF: Tensor) -> Tensor:
     y_JF = x_JD.new_empty(num_rows, matrix_DF.shape[1])
     torch.mm(x_JD[:whole], matrix_DF, out=y_JF[:whole])
     if whole < num_rows:
+        # The last rows overlap those before: some computed twice cost less than a new shape.
         torch.mm(x_JD[-multiple:], matrix_DF, out=y_JF[-multiple:])
     return y_JF
 
@@ -104,10 +106,9 @@ def _multiply_over_rows(x_JF: Tensor, y_JD: Tensor) -> Tensor:
     whole = num_rows - num_rows % multiple
     product_FD = _multiply_transposed(x_JF[:whole], y_JD[:whole])
     if whole < num_rows:
-        rest_RF, rest_RD = (
-            pad_to_multiple(x_JF[whole:], multiple),
-            pad_to_multiple(y_JD[whole:], multiple),
-        )
+        rest_RF = pad_to_multiple(x_JF[whole:], multiple)
+        rest_RD = pad_to_multiple(y_JD[whole:], multiple)
+        # Rows are summed here, so none may count twice; zeros add nothing.
         product_FD += rest_RF.T @ rest_RD
     return product_FD
 
@@ -169,6 +170,7 @@ def sum_lookups_in_float32(working: nn.Module, model: nn.Module) -> None:
     for copied, original in zip(working.modules(), model.modules(), strict=True):
         if type(copied) is nn.Embedding and type(original) is nn.Embedding:
             copied.__class__ = _EmbeddingWithFloat32Gradient
+            # The copy's own gradient would be in bfloat16 and of the table's size (decision 0010).
             copied.gradient = Float32Gradient(original.weight)  # type: ignore[assignment]
 
 
@@ -185,7 +187,8 @@ class _EmbeddingWithFloat32Gradient(nn.Embedding):
 class _Lookup(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, weight_VD: Tensor, ids_BL: Tensor, gradient: Float32Gradient) -> Tensor:
-        ctx.ids_BL, ctx.gradient = ids_BL, gradient
+        ctx.ids_BL = ids_BL
+        ctx.gradient = gradient
         return F.embedding(ids_BL, weight_VD)
 
     @staticmethod

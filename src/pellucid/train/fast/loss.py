@@ -103,9 +103,11 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         r_drop: float,
         weight_gradient: Float32Gradient | None,
     ) -> tuple[Tensor, Tensor]:
-        num_rows, vocabulary = states_PD.shape[0], weight_VD.shape[0]
+        num_rows = states_PD.shape[0]
+        vocabulary = weight_VD.shape[0]
         sums = torch.promote_types(states_PD.dtype, torch.float32)
         grad_states_PD = torch.empty_like(states_PD)
+        # Once, here: in bfloat16 on a processor, products with a transposed factor are slow.
         weight_DV = transposed_copy(weight_VD)
         grad_weight_DV = torch.zeros_like(weight_DV, dtype=sums)
         part_DV = None if weight_DV.dtype == sums else torch.empty_like(weight_DV)
@@ -114,6 +116,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         nll_P = torch.empty_like(true_logit_P)
         divergence = torch.zeros((), dtype=sums, device=states_PD.device)  # For R-Drop.
         is_on_cpu = states_PD.device.type == "cpu"
+        # With R-Drop both passes of a token must be in one chunk.
         multiple = FEWEST_ROWS if shapes_matter(states_PD) else 2 if r_drop else 1
         chunk = chunk_rows(vocabulary, multiple=multiple)
         buffer_CV = states_PD.new_empty(min(chunk, num_rows + -num_rows % multiple), vocabulary)
@@ -127,6 +130,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             if bias_V is not None:
                 logits_CV += bias_V
             true_logit_P[rows] = logits_CV[:real].gather(1, chunk_target_C1)[:, 0]
+            # On a GPU the few rows that underflow could not be found without waiting for it, so
+            # there all rows take the way that never does.
             if not is_on_cpu:
                 nll_P[rows] = logits_CV[:real].to(sums).logsumexp(dim=1) - true_logit_P[rows]
             # In place: from here on the logits are gone.
@@ -153,7 +158,8 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             grad_states_PD, grad_weight_VD, grad_bias_V, states_PD, weight_VD, target_P, smoothing
         )
         ctx.save_for_backward(grad_states_PD, grad_weight_VD, grad_bias_V)
-        ctx.num_rows, ctx.weight_gradient = num_rows, weight_gradient
+        ctx.num_rows = num_rows
+        ctx.weight_gradient = weight_gradient
         plain = nll_P.mean()
         ctx.mark_non_differentiable(plain)
         return smoothed, plain
@@ -167,6 +173,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
             grad_weight_VD = grad_weight_VD * factor
         else:
             ctx.weight_gradient.add(grad_weight_VD, factor.item())
+            # It is in the float32 gradient of the model's own weights now.
             grad_weight_VD = None
         return (
             grad_states_PD * factor.to(grad_states_PD.dtype),
@@ -190,7 +197,9 @@ def _add_r_drop_gradient(softmax_CV: Tensor, half_alpha: float) -> Tensor:
         The sum of both divergences over all pairs.
     """
     wide = torch.promote_types(softmax_CV.dtype, torch.float32)
-    p_CV, q_CV = softmax_CV[::2].to(wide), softmax_CV[1::2].to(wide)
+    p_CV = softmax_CV[::2].to(wide)
+    q_CV = softmax_CV[1::2].to(wide)
+    # 0 · log 0 counts as 0, but would be computed as not a number.
     least = torch.finfo(wide).tiny
     ratio_CV = p_CV.clamp(min=least).log() - q_CV.clamp(min=least).log()
     p_divergence_C1 = (p_CV * ratio_CV).sum(dim=1, keepdim=True)

@@ -43,7 +43,8 @@ class ModelOnPyTorch:
         precision: Literal["float32", "bfloat16"],
         losses: AttentionLosses,
     ) -> None:
-        self._model = self._working = model
+        self._model = model
+        self._working = model
         self._device = next(model.parameters()).device
         self._losses = losses
         self._output_gradient: Float32Gradient | None = None
@@ -54,14 +55,9 @@ class ModelOnPyTorch:
                 sum_lookups_in_float32(self._working, model)
                 if model.output_weight.requires_grad:
                     self._output_gradient = Float32Gradient(model.output_weight)
-        self._weights, self._working_weights = trained(model), trained(self._working)
+        self._weights = trained(model)
+        self._working_weights = trained(self._working)
         self._compiled = CompiledTransformer(self._working, training) if training.compile else None
-
-    @property
-    def is_plain(self) -> bool:
-        """True if these passes are those of `pellucid.train.plain`, R-Drop left aside."""
-        is_changed = self._compiled is not None or self._losses.sites
-        return self._working is self._model and not is_changed
 
     def refresh_weights(self) -> None:
         """Copy the weights as they are now."""
@@ -98,11 +94,13 @@ class ModelOnPyTorch:
 
     def _run(self, batch: Batch, dropout: Dropout) -> Tensor:
         """Run encoder and decoder: the decoder's state at every target position."""
-        model, dropping = self._working, dropout
+        model = self._working
         encode: Any = model.encode
         decode: Any = model.decode
+        dropping = dropout
         if self._compiled is not None:
-            encode, decode = self._compiled.encode, self._compiled.decode
+            encode = self._compiled.encode
+            decode = self._compiled.decode
             dropping = self._compiled.with_masks_of(dropout)
         probe = self._losses if self._losses.sites else None
         memory_BSD = encode(batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropping)

@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.files import write_bytes, write_text
+from pellucid.page.plain_page import html_page
 from pellucid.train.console.summary import describe_seconds
 from pellucid.train.report.curves import (
+    STYLE,
     CurvePanel,
     panels_of,
     render_png,
     render_svg,
     short_number,
-    style_sheet,
 )
 from pellucid.train.report.run_history import RunHistory, SampleTranslation, read_run, speeds
 
@@ -85,7 +86,7 @@ def render_page(history: RunHistory) -> str:
     """Make the whole report as one page of HTML."""
     title = f"Training report: {_directions(history) or history.name}"
     sections = [
-        f"<header>\n<h1>{_text(title)}</h1>\n<p>{_text(_outcome(history))}</p>\n</header>\n<main>",
+        f"<p>{_text(_outcome(history))}</p>",
         _tiles(history),
         _curves(history, panels_of(history)),
         _samples(history),
@@ -94,13 +95,7 @@ def render_page(history: RunHistory) -> str:
         _command(history),
         _numbers(history),
     ]
-    body = "\n".join(section for section in sections if section)
-    return (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{_text(title)}</title>\n<style>{style_sheet()}</style>\n</head>\n<body>\n"
-        f"{body}\n</main>\n</body>\n</html>\n"
-    )
+    return html_page(_plain(title), *filter(None, sections), style=STYLE)
 
 
 def _outcome(history: RunHistory) -> str:
@@ -255,7 +250,8 @@ def _command(history: RunHistory) -> str:
     )
     folder = _setting(history, "data", "folder")
     here = f" (here it was <code>{_text(folder)}</code>)" if folder else ""
-    values, start = "FOLDER", _setting(history, "start", "model")
+    values = "FOLDER"
+    start = _setting(history, "start", "model")
     if start:
         values = "FOLDER --set start.model=MODEL"
         here += f", and MODEL the model to start from (<code>{_text(start)}</code>)"
@@ -364,12 +360,10 @@ def _entries(manifest: Mapping[str, Any], section: str) -> list[tuple[str, Any]]
 
 
 def _files(history: RunHistory, split: str) -> str:
-    names = [
-        name
-        for key in (f"{split}_source", f"{split}_target", split)
-        for name in _setting(history, "data", key) or ()
-    ]
-    return ", ".join(str(name) for name in names)
+    names: list[object] = []
+    for text in _setting(history, "data", split) or ():
+        names += text if isinstance(text, list) else [text]
+    return ", ".join(map(str, names))
 
 
 def _words(value: Any) -> str:
@@ -404,5 +398,9 @@ def _language(history: RunHistory, side: str) -> str:
 
 def _text(value: object) -> str:
     """Escape text for a page: no markup, no control characters, valid UTF-8."""
+    return escape(_plain(value))
+
+
+def _plain(value: object) -> str:
     plain = str(value).encode("utf-8", errors="replace").decode("utf-8")
-    return escape(_CONTROL.sub("\ufffd", plain))
+    return _CONTROL.sub("\ufffd", plain)

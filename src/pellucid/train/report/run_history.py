@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import struct
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import pairwise
@@ -11,12 +10,11 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.config.parsing import read_json_text, read_toml_text
-from pellucid.train.console.summary import count_by_part
+from pellucid.train.console.summary import count_stored
 
 EVENT_STARTS = (
     "Skipped",
     "Went back",
-    "Going on",  # Written by earlier versions.
     "Continuing",
     "Lowered",
     "Stopped",
@@ -27,7 +25,6 @@ EVENT_STARTS = (
 """The beginnings of the lines of ``log.txt`` that a report shows."""
 
 LARGEST_STEP = 1 << 53
-LARGEST_HEADER = 1 << 24
 
 Numbers = Mapping[str, float]
 """One line of ``metrics.jsonl``; missing values and those that are not numbers are NaN."""
@@ -130,7 +127,7 @@ def read_run(run: Path) -> RunHistory:
             line for line in _read(run / "log.txt").split("\n") if line.startswith(EVENT_STARTS)
         ),
         manifest=_object(_read(model / "manifest.json")) or {},
-        parameters=_count_parameters(model / "model.safetensors"),
+        parameters=count_stored(model / "model.safetensors"),
         course=course if isinstance(course, dict) else {},
     )
 
@@ -144,7 +141,8 @@ def speeds(history: RunHistory) -> list[tuple[int, float]]:
         (step at the end of the interval, tokens per second).
     """
     pauses = [line["step"] for line in history.validation]
-    free, all_of_them = [], []
+    free = []
+    all_of_them = []
     for before, after in pairwise(history.train):
         seconds = after["seconds"] - before["seconds"]
         if not seconds > 0:
@@ -222,15 +220,3 @@ def _model_folder(run: Path) -> Path:
     if best.is_dir():
         return best
     return max(run.glob("checkpoints/step-*"), default=best)
-
-
-def _count_parameters(weights: Path) -> dict[str, int]:
-    """Count weights by part from the header of a safetensors file, without reading the weights."""
-    try:
-        with weights.open("rb") as stream:
-            (size,) = struct.unpack("<Q", stream.read(8))
-            header = _object(stream.read(min(size, LARGEST_HEADER)).decode("utf-8"))
-        shapes = {name: entry["shape"] for name, entry in (header or {}).items()}
-        return count_by_part({name: math.prod(shape) for name, shape in shapes.items()})
-    except (OSError, struct.error, UnicodeDecodeError, KeyError, TypeError):
-        return {}

@@ -11,14 +11,12 @@ whenever, the newest whole checkpoint stays whole.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-import safetensors.torch
-from safetensors import SafetensorError
 from torch import Tensor
 
 from pellucid.bundle import (
@@ -34,7 +32,7 @@ from pellucid.config import BundleConfig
 from pellucid.config.parsing import read_record
 from pellucid.errors import BundleError, OutputError, PellucidError
 from pellucid.files import delete_folder, new_folder, tidy_folder
-from pellucid.model.stored_tensors import serialize_tensors
+from pellucid.model.stored_tensors import read_tensors, serialize_tensors
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 STATE = "state.json"
@@ -57,7 +55,7 @@ class TrainingState:
         unlogged_loss: the sum of their losses.
         best_bleu: the validation BLEU of the best model; below 0 before the first.
         best_step: the step of that validation.
-        best_chrf: its chrF; below 0 before the first, and in checkpoints of early versions.
+        best_chrf: its chrF; below 0 before the first.
         best_loss: its loss; None then as well.
         best_rank: what it is compared by, the first number first; empty then as well.
         validated_step: the last step whose weights were validated.
@@ -69,9 +67,9 @@ class TrainingState:
         rate_factor: factor on every learning rate.
         precision: of the products; empty before it is chosen.
         processes: parts that a batch is cut into; 0 before it is chosen.
-        kernels: description of the kernels; empty in checkpoints of early versions.
+        kernels: description of the kernels; empty before they are chosen.
         max_tokens_per_batch: the budget in use; 0 before it is chosen.
-        validation: a hash of the validation text; empty in checkpoints of early versions.
+        validation: a hash of the validation text; empty before it is read.
         course: settings of ``[training]`` that were planned again for a time limit.
         stop_at: seconds of training after which a time limit ends updates; 0 without one.
         stop_minutes: that time limit.
@@ -114,13 +112,15 @@ class TrainingState:
 
     @property
     def training_loss(self) -> float:
-        """The newest such mean; 0 before the first update, and in checkpoints of early versions."""
+        """The newest such mean; 0 before the first update."""
         return self.recent_loss if self.unlogged_tokens else self.logged_loss
 
     def take_best(self, other: TrainingState) -> None:
         """Take the best model so far from another state."""
-        self.best_bleu, self.best_step = other.best_bleu, other.best_step
-        self.best_chrf, self.best_loss = other.best_chrf, other.best_loss
+        self.best_bleu = other.best_bleu
+        self.best_step = other.best_step
+        self.best_chrf = other.best_chrf
+        self.best_loss = other.best_loss
         self.best_rank = list(other.best_rank)
 
 
@@ -133,14 +133,14 @@ class LoadedCheckpoint:
         weights: the model's tensors.
         tensors: the others, by the name they were saved under (``optimizer``, ``averaging``).
         folder: the checkpoint's folder.
-        fingerprint: of the tokens that it was trained on; empty in those of early versions.
+        fingerprint: of the tokens that it was trained on.
     """
 
     state: TrainingState
     weights: dict[str, Tensor]
     tensors: dict[str, dict[str, Tensor]]
     folder: Path
-    fingerprint: str = ""
+    fingerprint: str
 
 
 def save_checkpoint(
@@ -178,6 +178,7 @@ def save_checkpoint(
         OutputError: the disk cannot take it, or does not give back what was written; the older
             checkpoints stay.
     """
+    # What a crash left takes room that this checkpoint may need.
     with suppress(OSError):
         _tidy(folder)
     path = folder / f"step-{state.step:08d}"
@@ -195,6 +196,7 @@ def save_checkpoint(
             recipe_toml=recipe_toml,
             provenance={**provenance, LISTED: listed},
         )
+        # Under its temporary name: only what reads back whole gets its own (decision 0010).
         _read_again(part, state.step)
     _delete_older(path, state, keep, every)
 
@@ -235,7 +237,8 @@ def load_newest_checkpoint(
             for reason in reasons
         ]
     if reasons:
-        wanted, advice = "continue from", "to train from the start"
+        wanted = "continue from"
+        advice = "to train from the start"
         if to_go_back_every:
             wanted = "go back to after updates that were not finite"
             advice = f"and --from {folder.parent} to train its best model at a lower rate"
@@ -275,7 +278,8 @@ def _delete_older(newest: Path, newest_state: TrainingState, keep: int, every: i
 
     A damaged one does not count, so that ``keep`` whole ones always stay, and one to go back to.
     """
-    num_whole, has_return_point = 0, False
+    num_whole = 0
+    has_return_point = False
     surplus = []
     for path in _newest_first(newest.parent):
         may_be_return_point = not has_return_point and _step_of(path) % every == 0
@@ -316,39 +320,29 @@ def _read_again(path: Path, step: int) -> None:
 def _verify(path: Path) -> TrainingState:
     """Compare every byte with the manifest, in little memory, and read the state."""
     manifest = read_json_object(path / MANIFEST)
-    listed = manifest.get(LISTED)
-    if listed is None:  # Saved by a version that did not list them.
-        return _load(path).state
     verify_files(path, manifest.get("files"))
-    verify_files(path, listed)
+    verify_files(path, manifest.get(LISTED))
     return _read_state(path / STATE)
 
 
 def _load(path: Path) -> LoadedCheckpoint:
     bundle = load_bundle(path)
     listed = bundle.manifest.get(LISTED)
-    if listed is None:  # Saved by a version that did not list them.
-        listed = dict.fromkeys((STATE, *_groups(path)))
-    else:
-        verify_files(path, listed)
-    if STATE not in listed:
+    verify_files(path, listed)
+    if not isinstance(listed, dict) or STATE not in listed:
         raise BundleError(f"The manifest must list {STATE}, but does not ({path}).")
     data = bundle.manifest.get("data")
     return LoadedCheckpoint(
         state=_read_state(path / STATE),
         weights=bundle.model.state_dict(),
         tensors={
-            name.removesuffix(ENDING): _read_tensors(path / name)
+            name.removesuffix(ENDING): read_tensors(path / name)
             for name in listed
             if name.endswith(ENDING)
         },
         folder=path,
         fingerprint=str(data.get("fingerprint", "")) if isinstance(data, dict) else "",
     )
-
-
-def _groups(path: Path) -> Iterator[str]:
-    return (file.name for file in path.glob(f"*{ENDING}") if file.name != f"model{ENDING}")
 
 
 def _read_state(path: Path) -> TrainingState:
@@ -361,23 +355,12 @@ def _read_state(path: Path) -> TrainingState:
             "Use a newer version."
         )
     state = read_record(TrainingState, values, str(path))
-    if "average_decay" in state.course:  # its name in earlier versions
-        state.course["averaging_amount"] = state.course.pop("average_decay")
     if re.fullmatch(NAME, path.parent.name) and state.step != _step_of(path.parent):
         raise BundleError(
             f"The step of {STATE} must be that of its folder, but is {state.step} ({path}). The "
             "file was changed: copy the folder again."
         )
     return state
-
-
-def _read_tensors(path: Path) -> dict[str, Tensor]:
-    try:
-        return safetensors.torch.load_file(path)
-    except (SafetensorError, OSError) as error:
-        raise BundleError(
-            f"{path.name} must be a safetensors file, but cannot be read: {error} ({path})."
-        ) from None
 
 
 def copy_saved(own: Mapping[str, Tensor], saved: Mapping[str, Tensor], *, of: str) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import bundle_json
-from pellucid.config import Recipe, parse_toml, to_toml, validate
+from pellucid.config import Recipe, parse_toml, to_toml
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import (
     ConfigurationError,
@@ -335,10 +335,8 @@ class RunFolder:
             return
         where = str(self._recipe_file)
         earlier = parse_toml(read_bytes(self._recipe_file), where)
-        # Recipes of earlier versions lack newer settings, which had their defaults.
-        with suppress(ConfigurationError):
-            earlier = parse_toml(to_toml(validate(Recipe, earlier, where)).encode(), where)
-        before, now = _flatten(earlier), _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
+        before = _flatten(earlier)
+        now = _flatten(parse_toml(self.recipe_toml.encode(), "recipe"))
         differing = {key for key in before | now if before.get(key) != now.get(key)}
         ends_there = self._recipe.training.schedule in ENDING_AT_MAX_STEPS
         may_change = MAY_CHANGE - {"training.max_steps"} if ends_there else MAY_CHANGE

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
-
 from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.train.run.checkpoint import TrainingState
@@ -16,45 +13,21 @@ more precisions, each as long as it takes at most."""
 SHARE_OF_LAST = 0.3
 """The most of the time left that these should take; otherwise they read a part of the text."""
 
-SECONDS_TO_WRITE, SHARE_TO_WRITE = 5.0, 0.05
-"""Time for the last checkpoint and the report, and the most of a limit that it takes."""
+SECONDS_TO_WRITE = 5.0
+"""Time for the last checkpoint and the report."""
+
+SHARE_TO_WRITE = 0.05
+"""The most of a limit that this takes."""
 
 FEWEST_PAIRS = 20
 TIMED_PAIRS = 16
 """Validation pairs whose time is measured before there was a validation."""
 
-STEPS_BEFORE_PLAN, SHARE_BEFORE_PLAN = 10, 0.1
-"""Updates whose speed is measured before the course is planned for a time limit, or the share of
-the limit that they may take."""
+STEPS_BEFORE_PLAN = 10
+"""Updates whose speed is measured before the course is planned for a time limit."""
 
-
-@dataclass(frozen=True)
-class TrainingSummary:
-    """The result of a finished training.
-
-    Attributes:
-        bundle: the folder of the best model.
-        steps: updates made.
-        best_bleu: its validation BLEU.
-        best_step: the step of that validation.
-        seconds: training time, over all resumptions.
-        best_chrf: its validation chrF; below 0 if an early version measured it.
-        best_loss: its validation loss; None if an early version measured it.
-    """
-
-    bundle: Path
-    steps: int
-    best_bleu: float
-    best_step: int
-    seconds: float
-    best_chrf: float = -1.0
-    best_loss: float | None = None
-
-    @classmethod
-    def of(cls, bundle: Path, state: TrainingState) -> TrainingSummary:
-        """Summarize a state, with the folder of the best model."""
-        found = (bundle, state.step, state.best_bleu, state.best_step, state.seconds)
-        return cls(*found, best_chrf=state.best_chrf, best_loss=state.best_loss)
+SHARE_BEFORE_PLAN = 0.1
+"""The most of the limit that these may take."""
 
 
 class TimeLimit:
@@ -70,10 +43,12 @@ class TimeLimit:
     """
 
     def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
-        self._training, self._state = training, state
+        self._training = training
+        self._state = state
         limit = 60 * training.max_minutes
         self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
-        self._first_step, self._first_seconds = state.step, state.seconds
+        self._first_step = state.step
+        self._first_seconds = state.seconds
         self._may_plan = training.max_minutes > 0 and state.step < STEPS_BEFORE_PLAN
         is_over = 0 < state.stop_at <= state.seconds and (
             state.stop_minutes == training.max_minutes
@@ -128,4 +103,5 @@ class TimeLimit:
 
     def _reserve(self, seconds: float) -> None:
         self._state.reserved = seconds
+        # 0 would mean that updates have no limit.
         self._state.stop_at = max(1e-6, self._seconds - seconds)

@@ -49,7 +49,7 @@ def check_start(
             _require_no_later_model(run, validate_every)
         return
     run.note_checkpoint()  # in case the run was killed right after saving the first
-    if checkpoint.fingerprint not in ("", fingerprint):
+    if checkpoint.fingerprint != fingerprint:
         raise ConfigurationError(
             f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
@@ -179,12 +179,15 @@ def roll_back(learner: Learner, run: RunFolder, training: TrainingConfig) -> Non
     learner.restore(newest_checkpoint(run, to_go_back_every=training.validate_every))
     run.drop_after(learner.state.step, learner.state.validated_step)
     state = learner.state
-    state.roll_backs, state.rate_factor = 1, RATE_AFTER_ROLL_BACK
-    state.skipped_updates, state.skipped_in_a_row = before.skipped_updates, 0
+    state.roll_backs = 1
+    state.rate_factor = RATE_AFTER_ROLL_BACK
+    state.skipped_updates = before.skipped_updates
+    state.skipped_in_a_row = 0
     state.seconds = before.seconds
     state.take_best(before)
     # Step 0 has no checkpoint to take these from.
-    state.processes, state.validation = before.processes, before.validation
+    state.processes = before.processes
+    state.validation = before.validation
     state.course = before.course
     run.log(
         f"Went back from step {before.step} to step {state.step}, to continue at "

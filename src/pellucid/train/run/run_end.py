@@ -1,8 +1,10 @@
-"""When a training stops, and whether it has learned anything."""
+"""When a training stops, whether it has learned anything, and the result."""
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
+from pathlib import Path
 
 from pellucid.config import TrainingConfig
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -22,6 +24,42 @@ STILL_IMPROVING = 0.8
 
 FEW_PAIRS = 20_000
 """Pairs below which more text is advised."""
+
+
+@dataclass(frozen=True)
+class TrainingSummary:
+    """The result of a finished training.
+
+    Attributes:
+        bundle: the folder of the best model.
+        steps: updates made.
+        best_bleu: its validation BLEU.
+        best_step: the step of that validation.
+        seconds: training time, over all resumptions.
+        best_chrf: its validation chrF.
+        best_loss: its validation loss.
+    """
+
+    bundle: Path
+    steps: int
+    best_bleu: float
+    best_step: int
+    seconds: float
+    best_chrf: float
+    best_loss: float | None
+
+    @classmethod
+    def of(cls, bundle: Path, state: TrainingState) -> TrainingSummary:
+        """Summarize a state, with the folder of the best model."""
+        return cls(
+            bundle,
+            steps=state.step,
+            best_bleu=state.best_bleu,
+            best_step=state.best_step,
+            seconds=state.seconds,
+            best_chrf=state.best_chrf,
+            best_loss=state.best_loss,
+        )
 
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:

@@ -58,14 +58,15 @@ class Saver:
 
         The first model that is measured is the best.
         """
-        state, best_by = self._learner.state, self._recipe.training.best_by
-        rank, names = found.rank(best_by), MEASURES[best_by]
+        state = self._learner.state
+        best_by = self._recipe.training.best_by
+        rank = found.rank(best_by)
+        names = MEASURES[best_by]
         if not rank:
             return None
         if not state.best_step or self.has_lost_best:
             return names[0]
-        # Early versions compared BLEU only.
-        best = state.best_rank or [state.best_bleu]
+        best = state.best_rank
         if rank <= tuple(best):
             return None
         equal = [value == before for value, before in zip(rank, best, strict=False)]
@@ -84,7 +85,8 @@ class Saver:
             OutputError: the disk does not take it, and training is done.
             TrainingError: some weights are not finite.
         """
-        learner, training = self._learner, self._recipe.training
+        learner = self._learner
+        training = self._recipe.training
         learner.require_finite_weights()
         self._saved = time.monotonic()
         try:
@@ -119,7 +121,9 @@ class Saver:
         """
         state = self._learner.state
         before = replace(state)
-        state.best_bleu, state.best_chrf, state.best_loss = found.bleu, found.chrf, found.loss
+        state.best_bleu = found.bleu
+        state.best_chrf = found.chrf
+        state.best_loss = found.loss
         state.best_rank = list(found.rank(self._recipe.training.best_by))
         state.best_step = state.step
         try:
@@ -134,7 +138,8 @@ class Saver:
 
     def keep_if_asked(self) -> None:
         """Keep the current model for a history, if it is the turn of its step."""
-        every, step = self._recipe.training.log.keep_every, self._learner.state.step
+        every = self._recipe.training.log.keep_every
+        step = self._learner.state.step
         if not every or step % every:
             return
         try:
@@ -164,12 +169,11 @@ class Saver:
 
     def _provenance(self) -> dict[str, object]:
         """Describe the training so far for a manifest."""
-        state, store, recipe = self._learner.state, self._store, self._recipe
-        statistics = self._run.data / STATISTICS
-        # A run that an earlier version began has no counts of its text.
-        counts = {"text": read_json_object(statistics)} if statistics.is_file() else {}
+        state = self._learner.state
+        store = self._store
+        recipe = self._recipe
         start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
-        # Below 0 before the first validation, and in runs that early versions began.
+        # It is below 0 before the first validation.
         chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}
         return {
             "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
@@ -177,7 +181,7 @@ class Saver:
                 "fingerprint": store.fingerprint,
                 "pairs": len(store),
                 "dropped": store.dropped,
-                **counts,
+                "text": read_json_object(self._run.data / STATISTICS),
             },
             "training": {
                 "step": state.step,

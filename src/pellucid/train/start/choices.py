@@ -17,10 +17,9 @@ from pellucid.check.counting import (
     count_pairs_with_placeholders,
     count_text,
 )
-from pellucid.check.findings import percent
-from pellucid.config import Recipe, modernize
+from pellucid.config import Recipe
 from pellucid.errors import PellucidError
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 from pellucid.train.start.kept_pairs import SUBWORDS_PER_WORD, KeptText
 
 
@@ -75,17 +74,26 @@ PACES = (
     _PaceAdvice(math.inf, 8192, 8),
 )
 
-RATE_AT_128, RATE_FALLS, NARROWEST = 0.004, 1.25, 96
-"""The peak rate at width 128, the power of the width with which it falls, and from which width."""
+RATE_AT_128 = 0.004
+"""The peak rate at width 128."""
+
+RATE_FALLS = 1.25
+"""The power of the width with which the peak rate falls."""
+
+NARROWEST = 96
+"""The width from which it falls."""
 
 SHARE_OF_RATE_FROM_A_MODEL = 0.25
 
 WIDEST_FOR_MUON = 256
-MUON_RATE, MUON_DECAY, MUON_WARMUP = 0.01, 0.1, 300
-"""Measured at width 128: docs/experiments.md."""
+# Measured at width 128: docs/experiments.md.
+MUON_RATE = 0.01
+MUON_DECAY = 0.1
+MUON_WARMUP = 300
 
-R_DROP, MOST_WORDS_FOR_R_DROP = 3.0, 0.8e6
-"""Measured on Multi30k, whole and a third of it: docs/experiments.md."""
+# Measured on Multi30k, whole and a third of it: docs/experiments.md.
+R_DROP = 3.0
+MOST_WORDS_FOR_R_DROP = 0.8e6
 
 MERGES_PER_FOURTH_ROOT = 323
 """Merges of a vocabulary, divided by the fourth root of the words: 10,000 merges for 0.8 million
@@ -94,10 +102,12 @@ words, as measured, and 32,000, the usual maximum, for 100 million."""
 FULLNESS = 0.9
 """Tokens of a batch without padding, divided by its budget."""
 
-FEWEST_STEPS, MOST_STEPS = 1_000, 200_000
+FEWEST_STEPS = 1_000
+MOST_STEPS = 200_000
 LONGEST_WARMUP = 4_000
 LARGEST_VOCABULARY = 32_000
-VALIDATIONS, PATIENCE = 15, 5
+VALIDATIONS = 15
+PATIENCE = 5
 FEWEST_BETWEEN = 50
 """Steps between validations of a run whose steps were given, if it has so many."""
 
@@ -109,13 +119,21 @@ MANY_CHARACTERS = 1_000
 MANY_ESCAPES = 200
 """A text has many escapes if more than one in this number of words has one."""
 
-SPECIAL_AND_SPACE, BYTES = 5, 256
+SPECIAL_AND_SPACE = 5
+BYTES = 256
 
 COURSE = ("learning_rate", "schedule", "warmup_steps", "max_steps")
 """A recipe that sets all of these in ``[training]`` plans its own course: the rest stays."""
 
-SAMPLE, FEWEST_MASKED, SHARE_MASKED = 10_000, 200, 0.05
-"""How many pairs are looked at, and how many of them must have placeholders for masks."""
+SAMPLE = 10_000
+"""Pairs that are looked at for placeholders."""
+
+FEWEST_MASKED = 200
+SHARE_MASKED = 0.05
+"""Pairs of these that must have placeholders for masks to be chosen, and their share."""
+
+_NO_TEXT = TextCounts(0, 0, 0, 0.0, 0, 0, 0)
+"""Counts before any text is counted."""
 
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
@@ -163,7 +181,6 @@ def complete(
         Monz 2020, "Optimizing Transformer for Low-Resource Neural Machine Translation"; Gowda and
         May 2020, "Finding the Optimal Vocabulary Size for Neural Machine Translation".
     """
-    values = modernize(values)
     same = dict(values)
     try:
         recipe = Recipe.model_validate(values)
@@ -171,15 +188,16 @@ def complete(
         return same, []
     if not _is_open(values, recipe):
         return same, _describe_course(recipe)
-    counts: list[TextCounts] = []
+    counts = _NO_TEXT
     masks = _choose_masks(values, recipe, recipe_folder)
     if masks:
         values = _with(values, masks)
         recipe = Recipe.model_validate(values)
 
     def complete_for(kept: bytes) -> Recipe:
-        counts[:] = [count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)]
-        return Recipe.model_validate(_with(values, choose(values, recipe, *counts)))
+        nonlocal counts
+        counts = count_text(recipe.data, recipe.tokenizer, recipe_folder, kept)
+        return Recipe.model_validate(_with(values, choose(values, recipe, counts)))
 
     try:
         start = None
@@ -192,9 +210,9 @@ def complete(
         text.learn(recipe, None if start is None else start.tokenizer, complete_for)
     except PellucidError:
         return same, []
-    choices = [*masks, *choose(values, recipe, *counts)]
+    choices = [*masks, *choose(values, recipe, counts)]
     sentences = [*map(str, choices), *_describe_course(recipe)]
-    return _with(values, choices), [*describe_few(counts[0].pairs), *sentences]
+    return _with(values, choices), [*describe_few(counts.pairs), *sentences]
 
 
 def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> list[ChosenSetting]:
@@ -314,7 +332,8 @@ def _choose_vocabulary(
 ) -> Iterator[ChosenSetting]:
     if not _is_vocabulary_open(values, recipe):
         return
-    tokenizer, characters = recipe.tokenizer, counts.characters
+    tokenizer = recipe.tokenizer
+    characters = counts.characters
     is_coverage_given = "character_coverage" in values.get("tokenizer", {})
     if characters > MANY_CHARACTERS and tokenizer.byte_fallback and not is_coverage_given:
         characters = counts.common_characters
@@ -352,7 +371,8 @@ def _choose_vocabulary(
 
 def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[ChosenSetting]:
     """Propose a whole schedule, around the settings that the recipe fixes."""
-    training, words = recipe.training, counts.target_words
+    training = recipe.training
+    words = counts.target_words
     pace = next(pace for pace in PACES if words <= pace.up_to)
     is_new = not recipe.start.model
     given = training.model_fields_set
@@ -365,7 +385,8 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
     if "max_steps" in given:
         steps = training.max_steps
     elif "warmup_steps" in given and 2 * training.warmup_steps > steps:
-        steps, why_steps = 2 * training.warmup_steps, "twice the given training.warmup_steps"
+        steps = 2 * training.warmup_steps
+        why_steps = "twice the given training.warmup_steps"
     interval = max(steps // VALIDATIONS, min(steps, FEWEST_BETWEEN))
     interval = training.validate_every if "validate_every" in given else interval
     advice = _advice(width)

@@ -51,7 +51,8 @@ def fill_in(
     Raises:
         ConfigurationError: the run's own recipe is damaged.
     """
-    recipe_file, chosen = run / RECIPE_FILE, read_chosen(run)
+    recipe_file = run / RECIPE_FILE
+    chosen = read_chosen(run)
     if chosen is None or not recipe_file.is_file():
         text = KeptText(recipe_folder, say)
         filled, choices = complete(values, recipe_folder, text)

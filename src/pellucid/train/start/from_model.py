@@ -120,7 +120,8 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
             f"model.{key} must be that of the model to start from, {sizes[key]!r}, but is "
             f"{asked[key]!r}. Leave the section [model] out: it is taken from {model}."
         )
-    tokenizer, text = values.get("tokenizer", {}), values.get("data", {})
+    tokenizer = values.get("tokenizer", {})
+    text = values.get("data", {})
     if not isinstance(tokenizer, Mapping) or not isinstance(text, Mapping):
         return dict(values)
     if tokenizer:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 from pellucid.check.counting import count_words
 from pellucid.config import DataConfig, Recipe
-from pellucid.text.reading.drops import DropReason, reason_to_drop
 from pellucid.text.reading.sentence_pairs import SentencePair, read_lessons
 from pellucid.text.tokenizers.kinds import learn_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -28,22 +27,29 @@ MOST_ROUNDS = 3
 
 
 def reason_to_leave_out(
-    data: DataConfig, pair: SentencePair, source_ids: Sequence[int], target_ids: Sequence[int]
-) -> DropReason | None:
-    """Tell why a recipe leaves a pair out, if so; only the number of its tokens counts."""
-    return reason_to_drop(
-        pair.source,
-        pair.target,
-        source_ids,
-        target_ids,
-        max_length=longest_kept(data),
-        max_length_ratio=data.max_length_ratio,
-    )
+    data: DataConfig, source: str, target: str, source_ids: Sequence[int], target_ids: Sequence[int]
+) -> str | None:
+    """Tell why training cannot use a pair, if so: the first reason that holds.
 
-
-def longest_kept(data: DataConfig) -> int:
-    """Return the most tokens of either side of a pair that is kept."""
-    return min(data.max_length, data.pad_to or data.max_length)
+    Args:
+        data: sets the limits.
+        source: the source text.
+        target: the target text.
+        source_ids: the source's tokens, ending in ``</s>``; only their number counts.
+        target_ids: the same of the target.
+    """
+    if not source.strip() or len(source_ids) <= 1:
+        return "empty source"
+    if not target.strip() or len(target_ids) <= 1:
+        return "empty target"
+    if len(source_ids) > data.max_length:
+        return "source too long"
+    if len(target_ids) > data.max_length:
+        return "target too long"
+    shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
+    if longer > data.max_length_ratio * shorter:
+        return "length ratio"
+    return None
 
 
 class KeptText:
@@ -58,7 +64,8 @@ class KeptText:
     """
 
     def __init__(self, base: Path, say: Say = be_silent) -> None:
-        self._base, self._say = base, say
+        self._base = base
+        self._say = say
         self._estimated: dict[str, bytes] = {}
         self._learned: dict[tuple[str, bytes], tuple[Tokenizer, bytes]] = {}
 
@@ -92,12 +99,17 @@ class KeptText:
             key = recipe.tokenizer.model_dump_json(), kept
             if key not in self._learned:
                 tokenizer = self._learn(recipe, given, kept)
-                cut = tokenizer.encode_sources, tokenizer.encode_targets
-                doing = "Counting tokens with the new vocabulary"
-                self._learned[key] = tokenizer, self._select(recipe.data, *cut, doing)
-            before, (tokenizer, kept) = kept, self._learned[key]
-            if kept == before:
+                selected = self._select(
+                    recipe.data,
+                    tokenizer.encode_sources,
+                    tokenizer.encode_targets,
+                    "Counting tokens with the new vocabulary",
+                )
+                self._learned[key] = tokenizer, selected
+            tokenizer, selected = self._learned[key]
+            if selected == kept:
                 break
+            kept = selected
         return tokenizer
 
     def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:
@@ -105,10 +117,16 @@ class KeptText:
             pairs = read_lessons(recipe.data, "train", self._base)
             return compress(say_progress(pairs, "Learning a vocabulary", self._say), kept)
 
-        sides = lambda: (p.source for p in pairs()), lambda: (p.target for p in pairs())
-        tokenizer = given or learn_tokenizer(recipe.tokenizer, *sides)
-        count = recipe.start.new_tokens
-        return tokenizer.extended(count, *sides) if count else tokenizer
+        def sources() -> Iterator[str]:
+            return (pair.source for pair in pairs())
+
+        def targets() -> Iterator[str]:
+            return (pair.target for pair in pairs())
+
+        tokenizer = given or learn_tokenizer(recipe.tokenizer, sources, targets)
+        if recipe.start.new_tokens:
+            return tokenizer.extended(recipe.start.new_tokens, sources, targets)
+        return tokenizer
 
     def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
         kept = bytearray()
@@ -116,8 +134,9 @@ class KeptText:
         for group in in_groups(pairs):
             sources = cut_source([pair.source for pair in group])
             targets = cut_target([pair.target for pair in group])
-            for pair, *ids in zip(group, sources, targets, strict=True):
-                kept.append(reason_to_leave_out(data, pair, *ids) is None)
+            for pair, source_ids, target_ids in zip(group, sources, targets, strict=True):
+                reason = reason_to_leave_out(data, pair.source, pair.target, source_ids, target_ids)
+                kept.append(reason is None)
         return bytes(kept) if any(kept) else b"\1" * len(kept)
 
 

@@ -110,11 +110,13 @@ def make_plan(
     asked = "float32" if model.is_recurrent else training.precision
     precision = choose_precision(asked, device)
     if state.precision:
+        # A later start must compute the same updates (decision 0014).
         precision = "bfloat16" if state.precision == "bfloat16" else "float32"
     kernels = choose_kernels(model, training, precision, device, has_output_bias=has_output_bias)
     has_kernels = kernels.kernels is not None
     ranks = ranks or Ranks()
     given = ranks.place.num_ranks if ranks.place else 1
+    # Every rank must get a piece of each update.
     least = -(-given // training.accumulate)
     processes = max(1, state.processes)
     if not state.precision:
@@ -188,6 +190,7 @@ def choose_processes(
         enough = training.max_tokens_per_batch // TOKENS_A_PROCESS
         most = max(1, min(threads // THREADS_A_PROCESS[precision], enough))
         numbers = [1 << power for power in range(most.bit_length())]
+    # The time of a step, in thirds: one that threads do not shorten, two that they share.
     return max(least, min(numbers, key=lambda n: (1 + 2 / (torch.get_num_threads() // n)) / n))
 
 

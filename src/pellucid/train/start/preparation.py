@@ -22,8 +22,11 @@ SAMPLE = 5_000
 SHARE_OF_READING = 0.06
 """Reading takes this share of the time to prepare text, measured on 500,000 pairs."""
 
-FIRST, EVERY = 5.0, 15.0
-"""Seconds after which a stage says how far it is, and between its lines."""
+FIRST = 5.0
+"""Seconds after which a stage says how far it is."""
+
+EVERY = 15.0
+"""Seconds between its later lines."""
 
 AT_ONCE = 4096
 """Pairs that are handled together."""

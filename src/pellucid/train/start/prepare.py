@@ -67,8 +67,7 @@ class PreparedData:
         corpora: the corpora in the store, in its order.
         variants: other segmentations of the pairs, if the recipe asks for them.
         links: between the tokens of each pair, for a guided head.
-        outside: tokens of the training text outside the vocabulary; None if an earlier version
-            prepared it, and did not count them.
+        outside: tokens of the training text outside the vocabulary.
         validation_outside: the same of the validation text.
     """
 
@@ -81,20 +80,15 @@ class PreparedData:
     outside: Outside | None = None
     validation_outside: Outside | None = None
 
-    def longest(self, pad_to: int) -> int:
-        """Find the length of the longest sentence that a batch may hold, in tokens.
-
-        Args:
-            pad_to: the length that every sentence is padded to; 0 for none.
-        """
-        stores = [self.store] if self.variants is None else [self.store, self.variants.store]
+    @property
+    def longest(self) -> int:
+        """The tokens of the longest sentence that a batch may hold."""
+        stores = [self.store]
+        if self.variants is not None:
+            stores.append(self.variants.store)
         return max(
-            pad_to,
-            *(
-                int(lengths.max())
-                for store in stores
-                for lengths in (store.source_lengths, store.target_lengths)
-            ),
+            max(int(store.source_lengths.max()), int(store.target_lengths.max()))
+            for store in stores
         )
 
 
@@ -234,7 +228,8 @@ def read_test(run: Path) -> list[SentencePair]:
         ConfigurationError: the text that the test text is set aside from has changed.
         DataError: the folder is no run, its recipe has no test text, or it cannot be read.
     """
-    recipe_file, base = run / RECIPE_FILE, run / "data" / RECIPE_FOLDER
+    recipe_file = run / RECIPE_FILE
+    base = run / "data" / RECIPE_FOLDER
     if not recipe_file.is_file() or not base.is_file():
         raise DataError(
             f"{run} is not a run folder that knows its test text. Name it: --source FILE "
@@ -242,7 +237,8 @@ def read_test(run: Path) -> list[SentencePair]:
         )
     values = parse_toml(read_bytes(recipe_file), str(recipe_file))
     recipe = validate(Recipe, values, str(recipe_file))
-    data, folder = recipe.data, Path(base.read_text("utf-8"))
+    data = recipe.data
+    folder = Path(base.read_text("utf-8"))
     if not data.names("test"):
         raise DataError(
             f"The recipe of {run} has no test text (data.test). Name it: --source FILE --reference "
@@ -266,14 +262,16 @@ def _counted(
 ) -> Iterator[KeptPair]:
     """Yield the pairs, and count what is in them."""
     for pair in pairs:
-        source, target = tokenizer.normalized(pair.source), tokenizer.normalized(pair.target)
+        source = tokenizer.normalized(pair.source)
+        target = tokenizer.normalized(pair.target)
         statistics.add(source, target, *pair.ids)
         yield pair
 
 
 def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> PreparedData:
     """Open the files that `_prepare_into` made."""
-    corpora, where = read_json_object(folder / CORPORA).get("corpora"), str(folder / CORPORA)
+    corpora = read_json_object(folder / CORPORA).get("corpora")
+    where = str(folder / CORPORA)
     if not isinstance(corpora, list):
         raise BundleError(f"corpora must be a list, but is not ({where}). The file was changed.")
     counts = tuple(read_record(CorpusCount, values, where) for values in corpora)
@@ -289,9 +287,7 @@ def _open(folder: Path, recipe: Recipe, validation: list[SentencePair]) -> Prepa
         counts,
         variants,
         TokenStore.open(folder / LINKS) if recipe.training.guided_head else None,
-        Outside.read(read_json_object(folder / STATISTICS))
-        if (folder / STATISTICS).is_file()
-        else None,
+        Outside.read(read_json_object(folder / STATISTICS)),
         count_outside(tokenizer, ((pair.source, pair.target) for pair in validation)),
     )
 

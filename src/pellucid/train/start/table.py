@@ -13,9 +13,9 @@ from pellucid.check.foreign_text import main_language
 from pellucid.config import DataConfig, apply_overrides, validate
 from pellucid.documents.formats import PAIRED
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.files import endings
 from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.lines import name_unpacked
 from pellucid.text.reading.pair_tables import kind_of_table, read_rows
 from pellucid.text.reading.row_sides import NESTED, Fault, Row, named_sides
 from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
@@ -40,7 +40,8 @@ def is_text(names: Sequence[str]) -> bool:
 
 def run_name(names: Sequence[str]) -> str:
     """Return the name of the run for text: that of its first file without endings."""
-    return Path(name_unpacked(Path(names[0]).resolve().name)).stem
+    name = Path(names[0]).resolve().name.lower()
+    return Path(name.removesuffix(endings(name).packing)).stem
 
 
 def describe_direction(data: DataConfig) -> str:
@@ -139,7 +140,7 @@ def _first_row(path: Path) -> Row:
     if len(row) == 1 and isinstance(row, list):
         advice = "Name two text files: pellucid train SOURCE_FILE TARGET_FILE."
         for separator, name in ((";", "semicolons"), (",", "commas"), ("|", "bars")):
-            if path.name.endswith(".tsv") and row[0].count(separator) == 1:
+            if endings(path).kind == ".tsv" and row[0].count(separator) == 1:
                 advice = f"If its columns stand between {name}, rename it to .csv."
         if "|||" in row[0]:
             advice = (
@@ -201,7 +202,7 @@ def _languages_of(data: DataConfig, base: Path, names: Sequence[str]) -> tuple[s
         none = f"The text must hold at least one pair. {bad.about_entries()}".strip()
         raise DataError(bad.sentence(0) if bad.count else none)
     named = data.source_language, data.target_language
-    ends = [Path(name_unpacked(name)).suffix.removeprefix(".") for name in names]
+    ends = [endings(name).kind.removeprefix(".") for name in names]
     found = [
         language or (short_code(end) if len(names) == 2 and short_code(end) in NAMES else "")
         for language, end in zip(named, (ends * 2)[:2], strict=True)

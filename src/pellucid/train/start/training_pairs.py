@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from pellucid.check.findings import FoundPlace
+from pellucid.check.link_check import linked_words, read_links
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
@@ -21,9 +22,9 @@ from pellucid.text.reading.sentence_pairs import (
 )
 from pellucid.text.tokenizers.subwords import SentencePieceTokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train.start.kept_pairs import longest_kept, reason_to_leave_out
+from pellucid.train.start.kept_pairs import reason_to_leave_out
 from pellucid.train.start.preparation import in_groups
-from pellucid.train.start.token_links import BrokenLinks, link_tokens, linked_words, read_links
+from pellucid.train.start.token_links import BrokenLinks, link_tokens
 
 if TYPE_CHECKING:  # the check does without PyTorch
     from pellucid.data.segmentations import Variant
@@ -80,7 +81,7 @@ class KeptPairs:
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = longest_kept(recipe.data)
+        self._limit = recipe.data.max_length
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -100,8 +101,14 @@ class KeptPairs:
                         yield KeptPair(pair.source, pair.target, ids, links, place)
                     elif len(self.first_dropped) < MOST_EXAMPLES:
                         line = pair.where.rpartition(":")[2]
-                        places = f"{corpus.source}:{line}", f"{corpus.target}:{line}"
-                        self.first_dropped.append(FoundPlace(*places, pair.source, pair.target))
+                        self.first_dropped.append(
+                            FoundPlace(
+                                f"{corpus.source}:{line}",
+                                f"{corpus.target}:{line}",
+                                pair.source,
+                                pair.target,
+                            )
+                        )
             self.bad.extend(bad)
             weight = self._data.train_weights[number] if self._data.train_weights else 1.0
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
@@ -163,9 +170,13 @@ class KeptPairs:
     def _cut(self, pairs: list[SentencePair]) -> Iterator[tuple[list[int], list[int]] | None]:
         sources = self._tokenizer.encode_sources([pair.source for pair in pairs])
         targets = self._tokenizer.encode_targets([pair.target for pair in pairs])
-        for pair, *ids in zip(pairs, sources, targets, strict=True):
-            self._outside.add(*ids)
-            reason = reason_to_leave_out(self._data, pair, *ids)
-            if reason is not None:
+        for pair, source_ids, target_ids in zip(pairs, sources, targets, strict=True):
+            self._outside.add(source_ids, target_ids)
+            reason = reason_to_leave_out(
+                self._data, pair.source, pair.target, source_ids, target_ids
+            )
+            if reason is None:
+                yield source_ids, target_ids
+            else:
                 self._dropped[reason] += 1
-            yield (ids[0], ids[1]) if reason is None else None
+                yield None

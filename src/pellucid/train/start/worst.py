@@ -82,8 +82,14 @@ def find_worst(
             [pair.source for pair, _ in usable], [pair.target for pair, _ in usable]
         )
         scored = [
-            WorstPair(result.log_probability / len(result.ids), *places, pair.source, pair.target)
-            for (pair, places), result in zip(usable, results, strict=True)
+            WorstPair(
+                result.log_probability / len(result.ids),
+                source_where,
+                target_where,
+                pair.source,
+                pair.target,
+            )
+            for (pair, (source_where, target_where)), result in zip(usable, results, strict=True)
             if result.error is None
         ]
         worst = heapq.nsmallest(count, [*worst, *scored], key=lambda row: row.score)

@@ -12,7 +12,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import torch
 
@@ -21,13 +21,15 @@ from pellucid.config import ModelConfig, TrainingConfig
 from pellucid.errors import ConfigurationError, LostRankError, PellucidError
 from pellucid.machine.hardware import keep_freed_memory, set_threads
 from pellucid.machine.launch import RankPlace
-from pellucid.machine.processes import to_bytes
 from pellucid.model import make_model
 from pellucid.train.run.interruption import ending_signals
 from pellucid.train.update.batch_parts import pieces_of_bytes
-from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, Store, open_store
-from pellucid.train.update.tree import Flat, Share, flatten_weights
+from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, open_store
+from pellucid.train.update.tree import Flat, GradientTree, flatten_weights
 from pellucid.train.weights.optimizer import freeze
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import PrefixStore
 
 
 def be_hand(place: RankPlace) -> int:
@@ -58,7 +60,8 @@ def be_hand(place: RankPlace) -> int:
     beats = 0
     with suppress(RuntimeError):  # Rank 0, which keeps the store, may have ended.
         while thread.is_alive() and len(signals) < 2:
-            store.set(f"beat/{place.rank}", str(beats := beats + 1))
+            beats += 1
+            store.set(f"beat/{place.rank}", str(beats))
             if signals:
                 store.set("signal", str(signals[0]))
             thread.join(BEAT_SECONDS)
@@ -90,7 +93,7 @@ def require_version(rank: int, host: str, version: str, wanted: str) -> None:
         )
 
 
-def _serve(place: RankPlace, store: Store, signals: list[int]) -> None:
+def _serve(place: RankPlace, store: PrefixStore, signals: list[int]) -> None:
     """Do as rank 0 orders, until it says that all is done."""
 
     def guard(work: Callable[[], Any]) -> Any:
@@ -108,7 +111,7 @@ def _serve(place: RankPlace, store: Store, signals: list[int]) -> None:
         return str(guard(lambda: store.get(name)).decode())
 
     host = socket.gethostname()
-    guard(lambda: store.set(f"here/{place.rank}", to_bytes([pellucid.__version__, host])))
+    guard(lambda: store.set(f"here/{place.rank}", json.dumps([pellucid.__version__, host])))
     wanted = await_word("version", place.wait)
     require_version(place.rank, host, pellucid.__version__, wanted)
     if (name := await_word("go")) == "end":
@@ -118,16 +121,19 @@ def _serve(place: RankPlace, store: Store, signals: list[int]) -> None:
     while (order := link.receive_order())[0] != END:
         step, num_pieces, body = order
         if step == SET_UP:
-            share, weights = _set_up(json.loads(body), device)
+            tree, weights = _set_up(json.loads(body), device)
             link.send(torch.zeros(1), 0)
             continue
         link.broadcast(weights.all)
-        share.passes.refresh_weights()
-        share.compute(step, pieces_of_bytes(body), has_signal=bool(signals))
-        share.add_ranks(link, num_pieces)
+        tree.passes.refresh_weights()
+        with tree.noting_memory():
+            tree.add_up(step, pieces_of_bytes(body))
+        if signals:
+            tree.note_signal()
+        tree.add_ranks(link, num_pieces)
 
 
-def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[Share, Flat]:
+def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[GradientTree, Flat]:
     """Make a model and its passes as rank 0 has them."""
     set_threads(settings["threads"])
     keep_freed_memory()
@@ -136,12 +142,12 @@ def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[Share, Flat
     replica = make_model(config, has_output_bias=settings["has_output_bias"])
     freeze(replica, training.freeze)
     weights = flatten_weights(replica.to(device))
-    share = Share(replica, training, settings["precision"])
-    if share.passes.kernels != settings["kernels"]:
+    tree = GradientTree(replica, training, settings["precision"])
+    if tree.passes.kernels != settings["kernels"]:
         raise ConfigurationError(
             f"All ranks must compute alike, but rank 0 uses {settings['kernels']}, and "
-            f"{socket.gethostname()} {share.passes.kernels}. Set training.kernels = 'pytorch'."
+            f"{socket.gethostname()} {tree.passes.kernels}. Set training.kernels = 'pytorch'."
         )
     gc.collect()
     gc.freeze()  # As `leave_lasting_objects` does, for as long as the process lives.
-    return share, weights
+    return tree, weights

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -20,11 +20,11 @@ from torch import Tensor
 from pellucid.errors import ConfigurationError, LostRankError, PellucidError
 from pellucid.machine.launch import LOOPBACK, RankPlace
 
+if TYPE_CHECKING:  # only in a PyTorch that was built with ranks
+    from torch._C._distributed_c10d import PrefixStore
+
 distributed: Any = torch.distributed
 """PyTorch exports most of what is used here without types."""
-
-Store = Any
-"""A store of PyTorch's."""
 
 Guard = Callable[[Callable[[], Any]], Any]
 """Runs a function that may wait for another rank, and returns its result."""
@@ -33,7 +33,9 @@ NEVER = timedelta(days=3650)
 JOINING = timedelta(seconds=60)
 """Time in which ranks that have come must connect, as gloo tries on to reach one that died."""
 
-SET_UP, END = -1, -2
+SET_UP = -1
+END = -2
+"""Orders that are no step, which are positive."""
 
 BEAT_SECONDS = 1.0
 """Time between two signs of life of a hand."""
@@ -49,15 +51,14 @@ class RankLink:
         guard: called for everything that may wait for another rank.
     """
 
-    def __init__(self, place: RankPlace, store: Store, device: torch.device, guard: Guard) -> None:
-        self.rank, self.size, self._guard = place.rank, place.num_ranks, guard
-        ranks = (self.rank, self.size)
-        options: Any = distributed.ProcessGroupGloo._Options()
-        options._timeout = JOINING
-        options._devices = [distributed.ProcessGroupGloo.create_device(hostname=LOOPBACK)]
-        gloo: Any = distributed.PrefixStore("gloo", store), *ranks
-        gloo = (*gloo, options if place.is_one_machine else JOINING)
-        self._groups: dict[str, Any] = {"cpu": guard(lambda: distributed.ProcessGroupGloo(*gloo))}
+    def __init__(
+        self, place: RankPlace, store: PrefixStore, device: torch.device, guard: Guard
+    ) -> None:
+        self.rank = place.rank
+        self.size = place.num_ranks
+        self._guard = guard
+        self._groups: dict[str, Any] = {"cpu": guard(lambda: _open_gloo(place, store))}
+        # Hands wait for orders while rank 0 validates; the guard finds ranks that are lost.
         self._groups["cpu"]._set_default_timeout(NEVER)
         if device.type == "cuda":
             if not distributed.is_nccl_available():
@@ -67,8 +68,8 @@ class RankLink:
                 )
             torch.cuda.set_device(place.local_rank % torch.cuda.device_count())
             shared = distributed.PrefixStore("nccl", store)
-            group = distributed.ProcessGroupNCCL
-            self._groups["cuda"] = guard(lambda: group(shared, *ranks, group.Options()))
+            nccl = distributed.ProcessGroupNCCL
+            self._groups["cuda"] = guard(lambda: nccl(shared, self.rank, self.size, nccl.Options()))
 
     def send(self, tensor: Tensor, to: int) -> None:
         """Send a tensor to a rank."""
@@ -103,7 +104,18 @@ class RankLink:
         return order, number, body.numpy().tobytes()
 
 
-def open_store(place: RankPlace) -> Store:
+def _open_gloo(place: RankPlace, store: PrefixStore) -> Any:
+    gloo = distributed.ProcessGroupGloo
+    shared = distributed.PrefixStore("gloo", store)
+    if not place.is_one_machine:
+        return gloo(shared, place.rank, place.num_ranks, JOINING)
+    options: Any = gloo._Options()
+    options._timeout = JOINING
+    options._devices = [gloo.create_device(hostname=LOOPBACK)]
+    return gloo(shared, place.rank, place.num_ranks, options)
+
+
+def open_store(place: RankPlace) -> PrefixStore:
     """Open the place where ranks meet; rank 0 makes it, unless the launcher has.
 
     Raises:
@@ -111,13 +123,14 @@ def open_store(place: RankPlace) -> Store:
     """
     is_local = place.is_one_machine and not place.is_kept
     address = LOOPBACK if is_local else place.address
-    where, most = f"{address}:{place.port}", timedelta(seconds=max(1.0, place.wait))
+    where = f"{address}:{place.port}"
+    most = timedelta(seconds=max(1.0, place.wait))
     make = partial(distributed.TCPStore, timeout=most, wait_for_workers=False)
     try:
         if place.rank == 0 and not place.is_kept:
             listener = socket.create_server((LOOPBACK if is_local else "", place.port))
-            port, number = listener.getsockname()[1], listener.detach()
-            store = make(LOOPBACK, port, is_master=True, master_listen_fd=number)
+            port = listener.getsockname()[1]
+            store = make(LOOPBACK, port, is_master=True, master_listen_fd=listener.detach())
         else:
             _await_listener(address, place.port, place.wait)
             store = make(address, place.port)
@@ -131,7 +144,14 @@ def open_store(place: RankPlace) -> Store:
             f"Rank 0 did not answer at {where} within {place.wait:g} seconds (--wait). See why, "
             "and start all ranks again."
         ) from error
-    return distributed.PrefixStore(f"pellucid/{place.attempt}", store)
+    prefixed: PrefixStore = distributed.PrefixStore(f"pellucid/{place.attempt}", store)
+    return prefixed
+
+
+def port_of(store: PrefixStore) -> int:
+    """Return the port at which a store that this process has opened is reached."""
+    tcp: Any = store.underlying_store
+    return int(tcp.port)
 
 
 def _await_listener(address: str, port: int, wait: float) -> None:

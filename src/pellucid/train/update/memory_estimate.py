@@ -68,7 +68,8 @@ class MemoryNeeds:
         Args:
             max_tokens_per_batch: positions of a batch on either side.
         """
-        model, num_weights = self.model, self.num_weights
+        model = self.model
+        num_weights = self.num_weights
         # Kernels keep the weights laid out for either direction; PyTorch keeps bfloat16 copies.
         has_copies = self.bytes_per_number < 4 or self.has_kernels
         working = 2 * self.bytes_per_number if has_copies else 0
@@ -93,29 +94,30 @@ class MemoryNeeds:
 
     def of_passes(self, max_tokens_per_batch: int) -> int:
         """Predict the bytes that a pass over one batch leaves for the backward pass."""
-        model, training = self.model, self.training
-        bytes_per_number, longest = self.bytes_per_number, self.longest
+        model = self.model
+        training = self.training
+        bytes_per_number = self.bytes_per_number
+        longest = self.longest
         positions = max(max_tokens_per_batch, longest) * (2 if training.r_drop else 1)
-        # The score penalty holds four float32 numbers for each score: of one layer at a time on
-        # kernels, of all of its layers on PyTorch.
-        penalized = len(penalty.sites) if (penalty := ScorePenalty.of(model, training)) else 0
-        penalty_bytes = 4 * 4 * model.num_heads * longest * positions
+        penalty = ScorePenalty.of(model, training)
+        num_penalized = 0 if penalty is None else len(penalty.sites)
+        scores_bytes = 4 * model.num_heads * longest * positions
         if self.has_kernels:
             scores = 2 * 4 * longest**2 * torch.get_num_threads()
-            scores += min(1, penalized) * penalty_bytes
+            # Measured at the peak of autograd, which computes one layer's penalty at a time.
+            scores += min(1, num_penalized) * 6 * scores_bytes
             return _memory_on_kernels(model, positions, bytes_per_number) + scores
         is_short = longest <= SHORT_ENOUGH_FOR_PLAIN_PRODUCTS
         is_plain = training.attention_dropout > 0 or (training.compile and is_short)
         # Attention's weights are float32 on a processor, whatever the precision.
         is_biased = model.positions in ("alibi", "relative")
         seen = 3 * longest * (4 // bytes_per_number) if is_plain or is_biased else 0
-        passes = positions * (
-            _recurrent_numbers_per_position(model, longest)
-            if model.is_recurrent
-            else model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
-            + model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
-            + 6 * model.d_model
-        )
+        numbers = 6 * model.d_model
+        numbers += model.num_encoder_layers * _numbers_per_position(model, seen, attentions=1)
+        numbers += model.num_decoder_layers * _numbers_per_position(model, seen, attentions=2)
+        if model.is_recurrent:
+            numbers = _recurrent_numbers_per_position(model, longest)
+        passes = positions * numbers
         multiple = FEWEST_ROWS if bytes_per_number < 4 else 1
         rows = chunk_rows(model.target_vocabulary_size, multiple=multiple)
         chunk = rows * model.target_vocabulary_size
@@ -123,7 +125,8 @@ class MemoryNeeds:
             chunk *= 1 + 3 * 4 // bytes_per_number
         states = 4 * positions * model.d_model
         total = bytes_per_number * (passes + self.processes * chunk + states)
-        return total + penalized * penalty_bytes
+        # PyTorch holds what it saves for backward in all layers at once.
+        return total + num_penalized * 4 * scores_bytes
 
     def fitting_budget(self, available: int) -> int:
         """Find the largest ``max_tokens_per_batch`` that fits, of those reached by halving.
@@ -138,7 +141,8 @@ class MemoryNeeds:
 
 def _memory_on_kernels(model: ModelConfig, positions: int, bytes_per_number: int) -> int:
     """Count what the kernels save for backward; of attention's weights one head's per thread."""
-    keys, values = model.num_heads * model.d_key, model.num_heads * model.d_value
+    keys = model.num_heads * model.d_key
+    values = model.num_heads * model.d_value
     dropped = model.d_model // bytes_per_number  # One byte for each number.
     around = 3 * model.d_model + dropped
     attention = 2 * keys + 2 * values + around
@@ -172,7 +176,8 @@ def require_memory(model: ModelConfig, training: TrainingConfig, device: torch.d
         ConfigurationError: it cannot fit.
     """
     num_weights = count_parameters(model)
-    needed, available = 4 * num_weights * _copies(training), available_memory(device)
+    needed = 4 * num_weights * _copies(training)
+    available = available_memory(device)
     if available is not None and needed > available:
         raise ConfigurationError(
             f"Training must fit into memory, but the model's {num_weights:,} weights with their "

@@ -10,7 +10,6 @@ from torch import Tensor
 
 from pellucid.config import TrainingConfig
 from pellucid.model import EncoderDecoder, Transformer
-from pellucid.train import plain
 from pellucid.train.fast.attention_losses import AttentionLosses
 from pellucid.train.fast.kernels.kernel_model import ModelOnKernels, choose_kernels
 from pellucid.train.fast.pytorch import ModelOnPyTorch
@@ -36,7 +35,7 @@ class Passes:
         training: TrainingConfig,
         precision: Literal["float32", "bfloat16"],
     ) -> None:
-        self._model, self._training = model, training
+        self._training = training
         self.seconds_waited = 0.0
         self._device = next(model.parameters()).device
         losses = AttentionLosses(model.config, training)
@@ -53,12 +52,6 @@ class Passes:
         else:
             assert isinstance(model, Transformer)
             self.way = ModelOnKernels(model, kernels, losses)
-
-    def start(self) -> None:
-        """Do nothing: these passes run in one process."""
-
-    def close(self) -> None:
-        """Do nothing: these passes run in one process."""
 
     def refresh_weights(self) -> None:
         """Take the weights as they are now, for the passes of one update."""
@@ -77,14 +70,14 @@ class Passes:
         Returns:
             The same sum of their losses, without smoothing.
         """
-        training, way = self._training, self.way
-        if isinstance(way, ModelOnPyTorch) and way.is_plain and not training.r_drop:
-            return plain.sum_gradients(self._model, pieces, training, step=step)
+        training = self._training
+        way = self.way
         way.clear_gradients(into)
         total = torch.zeros((), device=self._device)
         for piece in pieces:
+            batch = repeat_batch(piece.batch) if training.r_drop else piece.batch
             loss = way.add_gradient(
-                repeat_batch(piece.batch) if training.r_drop else piece.batch,
+                batch,
                 make_dropout(training, step=step, part=piece.part),
                 smoothing=training.label_smoothing,
                 r_drop=training.r_drop,

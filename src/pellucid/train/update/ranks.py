@@ -16,7 +16,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
-from typing import Any, Literal, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn
 
 import torch
 from torch import Tensor
@@ -31,9 +31,12 @@ from pellucid.model import EncoderDecoder
 from pellucid.train.run.interruption import Interruption
 from pellucid.train.update.batch_parts import BatchPart, pieces_to_bytes, run_of
 from pellucid.train.update.hands import require_version
-from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, Store, open_store
+from pellucid.train.update.link import BEAT_SECONDS, END, SET_UP, RankLink, open_store, port_of
 from pellucid.train.update.passes import is_out_of_memory
-from pellucid.train.update.tree import Flat, Share, flatten_weights
+from pellucid.train.update.tree import Flat, GradientTree, flatten_weights
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import PrefixStore
 
 SILENT_SECONDS = 60.0
 """Time after which a rank that is waited for counts as lost, besides ten times the longest share
@@ -62,12 +65,14 @@ class Ranks:
     """
 
     def __init__(self, place: RankPlace | None = None) -> None:
-        self.interruption, self.longest = Interruption(), 0.0
+        self.interruption = Interruption()
+        self.longest = 0.0
         self.place = place
         self._children: list[Child] = []
         self._hosts: dict[int, str] = {}
-        self._store: Store = None
+        self._store: PrefixStore | None = None
         self._link: RankLink | None = None
+        # Hands must not outlive a training that ends without closing this.
         weakref.finalize(self, end_all, self._children)
         if place is not None:
             self._open(place)
@@ -105,13 +110,8 @@ class Ranks:
         if self._link is None:
             place = self.place or RankPlace(0, number, 0, number)
             store = self._store or self._open(place)
-            # For hands: PyTorch's messages about lost connections have traces of its own calls.
-            os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-            for rank in range(1, 1 if self.place else number):
-                port = store.underlying_store.port
-                theirs = asdict(replace(place, rank=rank, local_rank=rank, port=port))
-                run = "pellucid.train.update.hands:be_local_hand"
-                self._children.append(Child(run, theirs, advice=ADVICE))
+            if self.place is None:
+                self._start_hands(place, store)
             self._await_hands(place, store)
             store.set("go", device.type)
             self._link = RankLink(place, store, device, self._guard)
@@ -127,14 +127,23 @@ class Ranks:
         if self.place is None or is_over:
             self._link = self._store = None
 
-    def _open(self, place: RankPlace) -> Store:
+    def _start_hands(self, place: RankPlace, store: PrefixStore) -> None:
+        # For hands: PyTorch's messages about lost connections have traces of its own calls.
+        os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
+        for rank in range(1, place.num_ranks):
+            theirs = replace(place, rank=rank, local_rank=rank, port=port_of(store))
+            run = "pellucid.train.update.hands:be_local_hand"
+            self._children.append(Child(run, asdict(theirs), advice=ADVICE))
+
+    def _open(self, place: RankPlace) -> PrefixStore:
         self._opened = time.monotonic()
-        store = self._store = open_store(place)
+        store = open_store(place)
+        self._store = store
         store.set("version", pellucid.__version__)
         threading.Thread(target=self._listen, args=(store,), daemon=True).start()
         return store
 
-    def _listen(self, store: Store) -> None:
+    def _listen(self, store: PrefixStore) -> None:
         """Pass on the signal of a hand, also while rank 0 validates and sends no pieces."""
         with suppress(RuntimeError):
             while self._store is store and self.interruption.signal is None:
@@ -142,7 +151,7 @@ class Ranks:
                 if store.check(["signal"]):
                     self.interruption.pass_on(int(store.get("signal")))
 
-    def _await_hands(self, place: RankPlace, store: Store) -> None:
+    def _await_hands(self, place: RankPlace, store: PrefixStore) -> None:
         hands = range(1, place.num_ranks)
         while missing := [rank for rank in hands if not store.check([f"here/{rank}"])]:
             self.interruption.exit_if_signaled()
@@ -174,7 +183,8 @@ class Ranks:
 
         thread = threading.Thread(target=run, daemon=True)
         thread.start()
-        began, limit = time.monotonic(), SILENT_SECONDS + 10 * self.longest
+        began = time.monotonic()
+        limit = SILENT_SECONDS + 10 * self.longest
         while thread.is_alive() and (waited := time.monotonic() - began) < limit:
             if self.interruption.signal is not None:
                 limit = min(limit, waited + HURRIED_SECONDS)
@@ -193,11 +203,13 @@ class Ranks:
 
     def _raise_lost(self, cause: BaseException | None) -> NoReturn:
         """Find the ranks that ended or fell silent."""
-        lost, said = [], dict[int, str]()
+        lost: list[int] = []
+        said: dict[int, str] = {}
         with suppress(RuntimeError):  # The store may have ended too.
             before = self._words("beat")
             time.sleep(2.5 * BEAT_SECONDS)
-            after, said = self._words("beat"), self._words("end")
+            after = self._words("beat")
+            said = self._words("end")
             silent = [rank for rank in self._hosts if after.get(rank) == before.get(rank)]
             lost = [rank for rank in silent if said.get(rank, "lost")]
         if not any(said.values()):
@@ -208,7 +220,8 @@ class Ranks:
 
     def _words(self, name: str) -> dict[int, str]:
         """Read what hands have left at the store under a name."""
-        store: Store = self._store
+        store = self._store
+        assert store is not None
         found = [rank for rank in self._hosts if store.check([f"{name}/{rank}"])]
         return {rank: store.get(f"{name}/{rank}").decode() for rank in found}
 
@@ -232,8 +245,10 @@ class RankedPasses:
         ranks: Ranks,
         number: int,
     ) -> None:
-        self._model, self._ranks, self._number = model, ranks, number
-        self._share = Share(model, training, precision)
+        self._model = model
+        self._ranks = ranks
+        self._number = number
+        self._tree = GradientTree(model, training, precision)
         self._link: RankLink | None = None
         self._weights: Flat | None = None
         self._threads = share_threads(1 if ranks.place else number)
@@ -242,14 +257,14 @@ class RankedPasses:
             "has_output_bias": model.output_bias is not None,
             "training": training.model_dump(mode="json"),
             "precision": precision,
-            "kernels": self._share.passes.kernels,
+            "kernels": self._tree.passes.kernels,
             "threads": None if ranks.place else self._threads,
         }
         self.seconds_waited = 0.0
 
     def refresh_weights(self) -> None:
         """Take the weights as they are now, as `Passes.refresh_weights` does."""
-        self._share.passes.refresh_weights()
+        self._tree.passes.refresh_weights()
 
     def start(self) -> None:
         """Link the ranks and tell them what to compute, unless that is done.
@@ -265,6 +280,7 @@ class RankedPasses:
             for hand in range(1, link.size):
                 link.send_order(hand, SET_UP, body=to_bytes(self._settings))
             for hand in range(1, link.size):
+                # A hand answers once it is set up: its failure is known before the first update.
                 link.receive(torch.zeros(1), hand)
         except BaseException as error:
             self._ranks.leave(is_over=True)
@@ -284,34 +300,42 @@ class RankedPasses:
             LostRankError: a rank ended or fell silent.
         """
         self.start()
-        link, share, num_pieces = self._link, self._share, len(pieces)
+        link = self._link
+        tree = self._tree
         began = time.monotonic()
         try:
-            if link is not None and self._weights is not None:
-                for hand in range(1, link.size):
-                    theirs = pieces_to_bytes(run_of(pieces, hand, link.size))
-                    link.send_order(hand, step, num_pieces, theirs)
-                link.broadcast(self._weights.all)
+            if link is not None:
+                self._send_out(step, pieces, link)
             started = time.monotonic()
             # By itself, this process may be trying other numbers of threads.
-            with some_threads(self._threads if link else torch.get_num_threads()):
-                share.compute(step, run_of(pieces, 0, self._number))
+            threads = torch.get_num_threads() if link is None else self._threads
+            with some_threads(threads), tree.noting_memory():
+                tree.add_up(step, run_of(pieces, 0, self._number))
             seconds = time.monotonic() - started
+            # Other ranks may need as long: none counts as lost before ten times this.
             self._ranks.longest = max(self._ranks.longest, seconds)
             if link is not None:
-                share.add_ranks(link, num_pieces)
+                tree.add_ranks(link, len(pieces))
                 self.seconds_waited = time.monotonic() - began - seconds
         except BaseException:
             # Late replies would be taken for replies to the next attempt.
             self._link = None
             self._ranks.leave(is_over=True)
             raise
-        loss, memory, signals = share.finish()
+        loss, memory, signals = tree.finish()
         if signals:
             self._ranks.interruption.pass_on(signal.SIGTERM)
         if memory:
             raise MemoryError
         return loss
+
+    def _send_out(self, step: int, pieces: Sequence[BatchPart], link: RankLink) -> None:
+        """Give the hands their pieces, and all of them the weights."""
+        assert self._weights is not None
+        for hand in range(1, link.size):
+            theirs = pieces_to_bytes(run_of(pieces, hand, link.size))
+            link.send_order(hand, step, len(pieces), theirs)
+        link.broadcast(self._weights.all)
 
     def close(self) -> None:
         """End the hands that were started here."""

@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
-from torch import Tensor
-
 from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.errors import TrainingError
@@ -45,6 +43,7 @@ class Updater:
         self._processes = processes
         self._passes: Passes | RankedPasses
         if processes * training.accumulate == 1:
+            # One piece needs no tree of sums, and so no second buffer as large as the weights.
             self._passes = Passes(model, training, precision)
         else:
             ranks = ranks or Ranks()
@@ -67,8 +66,20 @@ class Updater:
         Raises:
             TrainingError: a single pair does not fit into memory.
         """
-        self._passes.refresh_weights()
-        mean_loss, was_split = self._sum_gradients(step, batches)
+        passes = self._passes
+        passes.refresh_weights()
+        parts = [part for batch in batches for part in split_batch(batch, self._processes)]
+        was_split = False
+        while True:
+            try:
+                mean_loss = passes.sum_gradients(step, make_pieces(parts))
+                break
+            except (MemoryError, RuntimeError) as error:
+                if not is_out_of_memory(error):
+                    raise
+            # Only here: within the except block the traceback would still hold the pass's tensors.
+            parts = _halve(parts)
+            was_split = True
         updated = move_weights(
             self._optimizer,
             self._training,
@@ -77,8 +88,7 @@ class Updater:
             rate=rate,
             muon_rate=muon_rate,
         )
-        waited = self._passes.seconds_waited
-        return replace(updated, was_split=was_split, seconds_waited=waited)
+        return replace(updated, was_split=was_split, seconds_waited=passes.seconds_waited)
 
     def start(self) -> None:
         """Link the other ranks, if there are to be any; otherwise the first update does.
@@ -86,31 +96,25 @@ class Updater:
         Raises:
             PellucidError: one could not start or did not come.
         """
-        self._passes.start()
+        if isinstance(self._passes, RankedPasses):
+            self._passes.start()
 
     def close(self) -> None:
-        """End the ranks that were started here."""
-        self._passes.close()
+        """End the ranks that were started here; the next update starts them again."""
+        if isinstance(self._passes, RankedPasses):
+            self._passes.close()
 
-    def _sum_gradients(self, step: int, batches: Sequence[Batch]) -> tuple[Tensor, bool]:
-        """Leave the gradient of the mean loss in the model.
 
-        Returns:
-            The mean loss, and True if memory ran out on the way.
-        """
-        parts = [part for batch in batches for part in split_batch(batch, self._processes)]
-        was_split = False
-        while True:
-            try:
-                return self._passes.sum_gradients(step, make_pieces(parts)), was_split
-            except (MemoryError, RuntimeError) as error:
-                if not is_out_of_memory(error):
-                    raise
-            if all(len(part.source_BS) == 1 for part in parts):
-                raise TrainingError(
-                    "A batch must fit into memory, but a single pair of "
-                    f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
-                    "Lower data.max_length, or choose a smaller model."
-                )
-            parts = [half for part in parts for half in split_batch(part)]
-            was_split = True
+def _halve(parts: Sequence[Batch]) -> list[Batch]:
+    """Cut every part of an update that did not fit into memory in two.
+
+    Raises:
+        TrainingError: they are single pairs.
+    """
+    if all(len(part.source_BS) == 1 for part in parts):
+        raise TrainingError(
+            "A batch must fit into memory, but a single pair of "
+            f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
+            "Lower data.max_length, or choose a smaller model."
+        )
+    return [half for part in parts for half in split_batch(part)]

@@ -35,9 +35,11 @@ MOST_SAID = 3
 REPEATED_PAUSE = 2
 """Time until a trial that was faster is repeated, relative to the time of a trial."""
 
-SHORTEST_PAUSE, LONGEST_PAUSE = 5, 50
-"""Time between trials that were not faster, relative to the time of a trial. After a change the
-shortest, because the machine's load is changing; then three times as long each time."""
+# After a change the shortest pause, because the machine's load is changing; then three times as
+# long each time.
+SHORTEST_PAUSE = 5
+LONGEST_PAUSE = 50
+"""Time between trials that were not faster, relative to the time of a trial."""
 
 MOST_COUNTED = 1.5
 """Time of a trial that a pause is measured by, relative to the usual one of as many tokens.
@@ -69,7 +71,8 @@ class ThreadTrials:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._most = self.threads = most
-        self._use, self._clock = use, clock
+        self._use = use
+        self._clock = clock
         self._usual: deque[tuple[int, float]] = deque(maxlen=USUAL_UPDATES)
         self._trial: list[tuple[int, float]] = []
         self._num_faster = 0

@@ -7,7 +7,8 @@ branches as one process does, so the number of ranks changes no bit.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Literal
 
 import torch
@@ -20,8 +21,13 @@ from pellucid.train.update.batch_parts import BatchPart, halve, run_of
 from pellucid.train.update.link import RankLink
 from pellucid.train.update.passes import Passes, is_out_of_memory
 
-LOSS, MEMORY, SIGNAL = 0, 1, 2
+LOSS = 0
+MEMORY = 1
+SIGNAL = 2
+"""Places of the numbers that travel with a sum."""
+
 ALIGNMENT = 16
+"""Every tensor in a flat buffer begins at a multiple of so many numbers, 64 bytes."""
 
 
 class Flat:
@@ -50,8 +56,8 @@ def flatten_weights(model: EncoderDecoder) -> Flat:
     return flat
 
 
-class Share:
-    """One rank's part of every update, and the tree in which the ranks add their parts.
+class GradientTree:
+    """One rank's part of every sum of gradients, and the tree in which ranks add their parts.
 
     Args:
         model: its parameters get the gradients.
@@ -67,28 +73,50 @@ class Share:
     ) -> None:
         self.passes = Passes(model, training, precision)
         self._weights = trained(model)
+        # The second also receives the sums of other ranks.
         self._sums = [Flat(self._weights), Flat(self._weights)]
         self._has_gradient = [True] * len(self._weights)
 
-    def compute(self, step: int, pieces: Sequence[BatchPart], *, has_signal: bool = False) -> None:
-        """Add up this rank's pieces; memory that runs out is noted."""
+    def add_up(self, step: int, pieces: Sequence[BatchPart], level: int = 0) -> None:
+        """Leave the sum of some pieces in the buffer of a level; deeper ones are overwritten."""
+        if len(pieces) > 1:
+            first, second = halve(pieces)
+            self.add_up(step, first, level)
+            if len(self._sums) == level + 1:
+                self._sums.append(Flat(self._weights))
+            self.add_up(step, second, level + 1)
+            self._sums[level].all += self._sums[level + 1].all
+        elif pieces:
+            into = self._sums[level]
+            into.numbers.zero_()  # It may hold what another rank sent for the update before.
+            into.numbers[LOSS] = self.passes.sum_gradients(step, pieces, into.views)
+            self._move_gradients(into)
+
+    @contextmanager
+    def noting_memory(self) -> Iterator[None]:
+        """Begin a sum, and note if memory runs out in it: the other ranks wait for this one."""
         numbers = self._sums[0].numbers
+        numbers.zero_()
         try:
-            numbers.zero_()
-            self._add_up(step, pieces, 0)
+            yield
         except (MemoryError, RuntimeError) as error:
             if not is_out_of_memory(error):
                 raise
             numbers[MEMORY] = 1
-        numbers[SIGNAL] = int(has_signal)
+
+    def note_signal(self) -> None:
+        """Tell rank 0 with the sum that a signal has come."""
+        self._sums[0].numbers[SIGNAL] = 1
 
     def add_ranks(self, link: RankLink, num_pieces: int) -> None:
         """Add the sums of all ranks, each to that of its neighbor in the tree; rank 0 gets all."""
-        total, other = self._sums[:2]
+        total = self._sums[0]
+        other = self._sums[1]
         distance = 1
         while distance < link.size:
             if link.rank & distance:
-                return link.send(total.all, link.rank - distance)
+                link.send(total.all, link.rank - distance)
+                return
             neighbor = link.rank + distance
             link.receive(other.all, neighbor)
             if run_of(range(num_pieces), neighbor, link.size):
@@ -96,7 +124,6 @@ class Share:
             else:  # Nothing is added, because −0 + 0 is another bit.
                 total.numbers += other.numbers
             distance *= 2
-        return None
 
     def finish(self) -> tuple[Tensor, float, float]:
         """Leave the sum in the model; return loss, memory that ran out, and signals."""
@@ -105,25 +132,12 @@ class Share:
         ):
             weight.grad = view if has_one else None
         numbers = self._sums[0].numbers
+        # One transfer for all three: on a GPU each one waits for the device.
         _, memory, signals = numbers[:3].tolist()
         return numbers[LOSS].clone(), memory, signals
 
-    def _add_up(self, step: int, pieces: Sequence[BatchPart], level: int) -> None:
-        """Leave the sum of some pieces in the buffer of a level; deeper ones are overwritten."""
-        if len(pieces) < 2:
-            return self._compute_one(step, pieces, self._sums[level])
-        first, second = halve(pieces)
-        self._add_up(step, first, level)
-        if len(self._sums) == level + 1:
-            self._sums.append(Flat(self._weights))
-        self._add_up(step, second, level + 1)
-        self._sums[level].all += self._sums[level + 1].all
-        return None
-
-    def _compute_one(self, step: int, pieces: Sequence[BatchPart], into: Flat) -> None:
-        if not pieces:
-            return
-        loss = self.passes.sum_gradients(step, pieces, into.views)
+    def _move_gradients(self, into: Flat) -> None:
+        """Copy the gradients that the passes have not left in a buffer into it."""
         gradients = [weight.grad for weight in self._weights]
         self._has_gradient = [gradient is not None for gradient in gradients]
         views: list[Tensor] = []
@@ -136,4 +150,3 @@ class Share:
                 moved.append(gradient)
         if moved:
             torch._foreach_copy_(views, moved)
-        into.numbers[LOSS] = loss

@@ -48,6 +48,7 @@ class Averaging:
         if self._kind != "running":
             return
         t = self._num_updates
+        # At first it spans few updates, so that random weights soon count little.
         decay = min(self._decay, (1 + t) / (10 + t))
         self._num_updates += 1
         torch._foreach_lerp_(

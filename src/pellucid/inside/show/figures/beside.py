@@ -58,8 +58,11 @@ def draw_answers_figure(sides: Sequence[AnswerOfModel], path: str | Path) -> Non
     all_sizes = [sizes_of_one(panel, lettering) for panel in panels]
     rooms = [room_of(panel, sizes) for panel, sizes in zip(panels, all_sizes, strict=True)]
     head = LINE + 0.06
+    # All maps begin at one height, below the longest words of any.
     top = MARGIN + head + max(above for _, above, _ in rooms)
-    lefts, at, bottom = [], MARGIN, top
+    lefts = []
+    at = MARGIN
+    bottom = top
     for panel, sizes, (left, _, overhang) in zip(panels, all_sizes, rooms, strict=True):
         num_rows, num_columns = panel.cells_LM.shape
         lefts.append(at + left)

@@ -97,7 +97,9 @@ def draw_map_figure(
     left, above, beside = room_of(panel, sizes)
     head = LINE + 0.06 if panel.title else 0.0
     body = num_columns * sizes.cell[0], num_rows * sizes.cell[1]
+    # A map of one row still needs a scale that can be read.
     bar = max(0.9, body[1])
+    # A caption needs some width, however small the map is.
     width = max(2 * MARGIN + left + body[0] + max(0.75, beside), 4.2)
     top = MARGIN + head + above
     with captioned(path, lettering, caption, width, top + bar + 0.12) as sheet:
@@ -144,6 +146,7 @@ def draw_difference_figure(
     if not difference.values.size:
         raise InputError("The two maps share no words to compare. Choose two similar sentences.")
     rows, columns = ([one for one, _ in pairs] for pairs in (difference.rows, difference.columns))
+    # The same for both: they are of one part and kind.
     forbidden_LM = first.forbidden[np.ix_(rows, columns)]
     limit = scale_end(difference.values)
     pairs = [
@@ -189,12 +192,14 @@ def draw_grid_figure(
     path = check_ending(path)
     if layers is None:
         names = [name.split(".") for name in trace.arrays]
+        # A name is part, layer, kind and stage.
         layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
     views = [[HeadView(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
     if not views:
         trace.get(f"{part}.0.{kind}.{stage}")  # Raises the error that says what the trace holds.
     limit = None
     if stage != "weights":
+        # One scale for all, so that heads can be compared by color.
         limit = max(view.largest for row in views for view in row)
     count = len(views) * len(trace.heads)
     panels = [[reduced(panel_of(view, limit=limit), count) for view in row] for row in views]
@@ -204,9 +209,12 @@ def draw_grid_figure(
     side = min(side_of(panels[0][0], 2.4, 0.075, count), 0.17)
     sizes = PanelSizes((side, side), min(52 * side, 7.5), 0, lettering)
     left, above, beside = room_of(panels[0][0], sizes)
-    wide, high = num_columns * side, num_rows * side
-    step_right, step_down = max(wide, 0.9) + 0.16, max(high, 0.3) + 0.36
-    first_left, first_top = MARGIN + left + 0.2, MARGIN + above + 0.2
+    wide = num_columns * side
+    high = num_rows * side
+    step_right = max(wide, 0.9) + 0.16
+    step_down = max(high, 0.3) + 0.36
+    first_left = MARGIN + left + 0.2
+    first_top = MARGIN + above + 0.2
     body = len(panels[0]) * step_right, len(panels) * step_down
     width = max(first_left + body[0] + max(0.75, beside), 4.2)
     with captioned(path, lettering, caption, width, first_top + body[1]) as sheet:
@@ -216,6 +224,7 @@ def draw_grid_figure(
             sheet.text(MARGIN + 0.06, top + high / 2, f"layer {seen[0].layer}", **style)
             for place, (panel, view) in enumerate(zip(row, seen, strict=True)):
                 at = first_left + place * step_right
+                # Only the outer panels have words; all have the same.
                 words = {"with_rows": not place, "with_columns": not index}
                 draw_panel(sheet, panel, sizes, left=at, top=top, **words)
                 sheet.text(at, top + high + 0.04, _name_of(view), size=6.5)
@@ -251,6 +260,7 @@ def draw_stages_figure(
     panels = [reduced(panel_of(view), len(views)) for view in views]
     caption = [*_stages_caption(views), *panels[0].notes]
     lettering = Lettering(path, [*panels[0].texts, *caption])
+    # Numbers in small type fit five maps next to each other, up to a size.
     digit = 4.2 if max(panels[0].cells_LM.shape) <= MOST_NUMBERS else 0
     side = side_of(panels[0], 0, 0.09, len(views))
     sizes = PanelSizes(

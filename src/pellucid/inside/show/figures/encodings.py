@@ -83,6 +83,7 @@ def positions_of(bundle: Bundle, *, part: str, num_positions: int) -> np.ndarray
         )
     assert isinstance(bundle.model, Transformer)  # No other model has positions.
     stack = bundle.model.encoder if part == "encoder" else bundle.model.decoder
+    # In double precision, so that the picture shows the formula and not its rounding.
     like = torch.empty(1, config.d_model, dtype=torch.float64)
     with torch.inference_mode():
         positions_LD = stack.positions_of(0, num_positions, like=like)
@@ -136,6 +137,7 @@ def _by_offset(sheet: Sheet, products_LL: np.ndarray, left: float) -> None:
     table_LX = products_by_offset(products_LL)
     offsets = np.arange(len(table_LX))
     axes = sheet.axes(left, 0.45, 3.1, 3.0)
+    # Products are the same in both directions, so one side is mirrored.
     both = np.concatenate([-offsets[:0:-1], offsets])
     low, mean, high = np.concatenate([table_LX[:0:-1], table_LX]).T
     axes.fill_between(both, low, high, color="#8fb8e0", linewidth=0)

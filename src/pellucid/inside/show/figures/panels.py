@@ -131,6 +131,7 @@ def side_of(panel: MapPanel, length: float, least: float, count: int = 1) -> flo
         least: the least side, unless the maps would have more than `MOST_DOTS` dots.
         count: the number of maps.
     """
+    # The length is shared by the cells, but none is smaller than can be seen.
     side = max(length / max(panel.cells_LM.shape), least)
     return float(min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH))
 
@@ -159,10 +160,13 @@ def reduced(panel: MapPanel, count: int = 1) -> MapPanel:
         return how.reduceat(how.reduceat(cells_LM, starts[0], axis=0), starts[1], axis=1)
 
     hidden_LM = _hidden(panel)
+    # Cells without a color must not win.
     shown_LM = np.where(hidden_LM, 0, panel.cells_LM)
-    high_LM, low_LM = reduce(np.maximum, shown_LM), reduce(np.minimum, shown_LM)
+    high_LM = reduce(np.maximum, shown_LM)
+    low_LM = reduce(np.minimum, shown_LM)
     return replace(
         panel,
+        # Of a block, the number farthest from 0, so that nothing large is lost.
         cells_LM=np.where(-low_LM > high_LM, low_LM, high_LM),
         forbidden_LM=reduce(np.logical_and, hidden_LM),
         notes=(_NO_WORDS, _OF_BLOCKS),
@@ -183,7 +187,8 @@ def _hidden(panel: MapPanel) -> np.ndarray:
 
 def room_of(panel: MapPanel, sizes: PanelSizes) -> tuple[float, float, float]:
     """Return the inches needed to the left for rows, above for columns, and right of the last."""
-    write, size = sizes.lettering.write, sizes.word
+    write = sizes.lettering.write
+    size = sizes.word
     words = [*panel.rows, "" if panel.predicted is None else READS_PREDICTS[0]]
     left = max(width_in_inches(write(word), size) for word in words) + 0.1
     if panel.predicted is not None:
@@ -220,6 +225,7 @@ def draw_panel(
     width, height = sizes.cell
     axes = sheet.axes(left, top, num_columns * width, num_rows * height)
     axes.set_xlim(0, num_columns)
+    # Row 0 stands at the top, as one reads.
     axes.set_ylim(num_rows, 0)
     axes.set_xticks([])
     axes.set_yticks([])
@@ -251,12 +257,14 @@ def _draw_cells(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
     else:
         num_rows, num_columns = panel.cells_LM.shape
         box = (0, num_columns, num_rows, 0)
+        # Thousands of cells as one image; as a mesh they would be a shape each.
         axes.imshow(
             shown_LM, cmap=colors, norm=norm, extent=box, aspect="auto", interpolation="none"
         )
     _hatch(axes, np.ma.getmaskarray(shown_LM), dense=bool(sizes.digit))
     if not sizes.digit:
         return
+    # A forbidden cell has no number.
     for row, column in zip(*np.nonzero(~np.ma.getmaskarray(shown_LM)), strict=True):
         value = float(panel.cells_LM[row, column])
         _, ink = ground_and_ink(value, panel.limit)
@@ -302,7 +310,9 @@ def _write_columns(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
 
 
 def _write_rows(axes: Any, panel: MapPanel, sizes: PanelSizes) -> None:
-    write, size = sizes.lettering.write, sizes.word
+    write = sizes.lettering.write
+    size = sizes.word
+    # In points, as the fonts are, so that it is the same at every size of cells.
     gap = 4.0
     predicted = panel.predicted
     place = gap

@@ -20,7 +20,7 @@ from matplotlib.font_manager import FontProperties, findfont, fontManager, get_f
 from rich.cells import cell_len
 
 from pellucid.errors import InputError
-from pellucid.files import write_bytes
+from pellucid.files import endings, write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
 
 INK = "#1a1a1a"
@@ -45,13 +45,17 @@ _WIDE_FONTS = (
 )
 _SETTINGS: dict[str, Any] = {
     "font.size": 8.0,
+    # Text stays text, so that it can be searched and read aloud.
     "svg.fonttype": "none",
+    # Equal pictures have equal bytes.
     "svg.hashsalt": "pellucid",
+    # TrueType, since some journals refuse the default, Type 3.
     "pdf.fonttype": 42,
     "hatch.linewidth": 0.5,
     "hatch.color": "#8a8a8a",
     "text.color": INK,
     "axes.formatter.use_mathtext": False,
+    # A token may hold a dollar sign, which is no formula.
     "text.parse_math": False,
 }
 
@@ -69,9 +73,10 @@ class Lettering:
     """
 
     def __init__(self, path: Path, texts: Iterable[str]) -> None:
-        self.is_free = path.suffix.lower() == ".svg"
+        self.is_free = endings(path).kind == ".svg"
         letters = {letter for text in texts for letter in text if not letter.isspace()}
         self.families = [FIRST_FONT]
+        # Listing the installed fonts is slow, and seldom needed.
         missing = letters - _letters_of(FIRST_FONT)
         installed = set(fontManager.get_font_names()) if missing else set()
         for family in _WIDE_FONTS:
@@ -97,6 +102,7 @@ class Lettering:
             settings = _SETTINGS | families
             for name, value in settings.items():
                 mpl.rcParams[name] = value  # type: ignore[index]
+            # Matplotlib warns about each font that is not installed.
             log.setLevel(logging.ERROR)
             try:
                 yield
@@ -113,7 +119,8 @@ class Sheet:
     """
 
     def __init__(self, width: float, height: float) -> None:
-        self.width, self.height = width, height
+        self.width = width
+        self.height = height
         self.figure = Figure(figsize=(width, height), facecolor="white")
 
     def axes(self, left: float, top: float, width: float, height: float) -> Any:
@@ -166,7 +173,7 @@ def save_figure(figure: Figure, path: Path, *, title: str) -> None:
     Raises:
         OutputError: the file cannot be written.
     """
-    kind = path.suffix.lower().removeprefix(".")
+    kind = endings(path).kind.removeprefix(".")
     metadata: dict[str, dict[str, str | None]] = {
         "svg": {"Title": title, "Creator": None, "Date": None},
         "png": {"Title": title, "Software": None},
@@ -187,7 +194,7 @@ def check_ending(path: str | Path) -> Path:
         InputError: the ending is not known.
     """
     path = Path(path)
-    if path.suffix.lower() not in ENDINGS:
+    if endings(path).kind not in ENDINGS:
         raise InputError(
             f"A picture's file must end in {', '.join(ENDINGS)}, but is named {path.name}. "
             "Rename it."
@@ -197,6 +204,7 @@ def check_ending(path: str | Path) -> Path:
 
 def width_in_inches(text: str, size: float) -> float:
     """Return the most room that a text needs at a font size in points."""
+    # An estimate that is never too small: measuring would need the drawn text.
     broad = sum(letter in "MWmw@%" for letter in text)
     return (cell_len(text) * 0.66 + broad * 0.34) * size / 72
 

@@ -13,11 +13,10 @@ from torch.utils.flop_counter import FlopCounterMode
 from pellucid.config import ModelConfig
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.fits import fit_power_law
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
@@ -47,65 +46,56 @@ def measure(setting: MeasurementSetting) -> Found:
         f"{packaged_name()}, keys without and with the last word, {sentences} sentences",
         lambda seed: compare_keys(sentences, seed),
     )
+    # Rounding adds up with the length, so that only short texts are compared.
     compared = Cells(tuple(row for row in written.rows if row["length"] <= JUDGED))
     last = compared.rows[-1]
-    number = (
+    found = Found(
         f"then earlier keys and values never change, and to write {last['length']} tokens a layer "
         f"computes {last['cached_keys']} keys, where computing all again at every token takes "
         f"{last['plain_keys']:,}; in an encoder, which reads both ways, one more word changes all "
-        "keys from the second layer on."
-    )
-    method = (
+        "keys from the second layer on",
         "The packaged model writes given tokens, one after another: once with the keys and "
         "values of earlier tokens kept, once reading everything again at each step. Products are "
-        "the multiplications of all matrix products of the decoder and the output projection."
-    )
-    verdicts = {
-        "kept": judge_seeds(judge_kept, keys, compared),
-        "rows": judge_seeds(judge_rows, compared),
-    }
-    tables = [_tabulate(written)]
-    panels = [
-        _panel(written, "Multiplications, packaged model", "millions", "products", 1e-6),
-        _panel(written, "Time, packaged model", "ms", "seconds", 1000),
-    ]
-    if setting.is_long:
-        shape = _shape(setting)
-        steps = measure_cells(
-            setting,
-            "step {position} of the paper's decoder",
-            lambda position, seed: _time_step(position, shape, seed, setting.choose(5, 1)),
-            is_timed=True,
-            position=setting.choose((1, 4, 16, 64, 256, 1024, 2048), (1, 4, 16)),
-        ).add(times=lambda row: row["plain"] / row["cached"])
-        method += (
-            f" One step: a decoder of {shape.num_decoder_layers} layers of width {shape.d_model} "
-            f"with random weights, which reads a source of {SOURCE} tokens and writes the token at "
-            "a position; its vocabulary of 1,000 is smaller than the paper's. Exponents are fitted "
-            "to the longer half."
-        )
-        verdicts["time"] = judge_seeds(judge_saved_time, written)
-        tables += [_tabulate_steps(steps), _exponents(written, steps)]
-        panels.append(
-            _panel(steps, "Time of one token, paper's size", "ms", "", 1000, "the token's place")
-        )
-    tables.append(_tabulate_keys(keys))
-    return Found(
-        number,
-        method,
-        verdicts,
-        tuple(tables),
-        tuple(panels),
-        (
-            "A word's key is not in a table: it is x·W for each occurrence of the word, and x "
-            "differs with position and, from layer 1 on, with the words around it.",
+        "the multiplications of all matrix products of the decoder and the output projection.",
+        verdicts={
+            "kept": judge_seeds(judge_kept, keys, compared),
+            "rows": judge_seeds(judge_rows, compared),
+        },
+        tables=(_tabulate(written), _tabulate_keys(keys)),
+        panels=(
+            _panel(written, "Multiplications, packaged model", "millions", "{}_products", 1e-6),
+            _panel(written, "Time, packaged model", "ms", "{}_seconds", 1000),
         ),
+    )
+    return _add_steps(setting, found, written) if setting.is_long else found
+
+
+def _add_steps(setting: MeasurementSetting, found: Found, written: Cells) -> Found:
+    """Time single steps of a decoder of the paper's size."""
+    shape = _shape(setting)
+    steps = measure_cells(
+        setting,
+        "step {position} of the paper's decoder",
+        lambda position, seed: _time_step(position, shape, seed, setting.choose(5, 1)),
+        is_timed=True,
+        position=setting.choose((1, 4, 16, 64, 256, 1024, 2048), (1, 4, 16)),
+    ).add(times=lambda row: row["plain"] / row["cached"])
+    title = "Time of one token, paper's size"
+    return found.plus(
+        method=f" One step: a decoder of {shape.num_decoder_layers} layers of width "
+        f"{shape.d_model} with random weights, which reads a source of {SOURCE} tokens and writes "
+        "the token at a position; its vocabulary of 1,000 is smaller than the paper's. Exponents "
+        "are fitted to the longer half.",
+        verdicts={"time": judge_seeds(judge_saved_time, written)},
+        tables=[_tabulate_steps(steps), _tabulate_exponents(written, steps)],
+        panels=[_panel(steps, title, "ms", "{}", 1000, axis="position")],
     )
 
 
 def judge_kept(keys: Cells, written: Cells) -> Verdict:
     """Judge by whether earlier keys stay as they are when a word is added."""
-    decoder, encoder = max(keys.all("decoder")), max(keys.all("encoder"))
+    decoder = max(keys.all("decoder"))
+    encoder = max(keys.all("encoder"))
     off = max(written.all("difference"))
     return decide(
         f"a relative change below {ROUNDING} is rounding; holds if earlier keys stay in encoder "
@@ -113,6 +103,7 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
         f"largest change of a key: decoder {decoder:.0e}, encoder {encoder:.0e}; of logits "
         f"{off:.0e}".replace("e-", "e−"),
         fails=decoder >= ROUNDING or off >= ROUNDING,
+        # An encoder reads both ways, so a new word changes the others.
         unless={"words see only those before them, as in a decoder": encoder >= ROUNDING},
     )
 
@@ -120,7 +111,8 @@ def judge_kept(keys: Cells, written: Cells) -> Verdict:
 def judge_rows(written: Cells) -> Verdict:
     """Judge by the rows that a step reads with and without kept keys, for equal logits."""
     last = written.rows[-1]
-    cached, plain = (last[f"{way}_keys"] / last["length"] for way in ("cached", "plain"))
+    cached = last["cached_keys"] / last["length"]
+    plain = last["plain_keys"] / last["length"]
     return decide(
         f"holds if a step reads one row in any case; only with kept keys if it does with them and "
         f"the logits are equal up to {ROUNDING}; fails otherwise",
@@ -134,26 +126,22 @@ def judge_saved_time(written: Cells) -> Verdict:
     """Judge by the time that kept keys save at a length chosen before measuring."""
     lengths = written.values("length")
     judged = JUDGED if JUDGED in lengths else lengths[-1]
-    ratios = {
-        length: [
-            row["plain_seconds"] / row["cached_seconds"]
-            for row in written.where(length=length).rows
-        ]
-        for length in lengths
-    }
+    written = written.add(ratio=lambda row: row["plain_seconds"] / row["cached_seconds"])
+    ratios = {length: written.all("ratio", length=length) for length in lengths}
     return decide(
         f"judged at {judged} tokens; holds if it takes {FASTER} times as long or longer without "
         "kept keys, fails otherwise",
         "; ".join(f"{length} tokens: × {write(one)}" for length, one in ratios.items()),
         fails=fmean(ratios[judged]) < FASTER,
-        unless={},
     )
 
 
 def long_pair(count: int, seed: int) -> tuple[Tensor, list[int]]:
     """Take the longest source of some new sentences, and the targets of all in a row."""
-    tokenizer, examples = load_packaged().tokenizer, write_examples_of(count, seed=seed)
+    tokenizer = load_packaged().tokenizer
+    examples = write_examples_of(count, seed=seed)
     source = tokenizer.encode_source(max((one.source for one in examples), key=len))
+    # One long text, longer than any sentence: its end tokens are left out.
     target = [id_ for one in examples for id_ in tokenizer.encode_target(one.target)[:-1]]
     return torch.tensor([source]), target
 
@@ -183,9 +171,11 @@ def write_with_and_without_cache(
     rows = {"cached": 0, "plain": 0}
 
     def run(way: str) -> list[Tensor]:
+        # The same model and the same tokens: only the cache differs.
         cache = model.new_cache() if way == "cached" else None
         found = []
         for end in range(1, length + 1):
+            # With a cache the step reads only the newest token.
             new_1T = read[:, end - 1 : end] if cache else read[:, :end]
             rows[way] += new_1T.shape[1]
             states_1TD = model.decode(new_1T, memory_1SD, cache=cache)
@@ -195,12 +185,15 @@ def write_with_and_without_cache(
     found: dict[str, Any] = {"length": length}
     logits = {}
     for way in rows:
+        # Counted apart from timing, which counting would slow down.
         with FlopCounterMode(display=False) as counter:
             logits[way] = torch.stack(run(way))
         found[f"{way}_keys"] = rows[way]
+        # A multiplication and an addition each.
         found[f"{way}_products"] = counter.get_total_flops() // 2
     for way in logits:
         found[f"{way}_seconds"] = seconds_of(partial(run, way), repeats=repeats)
+    # Relative, since logits have no unit.
     off = (logits["cached"] - logits["plain"]).abs().max() / logits["plain"].std()
     return found | {"difference": float(off)}
 
@@ -224,6 +217,7 @@ def compare_keys(count: int, seed: int) -> list[dict[str, float]]:
 
     changes = {
         part: [
+            # The last word has no counterpart.
             float((whole[:, :, :-1] - key).abs().max() / key.std())
             for whole, key in zip(keys_of(part, 0), keys_of(part, 1), strict=True)
         ]
@@ -274,6 +268,7 @@ def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> di
     def plain() -> None:
         model.logits(model.decode(read_1T, memory_1SD)[:, -1:])
 
+    # float32 keys and values of each head, layer by layer.
     width = shape.num_heads * (shape.d_key + shape.d_value)
     return {
         "position": position,
@@ -284,21 +279,14 @@ def _time_step(position: int, shape: ModelConfig, seed: int, repeats: int) -> di
 
 
 def _tabulate(written: Cells) -> ResultTable:
-    columns = [
-        Column(
-            f"{unit} kept" if way == "cached" else "again",
-            f"{way}_{name}",
-            form,
-            scale,
-            over_seeds=seeds,
-        )
-        for unit, name, form, scale, seeds in (
-            ("keys", "keys", ",d", 1, "first"),
-            ("products", "products", ",.1f", 1e-6, "first"),
-            ("ms", "seconds", ".1f", 1000, ""),
-        )
-        for way in ("cached", "plain")
-    ]
+    columns = []
+    for unit, name, form, scale, seeds in (
+        ("keys", "keys", ",d", 1, "first"),
+        ("products", "products", ",.1f", 1e-6, "first"),
+        ("ms", "seconds", ".1f", 1000, ""),
+    ):
+        for head, way in ((f"{unit} kept", "cached"), ("again", "plain")):
+            columns.append(Column(head, f"{way}_{name}", form, scale, over_seeds=seeds))
     title = "Tokens written by the packaged model: keys of a layer, millions of products, time"
     return written.table(title, "length", columns, head="tokens", is_of_this_machine=True)
 
@@ -325,48 +313,51 @@ def _tabulate_steps(steps: Cells) -> ResultTable:
     )
 
 
-def _exponents(written: Cells, steps: Cells) -> ResultTable:
-    def fits(cells: Cells, axis: str, name: str) -> list[str]:
-        late = cells.values(axis)[len(cells.values(axis)) // 2 :]
-        places = late if len(late) > 1 else cells.values(axis)
-        return [
-            write(
-                [
-                    fit_power_law(
-                        places,
-                        [
-                            cells.all(name.format(way), seed=seed, **{axis: place})[0]
-                            for place in places
-                        ],
-                    ).exponent
-                    for seed in cells.values("seed")
-                ]
-            )
-            for way in ("cached", "plain")
-        ]
-
+def _tabulate_exponents(written: Cells, steps: Cells) -> ResultTable:
     return ResultTable(
         "Exponents of the length",
         ("", "kept", "computed again"),
         ("", "", ""),
         (
-            ("products of a whole text", *fits(written, "length", "{}_products")),
-            ("time of a whole text", *fits(written, "length", "{}_seconds")),
-            ("time of one step, paper's size", *fits(steps, "position", "{}")),
+            ("products of a whole text", *_exponents(written, "length", "{}_products")),
+            ("time of a whole text", *_exponents(written, "length", "{}_seconds")),
+            ("time of one step, paper's size", *_exponents(steps, "position", "{}")),
         ),
         is_of_this_machine=True,
     )
 
 
+def _exponents(cells: Cells, axis: str, name: str) -> tuple[str, str]:
+    """Write the exponents of each seed: with kept keys, and computed again."""
+    places = cells.values(axis)
+    # At small lengths, what does not grow hides what does; a line needs two points.
+    late = places[len(places) // 2 :]
+    if len(late) > 1:
+        places = late
+
+    def fit(way: str) -> str:
+        found = []
+        for seed in cells.values("seed"):
+            here = cells.where(seed=seed)
+            costs = [here.all(name.format(way), **{axis: place})[0] for place in places]
+            found.append(fit_power_law(places, costs).exponent)
+        return write(found)
+
+    return fit("cached"), fit("plain")
+
+
 def _panel(
-    cells: Cells, title: str, label: str, name: str, scale: float, places: str = "tokens written"
+    cells: Cells, title: str, label: str, name: str, scale: float, axis: str = "length"
 ) -> Panel:
-    axis = "length" if name else "position"
-    lines = tuple(
-        cells.line(said, axis, f"{way}_{name}".rstrip("_"), role, scale=scale)
-        for said, way, role in (
-            ("keys and values kept", "cached", "accent"),
-            ("computed again", "plain", "plain"),
-        )
+    return cells.panel(
+        title,
+        ("tokens written" if axis == "length" else "the token's place", label),
+        {
+            "keys and values kept": {"what": name.format("cached")},
+            "computed again": {"what": name.format("plain")},
+        },
+        axis,
+        scale=scale,
+        x_log=True,
+        y_log=True,
     )
-    return Panel(title, places, label, lines, x_log=True, y_log=True)

@@ -14,8 +14,15 @@ from torch import Tensor
 from pellucid.attention import attend_with_embeddings
 from pellucid.inside.measures.agreement import spearman
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    join_rows,
+    judge_seeds,
+    measure_cells,
+)
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
@@ -24,7 +31,7 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import START
@@ -32,7 +39,9 @@ from pellucid.lessons.why.tiny.trials import make_task, run_trial
 from pellucid.model import EncoderDecoder
 
 USUALLY = 0.5
-TRAINED, UNTRAINED, PLAIN = "packaged model", "untrained model", "without projections"
+TRAINED = "packaged model"
+UNTRAINED = "untrained model"
+PLAIN = "without projections"
 
 
 def measure(setting: MeasurementSetting) -> Found:
@@ -53,37 +62,22 @@ def measure(setting: MeasurementSetting) -> Found:
         lambda kind, part, seed: [look_at_inputs(load_packaged().model, _sentences(count, seed))],
         is_quick=True,
         part=("encoder",),
+        # A single kind, so that both measurements have the same axes and can be joined.
         kind=(PLAIN,),
     )
     cells = join_rows((heads, plain))
-    tiny = _look_at_tiny(setting) if setting.is_long else None
-    highest = _by_head(cells, "highest")
     raw = fmean(_by_head(cells, "highest", kind=UNTRAINED).values())
-    of_seeds = " for each seed" if setting.is_long else ""
-    usual, decoder = judge_seeds(judge, cells), cells.where(kind=TRAINED, part="decoder")
-    return Found(
-        f"then {cells.mean('highest', kind=PLAIN):.0%} of the words attend most to themselves. "
-        "With the matrices that the small translator `demo` has learned for queries and keys, "
-        f"{fmean(highest.values()):.0%} do in the part that reads (guessing: "
-        f"{cells.mean('chance', kind=PLAIN):.0%})"
-        + (
-            f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
-            f"{decoder.mean('chance'):.0%}, as its words see only those before them)."
-            if decoder.rows
-            else "."
-        ),
-        f"Self-attention in {count} new sentences{of_seeds}: the share of tokens, </s> included, "
-        "whose own weight is the largest of their row. Ranks: Spearman's correlation of the "
-        "weights on the other words with the cosines of the embeddings; first: the share of words "
-        "that give the most similar other word the most. The untrained model has the same shape "
-        "and random weights. Without projections, queries and keys are the embeddings with "
-        "positions themselves, in one head of the whole width."
-        + (" Tiny models learn pronouns, with one text and first weights a seed." if tiny else ""),
+    usual = judge_seeds(judge, cells)
+    found = Found(
+        _say(cells),
+        f"Self-attention in {count} new sentences for each seed: the share of tokens, </s> "
+        "included, whose own weight is the largest of their row. Ranks: Spearman's correlation of "
+        "the weights on the other words with the cosines of the embeddings; first: the share of "
+        "words that give the most similar other word the most. The untrained model has the same "
+        "shape and random weights. Without projections, queries and keys are the embeddings with "
+        "positions themselves, in one head of the whole width.",
         {"usual": usual, "study": usual, "similar": judge_seeds(judge_similar, cells)},
-        (
-            *(_table(part, cells.where(part=part)) for part in parts),
-            *((_tiny_table(tiny),) if tiny else ()),
-        ),
+        tuple(_table(part, cells.where(part=part)) for part in parts),
         (
             _panel(cells, "Words that attend most to themselves", "% of words", "highest", 100),
             _panel(cells, "Weights ranked as similarities", "rank correlation", "ranks", 1),
@@ -92,21 +86,45 @@ def measure(setting: MeasurementSetting) -> Found:
             f"The untrained model has {raw:.0%}: nothing in attention favors the word "
             "itself, because queries and keys are projected by different matrices. Without "
             "projections a score is x·x, which is hard to beat.",
-            "The residual connection carries the word itself past attention, so that a head is "
-            "free to look elsewhere.",
         ),
     )
+    if not setting.is_long:
+        return found
+    return found.plus(
+        method=" Tiny models learn pronouns, with one text and first weights a seed.",
+        tables=[_tiny_table(_look_at_tiny(setting))],
+    )
+
+
+def _say(cells: Cells) -> str:
+    """Say how many words attend most to themselves: without projections, and in each part."""
+    plain = cells.where(kind=PLAIN)
+    decoder = cells.where(kind=TRAINED, part="decoder")
+    said = (
+        f"then {plain.mean('highest'):.0%} of the words attend most to themselves. "
+        "With the matrices that the small translator `demo` has learned for queries and keys, "
+        f"{fmean(_by_head(cells, 'highest').values()):.0%} do in the part that reads (guessing: "
+        f"{plain.mean('chance'):.0%})"
+    )
+    if decoder.rows:
+        said += (
+            f", and {decoder.mean('highest'):.0%} in the part that writes (guessing: "
+            f"{decoder.mean('chance'):.0%}, as its words see only those before them)"
+        )
+    return said
 
 
 def judge(cells: Cells) -> Verdict:
     """Judge by the share of words with the highest weight on themselves."""
-    heads, plain = _by_head(cells, "highest"), cells.mean("highest", kind=PLAIN)
+    heads = _by_head(cells, "highest")
+    plain = cells.mean("highest", kind=PLAIN)
     decoder = _by_head(cells, "highest", part="decoder")
     numbers = (
         f"average {fmean(heads.values()):.0%}, {len(_usual(heads))} of {len(heads)} heads above "
         f"{USUALLY:.0%}, without projections {plain:.0%}, chance "
         f"{cells.mean('chance', kind=PLAIN):.0%}"
     )
+    # Only the long form looks at it.
     if decoder:
         chance = cells.mean("chance", kind=TRAINED, part="decoder")
         numbers += (
@@ -122,7 +140,8 @@ def judge(cells: Cells) -> Verdict:
 
 def judge_similar(cells: Cells) -> Verdict:
     """Judge by the rank correlation of weights on other words with the embeddings' cosines."""
-    heads, plain = _by_head(cells, "ranks"), cells.mean("ranks", kind=PLAIN)
+    heads = _by_head(cells, "ranks")
+    plain = cells.mean("ranks", kind=PLAIN)
     numbers = (
         f"average {fmean(heads.values()):.2f}, from {min(heads.values()):.2f} to "
         f"{max(heads.values()):.2f}; without projections {plain:.2f}; most weight to the most "
@@ -174,6 +193,7 @@ def _look_at_tiny(setting: MeasurementSetting) -> Cells:
 
     def look(seed: int) -> dict[str, Any]:
         task = make_task("pronouns", setting, seed=seed)
+        # Compared with its own first weights, which the same seed draws again.
         _, tiny = run_trial(task, seed=seed)
         config = tiny.model.config
         raw = make_tiny(
@@ -203,7 +223,8 @@ def _look_at_tiny(setting: MeasurementSetting) -> Cells:
 
 def _table(part: str, cells: Cells) -> ResultTable:
     raw = {"kind": UNTRAINED}
-    chance, first = (cells.all(name, kind=TRAINED)[0] for name in ("chance", "chance_first"))
+    chance = cells.all("chance", kind=TRAINED)[0]
+    first = cells.all("chance_first", kind=TRAINED)[0]
     # Attention without projections is another row of the same columns.
     cells = cells.add(has_learned=lambda row: row["kind"] != UNTRAINED)
     learned = {"has_learned": True}
@@ -218,54 +239,42 @@ def _table(part: str, cells: Cells) -> ResultTable:
             Column("untrained, %", "highest", scale=100, where=raw),
             Column("ranks", "ranks", where=raw),
         ),
-        more=[
-            (
-                "chance",
-                f"{100 * chance:.3g}",
-                f"{chance:.3g}",
-                "0",
-                f"{100 * first:.3g}",
-                f"{100 * chance:.3g}",
-                "0",
-            )
-        ],
+        more=[("chance", 100 * chance, chance, 0.0, 100 * first, 100 * chance, 0.0)],
     )
 
 
 def _tiny_table(tiny: Cells) -> ResultTable:
-    columns = [
-        Column(heading if kind == "trained" else other, name, scale=scale, where={"kind": kind})
-        for kind in ("trained", "untrained")
-        for heading, other, name, scale in (
-            ("highest, %", "untrained, %", "highest", 100),
-            ("ranks", "ranks", "ranks", 1),
-        )
-    ]
+    columns = (
+        Column("highest, %", "highest", scale=100, where={"kind": "trained"}),
+        Column("ranks", "ranks", where={"kind": "trained"}),
+        Column("untrained, %", "highest", scale=100, where={"kind": "untrained"}),
+        Column("ranks", "ranks", where={"kind": "untrained"}),
+    )
     title = "Tiny models that learned pronouns: words that attend most to themselves"
     return tiny.table(title, "place", columns)
 
 
 def _panel(cells: Cells, title: str, label: str, name: str, scale: float) -> Panel:
     encoder = cells.where(part="encoder")
-    lines = [
-        encoder.bars(said, "place", name, role, scale=scale, kind=kind)
-        for said, role, kind in (
-            ("packaged model", "accent", TRAINED),
-            ("untrained", "plain", UNTRAINED),
-            (PLAIN, "plain", PLAIN),
-        )
-    ]
+    reference: list[Series] = []
     if name == "highest":
-        lines.append(encoder.bars("chance", "place", "chance", "faint", scale=scale, kind=TRAINED))
+        reference = [encoder.bars("chance", "place", "chance", "faint", scale=scale, kind=TRAINED)]
     heads = [one.replace("layer ", "").replace(" head ", ".") for one in encoder.values("place")]
-    return Panel(
+    return encoder.panel(
         title,
-        "encoder layer.head, and embeddings without projections",
-        label,
-        tuple(lines),
+        ("encoder layer.head, and embeddings without projections", label),
+        {
+            "packaged model": {"kind": TRAINED},
+            "untrained": {"kind": UNTRAINED},
+            PLAIN: {"kind": PLAIN},
+        },
+        "place",
+        name,
+        scale=scale,
+        more=reference,
         kind="bars",
         names=(*heads[:-1], "x·x"),
-        y_range=(0, 100) if scale == 100 else None,
+        y_range=PERCENT if scale == 100 else None,
     )
 
 
@@ -280,7 +289,8 @@ class _Sums:
         self._names = names
         self._sums_4H = np.zeros((4, len(names)))
         self._chances = np.zeros(2)
-        self._rows = self._ranked = 0
+        self._rows = 0
+        self._ranked = 0
 
     def add(self, weights_HLM: Tensor, vectors_LD: Tensor, *, is_causal: bool) -> None:
         """Add the rows of a sentence whose words have these embeddings."""
@@ -294,8 +304,10 @@ class _Sums:
         for row in range(length):
             seen = row + 1 if is_causal else length
             self._chances[0] += 1 / seen
+            # Two words always correlate perfectly.
             if seen - 1 < _LEAST:
                 continue
+            # The diagonal is judged by itself.
             others = [column for column in range(seen) if column != row]
             given_HO = weights_HLM[:, row, others].numpy()
             ranks_H, is_first_H = rank_with(given_HO, similar_LL[row, others])
@@ -347,7 +359,9 @@ def rank_with(
         Spearman's rank correlations, 0 if all ranks are the same, and whether the most similar word
         has the largest weight.
     """
+    # Equal weights have no rank: they follow nothing.
     ranks_H = np.nan_to_num([spearman(given_O, similar_O) for given_O in given_HO])
+    # Words that occur twice are equally similar, so either is the most similar.
     return ranks_H, similar_O[given_HO.argmax(axis=1)] >= similar_O.max() - 1e-6
 
 

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
+from typing import Any
 
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import START, UNKNOWN, Pair
@@ -28,10 +35,12 @@ def measure(setting: MeasurementSetting) -> Found:
     """Train models that differ only in how many sentences tie the words, and look at each."""
     counts = setting.choose(COUNTS, (0, 10), MORE_COUNTS)
     num_others, steps = setting.choose((3000, 800), (60, 4))
-    tests, most = draw_tests()[:: setting.choose(1, 13)], max(counts)
+    tests = draw_tests()[:: setting.choose(1, 13)]
+    most = max(counts)
 
     def train(count: int, seed: int) -> dict[str, float]:
-        others, ties = draw_others(num_others, seed=seed), draw_ties(most, seed=seed)
+        others = draw_others(num_others, seed=seed)
+        ties = draw_ties(most, seed=seed)
         # The words are the same for all, so that only the sentences differ.
         tiny = make_tiny(
             [*others, *ties, *tests],
@@ -51,19 +60,18 @@ def measure(setting: MeasurementSetting) -> Found:
         train,
         count=counts,
     )
-    before, after = (
-        [cells.mean(name, count=count) for name in ("accuracy", "control", "it_score")]
-        for count in (counts[0], most)
-    )
-    lowest = min((cells.mean("it_score", count=count), count) for count in counts[1:])
-    example, tie = draw_others(num_others, seed=setting.seed)[0], draw_ties(1, seed=setting.seed)[0]
+    score = {count: cells.mean("it_score", count=count) for count in counts}
+    right = {count: cells.mean("accuracy", count=count) for count in counts}
+    lowest = min(counts[1:], key=lambda count: score[count])
+    example = draw_others(num_others, seed=setting.seed)[0]
+    tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
         f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
         f"{counts[0]}, a model finds the right French word for the “it” that means pizza in "
-        f"{after[0]:.0%} of new sentences instead of {before[0]:.0%}. But the attention score of "
-        "“it” for “pizza” (averaged over heads; 0: as for an average word) does not grow step by "
-        f"step: it is {before[2]:+.2f} without examples, {lowest[0]:+.2f} with {lowest[1]:,}, and "
-        f"{after[2]:+.2f} with {most:,}.".replace("-", "−"),
+        f"{right[most]:.0%} of new sentences instead of {right[counts[0]]:.0%}. But the attention "
+        "score of “it” for “pizza” (averaged over heads; 0: as for an average word) does not grow "
+        f"step by step: it is {score[counts[0]]:+.2f} without examples, {score[lowest]:+.2f} with "
+        f"{lowest:,}, and {score[most]:+.2f} with {most:,}".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
@@ -75,47 +83,36 @@ def measure(setting: MeasurementSetting) -> Found:
         {"scores": judge_seeds(judge_score, cells), "pizza": judge_seeds(judge_correct, cells)},
         (_table(cells),),
         _panels(cells),
-        (
-            "All models of a seed begin with the same weights and make the same number of "
-            "updates. There are 216 sentences that tie the words: more of them are repetitions.",
-            *(
-                ()
-                if setting.is_long
-                else ("One training is one draw: another --seed shows how much the numbers move.",)
-            ),
-        ),
     )
 
 
 def judge_score(cells: Cells) -> Verdict:
     """Judge by whether the scores rise from no examples to the most, and fall nowhere between."""
-    counts, scores = cells.values("count"), {"it": "it_score", "tasted": "tasted_score"}
-    courses = {
-        word: [cells.mean(name, count=count) for count in counts] for word, name in scores.items()
-    }
-    rises = all(course[-1] - course[0] >= RISES for course in courses.values())
-    falls = any(
-        more - fewer < -RISES for course in courses.values() for fewer, more in pairwise(course)
-    )
+    counts = cells.values("count")
+    numbers = []
+    rises = True
+    falls = False
+    for word in ("it", "tasted"):
+        course = [cells.mean(f"{word}_score", count=count) for count in counts]
+        rises &= course[-1] - course[0] >= RISES
+        falls |= any(more - fewer < -RISES for fewer, more in pairwise(course))
+        numbers.append(f"{word} {', '.join(f'{score:+.2f}' for score in course)}")
     return decide(
         f"holds if the scores of it and of tasted are at least {RISES} higher with the most "
         f"examples than with none, and none falls by more than {RISES} between; fails otherwise",
-        "; ".join(
-            f"{word} {', '.join(f'{score:+.2f}' for score in course)}"
-            for word, course in courses.items()
-        ).replace("-", "−")
+        "; ".join(numbers).replace("-", "−")
         + f" with {', '.join(f'{count:,}' for count in counts)}",
         fails=not rises or falls,
-        unless={},
     )
 
 
 def judge_correct(cells: Cells) -> Verdict:
     """Judge by the share of right pronouns, and by whether pizza decides them."""
     right = {
-        count: tuple(cells.mean(name, count=count) for name in ("accuracy", "control"))
+        count: (cells.mean("accuracy", count=count), cells.mean("control", count=count))
         for count in cells.values("count")
     }
+    # Chosen before measuring; smaller forms have no so large number.
     judged = JUDGED if JUDGED in right else max(right)
     return decide(
         f"correct means that {LEARNED:.0%} of the pronouns are right, for pizza and for the other "
@@ -151,12 +148,14 @@ def _look(tiny: Tiny, tests: Sequence[Pair]) -> dict[str, float]:
         memory_1SD = tiny.model.encode(ids, probe=keeper)
         scaled_XHSS = torch.cat([keeper.found[f"{site}.scaled"] for site in sites])
         weights_XHSS = torch.cat([keeper.found[f"{site}.weights"] for site in sites])
+        # A softmax sees only differences within a row, so only these compare.
         above_XHSS = scaled_XHSS - scaled_XHSS.mean(dim=-1, keepdim=True)
         pizza = words.index("pizza")
         for place, row in enumerate((words.index("it"), words.index("tasted"))):
             sums[place] += above_XHSS[..., row, pizza].mean() / len(tied)
             sums[2 + place] += weights_XHSS[..., row, pizza].mean() / len(tied)
         hidden = ids.clone()
+        # Hidden rather than left out, so that all other words keep their places.
         hidden[0, pizza] = UNKNOWN
         before = _odds(tiny, memory_1SD, target)
         occlusion += (before - _odds(tiny, tiny.model.encode(hidden), target)) / len(tied)
@@ -166,6 +165,7 @@ def _look(tiny: Tiny, tests: Sequence[Pair]) -> dict[str, float]:
     ]
     is_tied = [source.endswith(TASTE) for source, _ in tests]
     right = sum(a and b for a, b in zip(is_right, is_tied, strict=True))
+    # At toy size there may be none.
     num_others = max(1, len(tests) - len(tied))
     names = ("it_score", "tasted_score", "it_weight", "tasted_weight")
     return dict(zip(names, sums.tolist(), strict=True)) | {
@@ -183,6 +183,7 @@ def _pronoun(text: str) -> str:
 def _odds(tiny: Tiny, memory_1SD: torch.Tensor, target: str) -> float:
     """Compute log p(elle) − log p(il) where the translation has its pronoun."""
     ids = tiny.target.encode(target)
+    # The step that writes the pronoun reads everything before it.
     row = target.split().index("elle")
     read = torch.tensor([[START, *ids[:-1]]])
     logits_V = tiny.model.logits(tiny.model.decode(read, memory_1SD))[0, row]
@@ -205,20 +206,14 @@ def _table(cells: Cells) -> ResultTable:
 
 
 def _panels(cells: Cells) -> tuple[Panel, ...]:
+    # Places count the numbers of sentences, which stand too far apart for an axis.
     names = tuple(f"{count:,}" for count in cells.values("count"))
 
-    def panel(title: str, label: str, lines: Mapping[str, str], scale: float = 1) -> Panel:
-        series = tuple(
-            # Places count the numbers of sentences, which stand too far apart for an axis.
-            cells.bars(said, "count", name, role, scale=scale)
-            for (said, name), role in zip(lines.items(), ("accent", "plain"), strict=True)
-        )
-        ends = (0.0, 105.0) if label == "%" else None
-        return Panel(
-            title, "sentences that tie the words", label, series, names=names, y_range=ends
-        )
+    def panel(title: str, label: str, lines: Mapping[str, str], **rest: Any) -> Panel:
+        shown = {said: {"what": name} for said, name in lines.items()}
+        labels = ("sentences that tie the words", label)
+        return cells.panel(title, labels, shown, "count", names=names, **rest)
 
-    right = {"about pizza": "accuracy", "about the other noun": "control"}
     return (
         panel(
             "Score for pizza",
@@ -226,7 +221,15 @@ def _panels(cells: Cells) -> tuple[Panel, ...]:
             {"it": "it_score", "tasted": "tasted_score"},
         ),
         panel(
-            "Weight on pizza", "share of the row", {"it": "it_weight", "tasted": "tasted_weight"}
+            "Weight on pizza",
+            "share of the row",
+            {"it": "it_weight", "tasted": "tasted_weight"},
         ),
-        panel("Pronouns that are right", "%", right, 100),
+        panel(
+            "Pronouns that are right",
+            "%",
+            {"about pizza": "accuracy", "about the other noun": "control"},
+            scale=100,
+            y_range=PERCENT,
+        ),
     )

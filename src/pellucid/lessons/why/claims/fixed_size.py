@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,10 +10,17 @@ import torch
 
 from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    Row,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
 from pellucid.lessons.why.clock import seconds_of
-from pellucid.lessons.why.result import Panel, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.randomness import generator
 from pellucid.model import Transformer, initialize
@@ -24,7 +31,7 @@ SHORTEST_BUCKET = 8
 SLOWER = 0.8
 """One way is slower than another below this share of its speed."""
 
-WAYS = ("one at a time", "fixed size", "longest of batch", "sorted by length")
+WAYS = ("one at a time", "fixed size", "longest of batch", "sorted by length", "buckets")
 SAID = {
     "one at a time": "one sentence at a time",
     "longest of batch": "padding to the longest sentence of each batch",
@@ -45,78 +52,41 @@ def measure(setting: MeasurementSetting) -> Found:
         setting,
         f"{count} sentences, {{kind}}, fixed size {{size}}, d {width}",
         lambda size, kind, seed: _race(
-            draw_sentences(size, kind, count, seed, are_alone=setting.is_long),
+            draw_sentences(size, kind, count, seed),
             size,
             make_encoder(width, seed=seed),
             repeats,
-            has_buckets=setting.is_long,
         ),
         is_timed=True,
         size=sizes,
         kind=KINDS,
     )
-    cells = cells.add(
-        share=lambda row: (
-            row["sentences_per_second"]
-            / max(
-                cells.all(
-                    "sentences_per_second", size=row["size"], kind=row["kind"], seed=row["seed"]
-                )
-            )
-        )
-    )
+    cells = cells.add(share=lambda row: row["sentences_per_second"] / _best(cells, row))
     middle = sizes[len(sizes) // 2]
-    judged = cells.where(size=middle)
-    mixed = judged.where(kind="mixed")
-    speed, padding = (
-        {way: mixed.mean(name, way=way) for way in mixed.values("way")}
-        for name in ("sentences_per_second", "padding")
-    )
+    mixed = cells.where(size=middle, kind="mixed")
+    padding = mixed.mean("padding", way="fixed size")
+    speed = {way: mixed.mean("sentences_per_second", way=way) for way in mixed.values("way")}
     best = max(speed, key=lambda way: speed[way])
     return Found(
-        f"if texts of mixed lengths are all padded to {middle} tokens, "
-        f"{padding['fixed size']:.0%} of the input is padding, and a model reads "
-        f"{speed['fixed size']:,.0f} sentences a second; in the best other way, {SAID[best]}, it "
-        f"reads {speed[best]:,.0f}.",
+        f"if texts of mixed lengths are all padded to {middle} tokens, {padding:.0%} of the input "
+        f"is padding, and a model reads {speed['fixed size']:,.0f} sentences a second; in the best "
+        f"other way, {SAID[best]}, it reads {speed[best]:,.0f}",
         f"An encoder of two layers, d = {width}, reads {count} sentences in batches of up to "
         f"{ROWS}. Mixed lengths lie between 4 tokens and the fixed size, short ones more often; "
-        "nearly equal ones are at most two tokens shorter than it. "
-        + (
-            f"Buckets are {SHORTEST_BUCKET}, {2 * SHORTEST_BUCKET}, {4 * SHORTEST_BUCKET} … "
-            "tokens: a sentence goes into the shortest that holds it, so that only a few shapes "
-            f"occur. The verdict is about the size {middle}."
-            if setting.is_long
-            else "The same weights read every length: none of them depends on it."
-        ),
-        {"efficient": judge_seeds(judge, judged)},
-        tuple(
-            cells.where(size=size, kind=kind).table(
-                f"Fixed size {size}, {name}",
-                "way",
-                (
-                    Column("padding, %", "padding", ".0f", 100),
-                    Column("sentences/s", "sentences_per_second", ",.0f"),
-                    Column("of the best, %", "share", ".0f", 100),
-                ),
-                is_of_this_machine=True,
-            )
-            for size in sizes
-            for kind, name in KINDS.items()
-        ),
-        tuple(
-            (_shares if setting.is_long else _speeds)(cells.where(kind=kind), name.capitalize())
-            for kind, name in KINDS.items()
-        ),
-        (
-            "A batch is one matrix, so that its sentences need one length. That length may differ "
-            "from batch to batch.",
-            *(
-                ("Sorting wastes the least. Buckets need not know all sentences beforehand.",)
-                if setting.is_long
-                else ()
-            ),
-        ),
+        "nearly equal ones are at most two tokens shorter than it. Buckets are "
+        f"{SHORTEST_BUCKET}, {2 * SHORTEST_BUCKET}, {4 * SHORTEST_BUCKET} … tokens: a sentence "
+        "goes into the shortest that holds it, so that only a few shapes occur. The verdict is "
+        f"about the size {middle}.",
+        {"efficient": judge_seeds(judge, cells.where(size=middle))},
+        tuple(_tables(cells)),
+        tuple(_panel(cells.where(kind=kind), name.capitalize()) for kind, name in KINDS.items()),
     )
+
+
+def _best(cells: Cells, row: Row) -> float:
+    """Find the speed of the fastest way for the sentences of a row."""
+    same = {axis: row[axis] for axis in ("size", "kind", "seed")}
+    return float(max(cells.all("sentences_per_second", **same)))
 
 
 def judge(cells: Cells) -> Verdict:
@@ -125,9 +95,11 @@ def judge(cells: Cells) -> Verdict:
     def share(kind: str) -> float:
         here = cells.where(kind=kind)
         speeds = {way: here.mean("sentences_per_second", way=way) for way in here.values("way")}
+        # pop, so that the fixed size is not compared with itself.
         return speeds.pop("fixed size") / max(speeds.values())
 
-    mixed, alike = share("mixed"), share("alike")
+    mixed = share("mixed")
+    alike = share("alike")
     return decide(
         f"the fixed size is efficient from {SLOWER:.0%} of the speed of the best other way; holds "
         "if it is for mixed lengths, fails if it is not even for sentences that fill it",
@@ -137,9 +109,7 @@ def judge(cells: Cells) -> Verdict:
     )
 
 
-def draw_sentences(
-    size: int, kind: str, count: int, seed: int, *, are_alone: bool
-) -> list[list[int]]:
+def draw_sentences(size: int, kind: str, count: int, seed: int) -> list[list[int]]:
     """Draw sentences of mixed or nearly equal lengths.
 
     Args:
@@ -147,20 +117,14 @@ def draw_sentences(
         kind: one of `KINDS`.
         count: the number of sentences.
         seed: of the draws.
-        are_alone: True draws each kind by itself, False one after the other.
     """
-    numbers = generator(seed, "why fixed size", *((size, kind) if are_alone else ()))
-
-    def lengths_of(kind: str) -> Any:
-        if kind == "mixed":
-            return np.exp(numbers.uniform(np.log(4), np.log(size + 1), count)).astype(int)
-        return numbers.integers(size - 2, size + 1, count)
-
-    lengths = {one: lengths_of(one) for one in ((kind,) if are_alone else KINDS)}
-    return {
-        one: [list(numbers.integers(4, 100, length)) for length in drawn]
-        for one, drawn in lengths.items()
-    }[kind]
+    numbers = generator(seed, "why fixed size", size, kind)
+    # Even in logarithms: short ones more often.
+    if kind == "mixed":
+        lengths = np.exp(numbers.uniform(np.log(4), np.log(size + 1), count)).astype(int)
+    else:
+        lengths = numbers.integers(size - 2, size + 1, count)
+    return [list(numbers.integers(4, 100, length)) for length in lengths]
 
 
 def cut_batches(
@@ -170,12 +134,13 @@ def cut_batches(
 
     Args:
         sentences: their token ids.
-        way: one of `WAYS`, or ``buckets``: from a few widths that double.
+        way: one of `WAYS`; buckets have a few widths that double.
         rows: sentences in a batch.
         fixed: the fixed size, no shorter than any sentence.
     """
     if way == "buckets":
         return _lay_out_in_buckets(sentences, fixed, rows)
+    # Sorting needs all sentences beforehand, the other ways do not.
     chosen = sorted(sentences, key=len) if way == "sorted by length" else list(sentences)
     size = 1 if way == "one at a time" else rows
     batches = [chosen[start : start + size] for start in range(0, len(chosen), size)]
@@ -186,6 +151,7 @@ def _lay_out_in_buckets(sentences: Sequence[list[int]], fixed: int, rows: int) -
     widths = [width for width in (SHORTEST_BUCKET * 2**n for n in range(10)) if width < fixed]
     buckets: dict[int, list[list[int]]] = {width: [] for width in (*widths, fixed)}
     for sentence in sentences:
+        # The first that fits, since widths rise.
         buckets[next(width for width in buckets if len(sentence) <= width)].append(sentence)
     return [
         (inside[start : start + rows], width)
@@ -210,14 +176,11 @@ def _race(
     size: int,
     model: Transformer,
     repeats: int,
-    *,
-    has_buckets: bool,
 ) -> list[dict[str, Any]]:
     """Time the encoder on the same sentences in each layout."""
-    ways = (*WAYS, "buckets") if has_buckets else WAYS
     return [
         {"way": way} | time_layout(model, cut_batches(sentences, way, fixed=size), repeats=repeats)
-        for way in ways
+        for way in WAYS
     ]
 
 
@@ -250,31 +213,31 @@ def time_layout(model: Transformer, layout: Layout, *, repeats: int) -> dict[str
     }
 
 
-def _speeds(cells: Cells, title: str) -> Panel:
-    """Draw the speed of each way for one fixed size."""
-    cells = cells.add(is_fixed=lambda row: row["way"] == "fixed size")
-    lines = tuple(
-        cells.bars(name, "way", "sentences_per_second", role, is_fixed=is_fixed)
-        for name, role, is_fixed in (("fixed size", "accent", True), ("other ways", "plain", False))
-    )
-    return Panel(title, "", "sentences per second", lines, kind="bars", names=WAYS)
+def _tables(cells: Cells) -> Iterator[ResultTable]:
+    for size in cells.values("size"):
+        for kind, name in KINDS.items():
+            yield cells.where(size=size, kind=kind).table(
+                f"Fixed size {size}, {name}",
+                "way",
+                (
+                    Column("padding, %", "padding", ".0f", 100),
+                    Column("sentences/s", "sentences_per_second", ",.0f"),
+                    Column("of the best, %", "share", ".0f", 100),
+                ),
+                is_of_this_machine=True,
+            )
 
 
-def _shares(cells: Cells, title: str) -> Panel:
+def _panel(cells: Cells, title: str) -> Panel:
     """Draw the share of the best speed of each way by fixed size."""
     ways = ("fixed size", "longest of batch", "buckets", "sorted by length")
-    lines = tuple(
-        cells.bars(
-            way, "size", "share", "accent" if way == "fixed size" else "plain", scale=100, way=way
-        )
-        for way in ways
-    )
-    return Panel(
+    return cells.panel(
         title,
-        "fixed size, tokens",
-        "% of the best speed",
-        lines,
+        ("fixed size, tokens", "% of the best speed"),
+        {way: {"way": way} for way in ways},
+        "size",
+        "share",
+        scale=100,
         kind="bars",
-        names=tuple(map(str, cells.values("size"))),
-        y_range=(0, 105),
+        y_range=PERCENT,
     )

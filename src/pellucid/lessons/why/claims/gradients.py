@@ -19,8 +19,7 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write_small,
 )
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters, study_training
@@ -28,13 +27,15 @@ from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
 from pellucid.machine.randomness import generator
 from pellucid.model import RecurrentModel
 
-VANISHED, ALIVE = 1e-3, 0.1
+VANISHED = 1e-3
+ALIVE = 0.1
 NO_GATES = "no gates"
 STAGES = ("untrained", "trained")
 
 
 def measure(setting: MeasurementSetting) -> Found:
     """Measure the gradient by distance in untrained encoders and in those that learned to copy."""
+    # The Transformer last: the answer compares the first form with it.
     forms: tuple[Form, ...] = setting.choose(
         ("fixed vector", "additive", "Transformer"), ("fixed vector", "Transformer"), tuple(FORMS)
     )
@@ -47,15 +48,13 @@ def measure(setting: MeasurementSetting) -> Found:
         form=forms,
     )
     cells = join_rows((cells, _without_gates(setting, length)))
-    vector, transformer = (
-        [write_small(left(cells, stage, form, length - 1)) for stage in STAGES]
-        for form in (forms[0], "Transformer")
-    )
+    vector = [write_small(left(cells, stage, forms[0], length - 1)) for stage in STAGES]
+    transformer = [write_small(left(cells, stage, "Transformer", length - 1)) for stage in STAGES]
     return Found(
         f"in a network that reads letter by letter, the gradient (the signal it learns from) "
         f"{length - 1} letters back is {vector[0]} of that one letter back, and after training "
         f"{vector[1]}. In a Transformer nothing is lost: {transformer[0]} before training, "
-        f"{transformer[1]} after.",
+        f"{transformer[1]} after",
         f"Encoders of equal size, d = 64, read {length} random letters. The gradient of the "
         "vector at the last letter, in a random direction, is taken with respect to the embedding "
         "of each letter before it, in float64; its length is averaged over 32 sequences and "
@@ -66,44 +65,34 @@ def measure(setting: MeasurementSetting) -> Found:
         {"vanish": judge_seeds(judge, cells)},
         tuple(_table(cells, stage) for stage in STAGES),
         tuple(_panel(cells, stage) for stage in STAGES),
-        (
-            "Gates slow the fall: a state passes to the next one in part unchanged. Attention does "
-            "not mend the recurrence, it goes around it: the decoder's loss reaches the state at "
-            "each word in one step.",
-            "In the Transformer the last letter's own embedding also reaches its vector through "
-            "the residual connection; it is left out, so that only what attention carries is "
-            "compared.",
-        ),
     )
 
 
 def left(cells: Cells, stage: str, form: str, distance: int) -> float:
     """Average the gradient at a distance over seeds, as factors."""
+    # A vanishing gradient differs by factors from seed to seed.
     return average(cells.all(stage, form=form, distance=distance), in_logarithms=True)
 
 
 def judge(cells: Cells) -> Verdict:
     """Judge by the gradient that is left at the largest distance, untrained and trained."""
     last = cells.values("distance")[-1]
-    found = {
-        stage: tuple(left(cells, stage, form, last) for form in ("fixed vector", "Transformer"))
-        for stage in STAGES
-    }
-    numbers = "; ".join(
-        f"{stage} {write_small(vector)} with a fixed vector and {write_small(transformer)} in the "
-        "Transformer"
-        for stage, (vector, transformer) in found.items()
-    )
-    holds = [
-        stage
-        for stage, (vector, transformer) in found.items()
-        if vector < VANISHED and transformer >= ALIVE
-    ]
+    numbers = []
+    holds = []
+    for stage in STAGES:
+        vector = left(cells, stage, "fixed vector", last)
+        transformer = left(cells, stage, "Transformer", last)
+        numbers.append(
+            f"{stage} {write_small(vector)} with a fixed vector and {write_small(transformer)} in "
+            "the Transformer"
+        )
+        if vector < VANISHED and transformer >= ALIVE:
+            holds.append(stage)
     return decide(
         f"vanished means less than {VANISHED} at the largest distance, alive at least {ALIVE}; "
         "holds if the fixed vector's gradient has vanished before and after training and the "
         "Transformer's is alive in both, only before or after training if in one; fails otherwise",
-        numbers,
+        "; ".join(numbers),
         fails=not holds,
         unless={
             "the network is not trained yet": holds == ["untrained"],
@@ -125,12 +114,14 @@ def gradient_from_last(tiny: Tiny, length: int, *, seed: int, rows: int = 32) ->
     Returns:
         The length of the gradient at distance 1, 2, … from the last letter.
     """
+    # float32 would lose what is smaller than about 1e-38, and training needs the first one back.
     model = copy.deepcopy(tiny.model).double()
     numbers = generator(seed, "why gradients", length)
     ids_BS = draw_letters("recall", length, rows=rows, numbers=numbers).source_BS[:, :-1]
     taker = _Taker()
     last_BD = model.encode(ids_BS, probe=taker)[:, -1]
     config = model.config
+    # The half that reads from right to left has seen only the last letter here.
     if config.is_recurrent and config.has_attention:
         last_BD = last_BD[:, : config.d_model // 2]
     return _lengths(last_BD, taker.taken, numbers)
@@ -147,9 +138,9 @@ def gradient_without_gates(tiny: Tiny, length: int, *, seed: int, rows: int = 32
     model.encode(ids_BS, probe=taker)
     state_BD = taker.taken.new_zeros(rows, cell.state.in_features)
     for x_BD in taker.taken.unbind(dim=1):
-        from_input_BD, from_state_BD = (
-            part.chunk(3, dim=-1)[2] for part in (cell.input(x_BD), cell.state(state_BD))
-        )
+        # The candidate is the last of the cell's three parts, behind both gates.
+        from_input_BD = cell.input(x_BD).chunk(3, dim=-1)[2]
+        from_state_BD = cell.state(state_BD).chunk(3, dim=-1)[2]
         state_BD = torch.tanh(from_input_BD + from_state_BD)
     return _lengths(state_BD, taker.taken, numbers)
 
@@ -168,15 +159,19 @@ class _Taker:
 
 
 def _lengths(last_BD: Tensor, x_BSD: Tensor, numbers: np.random.Generator) -> list[float]:
+    # A random direction stands for whatever a loss would ask for.
     direction_BD = torch.from_numpy(numbers.standard_normal(tuple(last_BD.shape)))
     (gradient_BSD,) = torch.autograd.grad((last_BD * direction_BD).sum(), x_BSD)
     lengths_S: list[float] = gradient_BSD.norm(dim=-1).mean(dim=0).tolist()
+    # From the nearest letter back; the last one itself is left out.
     return lengths_S[-2::-1]
 
 
 def _measure_form(form: Form, length: int, updates: int, seed: int) -> dict[str, list[float]]:
+    # The letters are the whole vocabulary, whatever their number.
     tiny = make_form(form, LETTERS, seed=seed)
     before = _relative(gradient_from_last(tiny, length, seed=seed))
+    # More than all letters right is never reached, so every form gets all its updates.
     study_training(tiny, "copy", length, updates=updates, seconds=0, seed=seed, enough=2)
     return {
         "untrained": before,
@@ -190,16 +185,9 @@ def _without_gates(setting: MeasurementSetting, length: int) -> Cells:
     for seed in setting.seeds:
         tiny = make_form("fixed vector", LETTERS, seed=seed)
         shares = _relative(gradient_without_gates(tiny, length, seed=seed))
-        rows += [
-            {
-                "form": NO_GATES,
-                "seed": seed,
-                "distance": distance,
-                "untrained": share,
-                "trained": None,
-            }
-            for distance, share in enumerate(shares, start=1)
-        ]
+        for distance, share in enumerate(shares, start=1):
+            row = {"form": NO_GATES, "seed": seed, "distance": distance}
+            rows.append({**row, "untrained": share, "trained": None})
     return Cells(tuple(rows))
 
 
@@ -208,12 +196,10 @@ def _relative(lengths: Sequence[float]) -> list[float]:
 
 
 def _by_distance(found: dict[str, list[float]]) -> list[dict[str, Any]]:
-    return [
-        {"distance": distance, "untrained": before, "trained": after}
-        for distance, (before, after) in enumerate(
-            zip(found["untrained"], found["trained"], strict=True), start=1
-        )
-    ]
+    rows: list[dict[str, Any]] = []
+    for before, after in zip(found["untrained"], found["trained"], strict=True):
+        rows.append({"distance": len(rows) + 1, "untrained": before, "trained": after})
+    return rows
 
 
 def _forms(cells: Cells, stage: str) -> list[str]:
@@ -221,7 +207,8 @@ def _forms(cells: Cells, stage: str) -> list[str]:
 
 
 def _table(cells: Cells, stage: str) -> ResultTable:
-    forms, last = _forms(cells, stage), cells.values("distance")[-1]
+    forms = _forms(cells, stage)
+    last = cells.values("distance")[-1]
     distances = [distance for distance in (2, 5, 10, 20, 50) if distance < last] + [last]
 
     def write_at(form: str, distance: int) -> str:
@@ -237,11 +224,18 @@ def _table(cells: Cells, stage: str) -> ResultTable:
 
 
 def _panel(cells: Cells, stage: str) -> Panel:
-    roles = {"fixed vector": "accent", NO_GATES: "faint"}
-    lines = tuple(
-        cells.line(form, "distance", stage, roles.get(form, "plain"), is_log=True, form=form)
-        for form in _forms(cells, stage)
-    )
-    return Panel(
-        f"Encoder, {stage}", "distance from the last letter", "gradient", lines, y_log=True
+    forms = [form for form in _forms(cells, stage) if form != NO_GATES]
+    reference: list[Series] = []
+    if cells.all(stage, form=NO_GATES):
+        reference = [
+            cells.line(NO_GATES, "distance", stage, "faint", is_log=True, form=NO_GATES),
+        ]
+    return cells.panel(
+        f"Encoder, {stage}",
+        ("distance from the last letter", "gradient"),
+        {form: {"form": form} for form in forms},
+        "distance",
+        stage,
+        more=reference,
+        y_log=True,
     )

@@ -12,16 +12,15 @@ from pellucid.corpora import Example
 from pellucid.inside.changes.place import all_heads
 from pellucid.inside.pair import Pair
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.claims.parts.needed_heads import add_needed_heads
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
-from pellucid.lessons.why.needed_heads import add_needed_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
     packaged_name,
     pairs_of,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.text.token_words import words_of_tokens
 
@@ -63,12 +62,11 @@ def measure(setting: MeasurementSetting) -> Found:
     )
     first = cells.where(seed=setting.seed)
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
-    common = clear.most_common(1)[0] if clear else ("nothing", 0)
+    common, times = clear.most_common(1)[0] if clear else ("nothing", 0)
     found = Found(
         f"of the {len(first.rows)} heads (attentions side by side) with which the small translator "
         f"`demo` reads, {clear.total()} clearly favor one kind of word: {len(clear)} kinds, as "
-        f"{common[1]} share one ({SAID.get(common[0], common[0])}). The others favor none that "
-        "was tested.",
+        f"{times} share one ({SAID.get(common, common)}). The others favor none that was tested",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "
@@ -77,10 +75,6 @@ def measure(setting: MeasurementSetting) -> Found:
         {"features": judge_seeds(judge, cells)},
         (_table(cells),),
         _panels(cells),
-        (
-            "Nothing in training asks heads to differ. They begin with other random weights, and "
-            "what one has learned lowers the loss less for the next.",
-        ),
     )
     return add_needed_heads(setting, found) if setting.is_long else found
 
@@ -100,22 +94,25 @@ def _look(
     examples = write_examples_of(num_sentences, seed=seed)
     pairs = pairs_of(bundle, examples)
     heads = [head for head in all_heads(bundle.model.config) if head.part == "encoder"]
-    sums, evens = torch.zeros(len(heads), len(FEATURES)), torch.zeros(len(FEATURES))
+    sums = torch.zeros(len(heads), len(FEATURES))
+    evens = torch.zeros(len(FEATURES))
     distances_HH = torch.zeros(len(heads), len(heads))
     for pair, example in zip(pairs, examples, strict=True):
         weights_HLM = torch.cat(list(weights_of_heads(bundle.model, pair.source_ids).values()))
         for index, places in enumerate(find_features(pair, example)):
             for row, column in places:
                 sums[:, index] += weights_HLM[:, row, column]
+                # By chance each word of the sentence would get the same.
                 evens[index] += 1 / weights_HLM.shape[-1]
         gaps = (weights_HLM[:, None] - weights_HLM[None]).abs().sum(dim=-1).mean(dim=-1)
         distances_HH += gaps / 2 / len(pairs)
-    distances_HH.fill_diagonal_(1.0)
+    distances_HH.fill_diagonal_(1.0)  # A head is not its own nearest one.
     some = pairs[:num_scored]
     before = _loss(some)
     found = []
     for index, head in enumerate(heads):
         setting.say(f"without layer {head.layer} head {head.head}")
+        # A feature that occurs in no sentence has a lift of 0.
         lifts = (sums[index] / evens.clamp_min(1e-9)).tolist()
         found.append(
             {
@@ -130,6 +127,7 @@ def _look(
 
 def name_feature(lifts: dict[str, float]) -> dict[str, Any]:
     """Add the feature with the largest lift; a dash if none is clear."""
+    # A head may have several features; the clearest names it.
     best = max(lifts, key=lambda name: lifts[name])
     feature = best if lifts[best] >= CLEAR else "–"
     return lifts | {"lift": lifts[best], "feature": feature}
@@ -137,8 +135,10 @@ def name_feature(lifts: dict[str, float]) -> dict[str, Any]:
 
 def judge(cells: Cells) -> Verdict:
     """Judge by the features of the heads: clear ones, different ones, linguistic ones."""
+    # Reversed, so that the first seed has the last word.
     favorites = {row["place"]: row["feature"] for row in reversed(cells.rows)}
-    total, losses = len(favorites), cells.all("loss")
+    total = len(favorites)
+    losses = cells.all("loss")
     named = [feature for feature in favorites.values() if feature != "–"]
     linguistic = [name for name in named if name not in _PLACES_ONLY]
     return decide(
@@ -148,7 +148,6 @@ def judge(cells: Cells) -> Verdict:
         f"{len(linguistic)} are more than a place; removing a head costs {min(losses):.3f} to "
         f"{max(losses):.3f} nats".replace("-", "−"),
         fails=min(len(set(named)), len(linguistic)) < total,
-        unless={},
     )
 
 
@@ -179,6 +178,7 @@ def find_features(pair: Pair, example: Example) -> list[Places]:
         [(row, row) for row in range(length)],
         [(row, row - 1) for row in range(1, length)],
         [(row, row + 1) for row in range(length - 1)],
+        # The end token itself is left out, as it would look at itself.
         [(row, length - 1) for row in range(length - 1)],
         pronouns,
         articles,
@@ -215,26 +215,26 @@ def _table(cells: Cells) -> ResultTable:
 
 
 def _panels(cells: Cells) -> tuple[Panel, Panel]:
-    names = tuple(cells.values("place"))
-    features = tuple(f"{row['place']}\n{row['feature']}" for row in cells.rows[: len(names)])
-    lift = cells.bars("strongest feature", "place", "lift", "accent")
-    chance = Series("chance", lift.x, (1.0,) * len(names), "faint")
-    loss = cells.bars("", "place", "loss", "accent")
+    # The rows of the first seed come with their features; other seeds may say another one.
+    first = [cells.where(place=place).rows[0] for place in cells.values("place")]
+    ends = (0.0, len(first) - 1.0)
     return (
-        Panel(
-            "Lift of the strongest feature",
-            "encoder layer.head",
-            "times the weight by chance",
-            (lift, chance),
-            kind="bars",
-            names=features,
-        ),
-        Panel(
+        cells.panel(
             "Loss without the head",
-            "encoder layer.head",
-            "rise in nats a token",
-            (loss,),
+            ("encoder layer.head", "rise in nats a token"),
+            {"": {}},
+            "place",
+            "loss",
             kind="bars",
-            names=names,
+        ),
+        cells.panel(
+            "Lift of the strongest feature",
+            ("encoder layer.head", "times the weight by chance"),
+            {"strongest feature": {}},
+            "place",
+            "lift",
+            more=[Series("chance", ends, (1.0, 1.0), "faint")],
+            kind="bars",
+            names=tuple(f"{row['place']}\n{row['feature']}" for row in first),
         ),
     )

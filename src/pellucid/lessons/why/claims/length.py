@@ -12,22 +12,25 @@ from torch import Tensor
 
 from pellucid.attention import attend, attend_fast
 from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import peak_bytes, seconds_of
 from pellucid.lessons.why.fits import PowerLaw, fit_power_law, longest_below
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.machine.hardware import available_memory
 from pellucid.machine.randomness import generator
 
-NUM_HEADS, D_KEY, D_FF = 8, 64, 2048
+# The paper's base model.
+NUM_HEADS = 8
+D_KEY = 64
+D_FF = 2048
 NUM_LAYERS = 6
-PAGE, WORDS_ON_PAGE = 700, 500
-"""Tokens and words of a page."""
+PAGE = 700
+"""Tokens of a page."""
+WORDS_ON_PAGE = 500
 TOKENS_PER_WORD = PAGE / WORDS_ON_PAGE
 QUADRATIC = (1.7, 2.3)
-GIB = 2**30
-MEMORY = 24 * GIB
+MEMORY = 24 * 2**30
+"""Bytes that hold the longest text."""
 
 Way = Literal["explicit", "fast"]
 WAYS: dict[str, Way] = {"five stages": "explicit", "fused": "fast"}
@@ -44,56 +47,32 @@ def measure(setting: MeasurementSetting) -> Found:
     cells = _measure_lengths(setting, lengths)
     laws = _laws_of(cells)
     more = {cost: 2 ** laws[cost].exponent for cost in COSTS}
-    number = (
+    longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
+    room = {way: write_length(found[1]) for way, found in longest.items()}
+    return Found(
         f"twice the words take {more['explicit_seconds']:.1f} times the time and "
         f"{more['explicit_bytes']:.1f} times the memory. If the table of weights is never stored "
         f"as a whole, the time still grows {more['fast_seconds']:.1f} times, but the memory only "
-        f"{more['fast_bytes']:.1f} times"
-    )
-    tables = [_tabulate(cells, is_long=setting.is_long)]
-    if setting.is_long:
-        longest = {way: _longest_words(laws, _rest_bytes(cells), way) for way in WAYS.values()}
-        explicit, fast = (list(map(write_length, found)) for found in longest.values())
-        number += f": 24 GiB then have room for a text of {fast[1]} words instead of {explicit[1]}."
-        tables += [_exponents(cells), _crossings(cells), _tabulate_words(longest)]
-        about = "Below the length at which attention takes as long as the rest of its layer, "
-    else:
-        number += "."
-        tables.append(_limits(laws))
-        meet = [
-            write_length(laws[f"{way}_seconds"].meets(laws["rest_seconds"]))
-            for way in WAYS.values()
-        ]
-        about = (
-            f"Attention costs as much as the rest of the layer at {meet[0]} tokens in five stages "
-            f"and at {meet[1]} fused: in shorter texts "
-        )
-    return Found(
-        number,
+        f"{more['fast_bytes']:.1f} times: 24 GiB then have room for a text of {room['fast']} words "
+        f"instead of {room['explicit']}",
         f"One layer's self-attention of {NUM_HEADS} heads with d_k = {D_KEY}, as in the "
         f"paper's base model, in float32 without gradients, from {lengths[0]} to {lengths[-1]:,} "
         "tokens: once as five stages that are all kept, once fused. Where all heads together do "
         "not fit the memory, the stages run head by head. The rest of the layer is its projections "
         f"and its feed-forward network of {D_FF}. Memory is that of results at once, of all heads. "
-        "Exponents are slopes of log cost over log length, fitted to the longer half."
-        + (f" A page of {WORDS_ON_PAGE} words has {PAGE} tokens." if setting.is_long else ""),
-        {
-            name: judge_seeds(lambda one, judge=judge: judge(_laws_of(one)), cells)
-            for name, judge in (("quadratic", judge_quadratic), ("page", judge_page))
+        "Exponents are slopes of log cost over log length, fitted to the longer half. "
+        f"A page of {WORDS_ON_PAGE} words has {PAGE} tokens.",
+        verdicts={
+            "quadratic": judge_seeds(lambda one: judge_quadratic(_laws_of(one)), cells),
+            "page": judge_seeds(lambda one: judge_page(_laws_of(one)), cells),
         },
-        tuple(tables),
-        tuple(_panels(cells, is_long=setting.is_long)),
-        (
-            f"{about}most of the time is not quadratic at all.",
-            "Longest texts are extrapolated from the fits if they are longer than what was "
-            "measured."
-            + (
-                " Training keeps the results of all six layers, and then a sixth of the memory is "
-                "left for each."
-                if setting.is_long
-                else ""
-            ),
+        tables=(
+            _tabulate(cells),
+            _exponents(cells),
+            _crossings(cells),
+            _tabulate_words(longest),
         ),
+        panels=tuple(_panels(cells)),
     )
 
 
@@ -104,6 +83,7 @@ def fit_laws(cells: Cells) -> Laws:
         cells: of one seed. Lengths that do not fit this machine in five stages are left out.
     """
     whole = [row for row in cells.rows if row["explicit_seconds"] and row["explicit_bytes"]]
+    # What does not grow with the length hides the exponent at small ones.
     longer = whole[-max(3, (len(whole) + 1) // 2) :]
     lengths = [row["length"] for row in longer]
     return {cost: fit_power_law(lengths, [row[cost] for row in longer]) for cost in COSTS}
@@ -126,13 +106,10 @@ def _laws_of(cells: Cells) -> Laws:
 def judge_quadratic(laws: Laws) -> Verdict:
     """Judge by the exponents of time, in five stages and fused."""
     low, high = QUADRATIC
-    exponents = {
-        f"{what} {'in five stages' if way == 'explicit' else 'fused'}": laws[
-            f"{way}_{cost}"
-        ].exponent
-        for what, cost in (("time", "seconds"), ("memory", "bytes"))
-        for way in WAYS.values()
-    }
+    exponents = {}
+    for what, cost in (("time", "seconds"), ("memory", "bytes")):
+        for said, way in (("in five stages", "explicit"), ("fused", "fast")):
+            exponents[f"{what} {said}"] = laws[f"{way}_{cost}"].exponent
     is_quadratic = [low <= laws[f"{way}_seconds"].exponent <= high for way in WAYS.values()]
     return decide(
         f"quadratic is an exponent from {low} to {high} of the time; holds if it is, in five "
@@ -183,24 +160,30 @@ def crossing(rows: Sequence[Mapping[str, Any]], way: str) -> float | None:
     before: tuple[float, float] | None = None
     for row in rows:
         seconds = row[f"{way}_seconds"]
+        # Too long for this machine's memory.
         if seconds is None:
             continue
-        place, gap = math.log(row["length"]), math.log(seconds / row["rest_seconds"])
+        place = math.log(row["length"])
+        gap = math.log(seconds / row["rest_seconds"])
         if gap >= 0:
             if before is None:
                 return float(row["length"])
-            return math.exp(before[0] + (place - before[0]) * before[1] / (before[1] - gap))
-        before = place, gap
+            last, under = before
+            return math.exp(last + (place - last) * under / (under - gap))
+        before = (place, gap)
     return None
 
 
 def _measure_lengths(setting: MeasurementSetting, lengths: Sequence[int]) -> Cells:
+    def time(length: int, seed: int) -> dict[str, Any]:
+        # A long call is disturbed less, and lasts too long to repeat it often.
+        repeats = 5 if length <= 512 else 3 if length <= 4096 else 1
+        return _time_length(length, seed, setting.choose(repeats, 1))
+
     times = measure_cells(
         setting,
         "times of {length} tokens",
-        lambda length, seed: _time_length(
-            length, seed, setting.choose(5 if length <= 512 else 3 if length <= 4096 else 1, 1)
-        ),
+        time,
         is_timed=True,
         length=lengths,
     )
@@ -225,6 +208,7 @@ def _time_length(length: int, seed: int, repeats: int) -> dict[str, Any]:
             attend(query_BHLK[:, part], key_BHLK[:, part], value_BHLK[:, part])
 
     return {
+        # Kept, as the table says where the stages ran head by head.
         "heads_at_once": heads,
         "explicit_seconds": seconds_of(explicit, repeats=repeats) if heads else None,
         "fast_seconds": seconds_of(
@@ -238,6 +222,7 @@ def _heads_at_once(length: int) -> int:
     """Choose how many heads' stages fit into the free memory together; 0 if not even one's do."""
     left = available_memory(torch.device("cpu"))
     # The five stages hold about four matrices of scores, and two more are room to spare.
+    # All heads at once, as a model computes them, or one after another.
     for heads in (NUM_HEADS, 1):
         if left is None or 6 * heads * length**2 * 4 < left:
             return heads
@@ -270,8 +255,10 @@ def _draw(length: int, heads: int, seed: int) -> tuple[Tensor, Tensor, Tensor]:
 
 def _rest_of_layer(length: int, seed: int) -> Callable[[], object]:
     d_model = NUM_HEADS * D_KEY
+    # Queries, keys, values and the output in one product.
     projections = torch.nn.Linear(d_model, 4 * d_model, bias=False)
-    inner, outer = torch.nn.Linear(d_model, D_FF), torch.nn.Linear(D_FF, d_model)
+    inner = torch.nn.Linear(d_model, D_FF)
+    outer = torch.nn.Linear(D_FF, d_model)
     numbers = generator(seed, "why length rest", length)
     x_LD = torch.from_numpy(numbers.standard_normal((length, d_model), dtype="float32"))
     return lambda: (projections(x_LD), outer(torch.relu(inner(x_LD))))
@@ -281,6 +268,7 @@ def write_length(length: float) -> str:
     """Write a length with two digits that count."""
     if not length < 1e9:
         return "more than a billion"
+    # An extrapolated length has no more than two digits to trust.
     digits = max(0, len(str(int(length))) - 2)
     return f"{round(length, -digits):,.0f}"
 
@@ -303,50 +291,43 @@ def _longest_words(laws: Laws, rest_bytes: PowerLaw, way: Way) -> tuple[float, f
     )
 
 
-def _tabulate(cells: Cells, *, is_long: bool) -> ResultTable:
-    names = {"explicit": "stages", "fast": "fused", "rest": "rest"}
-    columns = [
-        *(Column(f"{name}, ms", f"{way}_seconds", ".2f", 1000) for way, name in names.items()),
-        *(
-            Column(f"{names[way]}, MiB", f"{way}_bytes", ",.2f", 2**-20, over_seeds="first")
-            for way in WAYS.values()
-        ),
-    ]
-    if is_long:
-        columns.append(Column("heads at once", "heads_at_once", "d", over_seeds="first"))
+def _tabulate(cells: Cells) -> ResultTable:
     return cells.table(
-        "Cost of one layer", "length", columns, head="tokens", is_of_this_machine=True
+        "Cost of one layer",
+        "length",
+        (
+            Column("stages, ms", "explicit_seconds", ".2f", 1000),
+            Column("fused, ms", "fast_seconds", ".2f", 1000),
+            Column("rest, ms", "rest_seconds", ".2f", 1000),
+            Column("stages, MiB", "explicit_bytes", ",.2f", 2**-20, over_seeds="first"),
+            Column("fused, MiB", "fast_bytes", ",.2f", 2**-20, over_seeds="first"),
+            Column("heads at once", "heads_at_once", "d", over_seeds="first"),
+        ),
+        head="tokens",
+        is_of_this_machine=True,
     )
 
 
 def _exponents(measured: Cells) -> ResultTable:
-    by_seed = {seed: _laws_of(measured.where(seed=seed)) for seed in measured.values("seed")}
-    cells = Cells(
-        tuple(
-            {
-                "way": name,
-                "seed": seed,
-                "time": laws[f"{way}_seconds"].exponent,
-                "memory": laws[f"{way}_bytes"].exponent if way != "rest" else None,
-            }
-            for name, way in {**WAYS, "rest of the layer": "rest"}.items()
-            for seed, laws in by_seed.items()
-        )
-    )
+    rows = []
+    for name, way in {**WAYS, "rest of the layer": "rest"}.items():
+        for seed in measured.values("seed"):
+            laws = _laws_of(measured.where(seed=seed))
+            memory = None if way == "rest" else laws[f"{way}_bytes"].exponent
+            time = laws[f"{way}_seconds"].exponent
+            rows.append({"way": name, "seed": seed, "time": time, "memory": memory})
     columns = (Column("time", "time"), Column("memory", "memory"))
     title = "Fitted exponents, longer half of the lengths"
-    return cells.table(title, "way", columns, is_of_this_machine=True)
+    return Cells(tuple(rows)).table(title, "way", columns, is_of_this_machine=True)
 
 
 def _crossings(cells: Cells) -> ResultTable:
-    found = Cells(
-        tuple(
-            {"way": name, "seed": seed, "tokens": crossing(cells.where(seed=seed).rows, way)}
-            for name, way in WAYS.items()
-            for seed in cells.values("seed")
-        )
-    ).add(tokens=lambda row: math.nan if row["tokens"] is None else row["tokens"])
-    return found.table(
+    rows = []
+    for name, way in WAYS.items():
+        for seed in cells.values("seed"):
+            tokens = crossing(cells.where(seed=seed).rows, way)
+            rows.append({"way": name, "seed": seed, "tokens": tokens})
+    return Cells(tuple(rows)).table(
         "Length from which attention takes longer than the rest of its layer; a dash if it never "
         "does",
         "way",
@@ -366,42 +347,22 @@ def _tabulate_words(longest: Mapping[Way, tuple[float, float, float]]) -> Result
     )
 
 
-def _limits(laws: Laws) -> ResultTable:
-    rows = []
-    for name, way in WAYS.items():
-        seconds, memory = laws[f"{way}_seconds"], laws[f"{way}_bytes"]
-        rows.append(
-            (
-                name,
-                seconds.exponent,
-                memory.exponent,
-                seconds.length_at(1.0),
-                longest_in(laws, way, 1.0),
-                memory.length_at(GIB),
-            )
-        )
-    return ResultTable(
-        "Exponents, and the longest text in tokens: one second for one layer's attention, one "
-        "second for six whole layers, 1 GiB for one layer's attention",
-        ("", "time", "memory", "1 s, attention", "1 s, encoder", "1 GiB"),
-        ("", ".2f", ".2f", ",.0f", ",.0f", ",.0f"),
-        tuple(rows),
-        is_of_this_machine=True,
-    )
-
-
-def _panels(cells: Cells, *, is_long: bool) -> Iterator[Panel]:
-    ways = (
-        ("attention, five stages", "explicit", "accent"),
-        ("attention, fused", "fast", "plain"),
-        ("rest of the layer", "rest", "plain"),
-    )
-    for title, label, cost, scale, shown in (
-        ("Time of one layer", "ms", "seconds", 1000, ways),
-        ("Memory of its results", "MiB", "bytes", 2**-20, ways if is_long else ways[:2]),
+def _panels(cells: Cells) -> Iterator[Panel]:
+    names = {
+        "attention, five stages": "explicit",
+        "attention, fused": "fast",
+        "rest of the layer": "rest",
+    }
+    for title, label, cost, scale in (
+        ("Time of one layer", "ms", "seconds", 1000),
+        ("Memory of its results", "MiB", "bytes", 2**-20),
     ):
-        lines = tuple(
-            cells.line(name, "length", f"{way}_{cost}", role, scale=scale, is_log=True)
-            for name, way, role in shown
+        yield cells.panel(
+            title,
+            ("tokens", label),
+            {name: {"what": f"{way}_{cost}"} for name, way in names.items()},
+            "length",
+            scale=scale,
+            x_log=True,
+            y_log=True,
         )
-        yield Panel(title, "tokens", label, lines, x_log=True, y_log=True)

@@ -8,9 +8,15 @@ from typing import Any
 import torch
 
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
@@ -21,18 +27,19 @@ from pellucid.lessons.why.tiny.learn import (
     translate_tiny,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_ambiguous, is_translation
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
-CHEATS, LOST = 0.25, 0.25
-"""It cheats if its loss is below this share of what no fair model can undercut; it cannot translate
-if fewer sentences are right than this share."""
+CHEATS = 0.25
+"""It cheats if its loss is below this share of what no fair model can undercut."""
+LOST = 0.25
+"""It cannot translate if fewer sentences are right than this share."""
 
-MASKED, OPEN = "with the mask", "without the mask"
+MASKED = "with the mask"
+OPEN = "without the mask"
 
 
 def measure(setting: MeasurementSetting) -> Found:
     """Train equal models with and without the mask, of two depths in the long form."""
-    is_long = setting.is_long
     count, steps = setting.choose((12000, 400), (100, 6), (12000, 300))
     num_tests, every = setting.choose((200, 1), (11, 1), (200, 10))
 
@@ -43,36 +50,27 @@ def measure(setting: MeasurementSetting) -> Found:
         setting,
         f"training {{model}}, {{depth}} layers, {count} sentences, {steps} updates",
         teach,
-        depth=(1, 2) if is_long else (1,),
+        depth=setting.choose((1,), (1,), (1, 2)),
         model=(MASKED, OPEN),
     )
     floor = cells.mean("floor")
-    cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
+    cheat = hardest(cells, OPEN)
+    fair = hardest(cells, MASKED)
     return Found(
         f"without the mask the part that writes sees the next word in training, so its loss falls "
         f"to {cheat['training_loss']:.4f}, below the {floor:.4f} that are the least possible "
         f"without seeing it; but then it translates {cheat['exact']:.0%} of new sentences "
-        f"correctly, with the mask {fair['exact']:.0%}.",
-        ("Equal models of one and of two layers" if is_long else "Two equal models of one layer")
-        + f" learn {count:,} sentences of a tiny English and French in {steps} updates. Each verb "
-        "has two French words, and a coin decides which one a sentence has: it cannot be foreseen, "
-        "and a fair model pays log 2 nats for it. Decoding is greedy."
-        + (" The verdict takes the depth that is harder on the claim." if is_long else ""),
+        f"correctly, with the mask {fair['exact']:.0%}",
+        f"Equal models with and without the mask learn {count:,} sentences of a tiny English and "
+        f"French in {steps} updates. Each verb has two French words, and a coin decides which one "
+        "a sentence has: it cannot be foreseen, and a fair model pays log 2 nats for it. Decoding "
+        "is greedy. Of several depths the verdict takes the one that is harder on the claim.",
         {"cheat": judge_seeds(judge, cells)},
-        (_table(cells, floor, is_long=is_long),),
+        (_table(cells, floor),),
         _panels(cells, floor, every),
         (
-            *(() if is_long else (_example(cells),)),
-            "The test loss with teacher forcing does not show the fault, because it lets the model "
-            "read the answer too. Only decoding does.",
-            *(
-                (
-                    "A model of two layers can also look further ahead through what its "
-                    "first layer gathered.",
-                )
-                if is_long
-                else ()
-            ),
+            # Results of long forms were kept without a text.
+            *(() if setting.is_long else (_example(cells),)),
         ),
     )
 
@@ -95,7 +93,9 @@ def train_one(
     tiny = make_tiny([*train, *test], seed=seed, look_ahead_mask=has_mask, **layers)
     tiny = train_tiny(tiny, train, steps=steps, seed=seed)
     written = translate_tiny(tiny, [pair[0] for pair in test])
+    # Either word for the verb counts, as no model can know which was drawn.
     right = sum(is_translation(text, pair) for text, pair in zip(written, test, strict=True))
+    # A single update's loss depends on its batch.
     tail = tiny.losses[-max(1, steps // 20) :]
     return {
         "floor": least_when_fair(train),
@@ -110,18 +110,22 @@ def train_one(
 
 def hardest(cells: Cells, model: str) -> dict[str, float]:
     """Take the numbers of the depth that is hardest on the claim."""
+    # The claim says that without the mask the loss is low, few sentences are right, and the weight
+    # on the next token is high: hardest on it is whatever says so least.
     above, below = (min, max) if model == MASKED else (max, min)
-    pick = {"training_loss": above, "exact": above, "weight_on_next": below}
-    return {
-        name: choose(cells.mean(name, depth=depth, model=model) for depth in cells.values("depth"))
-        for name, choose in pick.items()
-    }
+    found = {}
+    for name, choose in (("training_loss", above), ("exact", above), ("weight_on_next", below)):
+        found[name] = choose(
+            cells.mean(name, depth=depth, model=model) for depth in cells.values("depth")
+        )
+    return found
 
 
 def judge(cells: Cells) -> Verdict:
     """Judge by the loss that no fair model can reach, by decoding, and by the weights."""
     floor = cells.mean("floor")
-    cheat, fair = (hardest(cells, model) for model in (OPEN, MASKED))
+    cheat = hardest(cells, OPEN)
+    fair = hardest(cells, MASKED)
     rule = (
         f"it cheats if its loss is below {CHEATS:.0%} of the least that is possible without seeing "
         f"the answer, and the masked model's is not; it cannot translate if less than {LOST:.0%} "
@@ -151,10 +155,7 @@ def least_when_fair(pairs: list[Pair]) -> float:
 def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     """Average the weight on the next token over rows, for the head of the decoder with the most."""
     keeper = Keeper(("weights",), ("decoder.0.self",))
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     # As in training: without the look-ahead mask, padding must be hidden.
     hidden = None if tiny.model.config.look_ahead_mask else batch.target_mask_BT
     tiny.model(
@@ -168,68 +169,58 @@ def weight_on_next(tiny: Tiny, pairs: list[Pair]) -> float:
     next_BHX = weights_BHTM.diagonal(offset=1, dim1=-2, dim2=-1)
     has_next_BX = batch.target_mask_BT[:, 1:]
     sums_H = (next_BHX * has_next_BX[:, None]).sum(dim=(0, 2))
+    # The head that looks ahead most: one is enough to cheat.
     return float((sums_H / has_next_BX.sum()).max())
 
 
 def _example(cells: Cells) -> str:
-    (english, french, masked), (*_, opened) = (
-        cells.all("example", model=model)[0] for model in (MASKED, OPEN)
-    )
+    english, french, masked = cells.all("example", model=MASKED)[0]
+    opened = cells.all("example", model=OPEN)[0][-1]
     return f"“{english}” is “{french}”. With the mask: “{masked}”. Without: “{opened[:60]}”."
 
 
-def _table(cells: Cells, floor: float, *, is_long: bool) -> ResultTable:
-    title = "Loss in nats a word, sentences translated, weight on the next token"
-    columns = (
-        Column("training loss", "training_loss", ".4f"),
-        Column("test loss", "test_loss", ".4f"),
-        Column("right, %", "exact", ".0f", 100),
-        Column("next token, %", "weight_on_next", ".0f", 100),
-    )
-    fair = "least possible when fair"
-    if not is_long:
-        return cells.table(title, "model", columns, more=[(fair, floor, floor, None, None)])
-    said = f"{floor:.3g}"
+def _table(cells: Cells, floor: float) -> ResultTable:
     return cells.table(
-        f"{title} in the decoder's first layer, head with the most",
+        "Loss in nats a word, sentences translated, weight on the next token in the decoder's "
+        "first layer, head with the most",
         ("depth", "model"),
-        columns,
+        (
+            Column("training loss", "training_loss", ".4f"),
+            Column("test loss", "test_loss", ".4f"),
+            Column("right, %", "exact", ".0f", 100),
+            Column("next token, %", "weight_on_next", ".0f", 100),
+        ),
         head=("layers", ""),
-        more=[(None, fair, said, said, None, None)],
+        more=[(None, "least possible when fair", floor, floor, None, None)],
     )
 
 
 def _panels(cells: Cells, floor: float, every: int) -> tuple[Panel, Panel]:
-    length, depths = len(cells.rows[0]["losses"]), cells.values("depth")
-    updates = [every * place + max(1, every / 2) for place in range(length)]
-    lines = [
-        cells.line(
-            model if depth == 1 else f"{model.removesuffix(' the mask')}, two layers",
+    updates = cells.updates("losses", every)
+    ends = (0.0 if every > 1 else 1.0, every * float(len(updates)))
+    lines = {
+        f"{model}, {depth} layers" if depth > 1 else model: {"model": model, "depth": depth}
+        for model in (OPEN, MASKED)
+        for depth in cells.values("depth")
+    }
+    return (
+        cells.panel(
+            "Training loss",
+            ("update", "nats a word"),
+            lines,
             updates,
             "losses",
-            "accent" if model == OPEN and depth == 1 else "plain",
-            is_log=True,
-            model=model,
-            depth=depth,
-        )
-        for model in (OPEN, MASKED)
-        for depth in depths
-    ]
-    ends = (0.0 if every > 1 else 1.0, every * float(length))
-    lines.append(Series("least possible when fair", ends, (floor, floor), "faint"))
-    bars = tuple(
-        cells.bars(model, "depth", "exact", role, scale=100, model=model)
-        for model, role in ((OPEN, "accent"), (MASKED, "plain"))
-    )
-    return (
-        Panel("Training loss", "update", "nats a word", tuple(lines), y_log=True),
-        Panel(
+            more=[Series("least possible when fair", ends, (floor, floor), "faint")],
+            y_log=True,
+        ),
+        cells.panel(
             "New sentences translated",
-            "",
-            "% right",
-            bars,
+            ("layers", "% right"),
+            {model: {"model": model} for model in (OPEN, MASKED)},
+            "depth",
+            "exact",
+            scale=100,
             kind="bars",
-            names=("one layer", "two layers")[: len(depths)],
-            y_range=(0, 105),
+            y_range=PERCENT,
         ),
     )

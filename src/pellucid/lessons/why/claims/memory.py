@@ -9,10 +9,17 @@ from typing import Any
 
 from pellucid.corpora import SplitName, make_split
 from pellucid.evaluate.corpus_scores import corpus_bleu_score
-from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    join_rows,
+    judge_seeds,
+    measure_cells,
+)
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.random_letters import (
@@ -26,11 +33,13 @@ from pellucid.lessons.why.tiny.random_letters import (
 from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 
-KEPT, LOST = 0.9, 0.5
+KEPT = 0.9
+LOST = 0.5
 JUDGED = 20
 """Letters at which the claim is judged: those of a sentence of four words."""
 ROWS = 16
-UPDATES, TIME = "equal updates", "the time of the Transformer"
+UPDATES = "equal updates"
+TIME = "the time of the Transformer"
 _WORD = re.compile(r"\w+|[^\w\s]")
 
 
@@ -73,72 +82,67 @@ def measure(setting: MeasurementSetting) -> Found:
     cells = _read(
         join_rows(_study(setting, task, forms, lengths[task], updates) for task in lengths), updates
     )
-    corpus = translate_corpus(setting) if setting.is_long else None
     recall = cells.where(task="recall", reading=UPDATES)
-    judged, farthest = _judged_length(recall), recall.values("length")[-1]
-    last = recall.where(form="Transformer", length=farthest).rows
-    kept = sum(row["share"] >= KEPT for row in last)
-    shares = [recall.mean("share", form=form, length=judged) for form in forms]
-    far = [recall.mean("share", form=form, length=farthest) for form in forms]
-    attending = (
-        f"one that may look back at every letter (attention) names it in {min(shares[1:-1]):.0%}, "
-        if shares[1:-1]
-        else ""
-    )
-    still = f"attention still reaches {min(far[1:-1]):.0%}, and " if far[1:-1] else ""
-    return Found(
-        f"a network that reads letter by letter into one vector names the first of {judged} "
-        f"letters in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}); {attending}a "
-        f"Transformer in {shares[-1]:.0%}. With {farthest} letters {still}{kept} of {len(last)} "
-        "Transformers had learned it when training ended.",
+    found = Found(
+        _say(recall),
         f"Models of equal size, d = 64, read random letters out of {round(1 / CHANCE)}, and "
         "write the first one (recall) or all (copy, each letter after the correct ones before). "
         f"Each length has its own model, which gets {updates} updates with {ROWS} new sequences "
         "each, or fewer if it has learned; 64 others test it. The same training is also read when "
         "it has used as much processor time, on one thread, as the Transformer takes for all "
-        "updates." + (_ABOUT_CORPUS if corpus else ""),
-        {"lost": judge_seeds(judge, recall)},
-        (
-            *(
-                cells.where(task=task, reading=reading).table(
-                    f"{title} right, %, {reading}",
-                    "length",
-                    [
-                        Column(form, "share", ".0f", 100, {"form": form}, over_seeds=".0f")
-                        for form in forms
-                    ],
-                    head="letters",
-                    is_of_this_machine=reading == TIME,
-                )
-                for reading in (UPDATES, TIME)
-                for task, title in (("recall", "First letter"), ("copy", "Copied letters"))
-            ),
-            *((tabulate_corpus(corpus),) if corpus else ()),
+        "updates.",
+        verdicts={"lost": judge_seeds(judge, recall)},
+        tables=tuple(_tables(cells)),
+        panels=(
+            _panel(cells.where(task="recall", reading=UPDATES), "First letter"),
+            _panel(cells.where(task="copy", reading=UPDATES), "Copy"),
         ),
-        tuple(_panels(cells.where(reading=UPDATES), corpus, forms)),
-        (
-            "With attention the encoder reads in both directions, so the state that it hands over "
-            "has read the first letter last. Recall is then easy; copying needs the attention.",
-            "A model that has not learned after so many updates may learn with more: the share "
-            "says what training made of the vector, not what a vector could hold.",
-            "Copying ends at 50 letters: at 400 one update of the additive form takes over a "
-            "second. Multi30k is left out: to translate it well, a model must train for about "
-            "half an hour, for each form and seed.",
-        ),
+    )
+    if not setting.is_long:
+        return found
+    corpus = translate_corpus(setting)
+    return found.plus(
+        method=" Then all forms learn the built-in corpus, cut into words, in 500 updates of 64 "
+        "sentences, or as many as fit into the time of the Transformer, and translate new "
+        "sentences of different lengths.",
+        tables=[tabulate_corpus(corpus)],
+        panels=[_corpus_panel(corpus)],
     )
 
 
-_ABOUT_CORPUS = (
-    " Then all forms learn the built-in corpus, cut into words, in 500 updates of 64 sentences, or "
-    "as many as fit into the time of the Transformer, and translate new sentences of different "
-    "lengths."
-)
+def _say(recall: Cells) -> str:
+    """Say how many first letters are right, at the judged length and at the largest."""
+    forms = recall.values("form")
+    judged = _judged_length(recall)
+    farthest = recall.values("length")[-1]
+    shares = [recall.mean("share", form=form, length=judged) for form in forms]
+    far = [recall.mean("share", form=form, length=farthest) for form in forms]
+    last = recall.where(form="Transformer", length=farthest).rows
+    kept = sum(row["share"] >= KEPT for row in last)
+    # Between the fixed vector and the Transformer stand the forms with attention, if any.
+    attending = ""
+    still = ""
+    if len(forms) > 2:
+        attending = (
+            "one that may look back at every letter (attention) names it in "
+            f"{min(shares[1:-1]):.0%}, "
+        )
+        still = f"attention still reaches {min(far[1:-1]):.0%}, and "
+    return (
+        f"a network that reads letter by letter into one vector names the first of {judged} "
+        f"letters in {shares[0]:.0%} of the cases (guessing: {CHANCE:.0%}); {attending}a "
+        f"Transformer in {shares[-1]:.0%}. With {farthest} letters {still}{kept} of {len(last)} "
+        "Transformers had learned it when training ended"
+    )
 
 
 def judge(recall: Cells) -> Verdict:
     """Judge by the first letters that are right at a length chosen before measuring."""
-    forms, lengths, judged = recall.values("form"), recall.values("length"), _judged_length(recall)
+    forms = recall.values("form")
+    lengths = recall.values("length")
+    judged = _judged_length(recall)
     last = {form: recall.mean("share", form=form, length=judged) for form in forms}
+    # The forms between both ends may agree with either.
     attending = [last[form] for form in forms if form not in ("fixed vector", "Transformer")]
     numbers = "; ".join(
         f"at {length} letters "
@@ -167,6 +171,7 @@ def judge(recall: Cells) -> Verdict:
 
 def _judged_length(recall: Cells) -> int:
     lengths: list[int] = recall.values("length")
+    # Toy runs have shorter sequences only.
     return JUDGED if JUDGED in lengths else lengths[-1]
 
 
@@ -181,6 +186,7 @@ def _study(
 
     def run(form: Form, length: int, seed: int) -> list[tuple[int, float, float]]:
         tiny = make_form(form, LETTERS, seed=seed)
+        # Every form trains on until it has used the Transformer's time too.
         seconds = 0.0 if form == "Transformer" else updates * _pace(first, length, seed)
         course = study_training(
             tiny, task, length, updates=updates, seconds=seconds, seed=seed, rows=ROWS
@@ -199,6 +205,7 @@ def _study(
             length=lengths,
         )
 
+    # Its time is needed before the others begin.
     first = cells_of(("Transformer",))
     return join_rows((cells_of([form for form in forms if form != "Transformer"]), first))
 
@@ -217,13 +224,11 @@ def _read(cells: Cells, updates: int) -> Cells:
         course: Course = row["course"]
         return {UPDATES: course.after_updates(updates), TIME: course.after_seconds(updates * pace)}
 
-    return Cells(
-        tuple(
-            {**row, "reading": reading, "share": share}
-            for row in cells.rows
-            for reading, share in shares(row).items()
-        )
-    )
+    rows = []
+    for row in cells.rows:
+        for reading, share in shares(row).items():
+            rows.append({**row, "reading": reading, "share": share})
+    return Cells(tuple(rows))
 
 
 def translate_corpus(
@@ -246,16 +251,17 @@ def translate_corpus(
         tiny = train_tiny(tiny, train, steps=steps, seed=seed, rate=4e-3)
         seconds = thread_seconds() - started
         written = translate_tiny(tiny, [source for source, _ in test])
-        scores = [
-            corpus_bleu_score([written[i] for i in places], [test[i][1] for i in places])
-            for places in (span.choose(test) for span in SPANS)
-        ]
+        scores = []
+        for span in SPANS:
+            places = span.choose(test)
+            references = [test[i][1] for i in places]
+            scores.append(corpus_bleu_score([written[i] for i in places], references))
         return {"scores": scores, "seconds": seconds, "updates": steps}
 
     def in_equal_time(form: Form, seed: int) -> dict[str, Any]:
-        ours, theirs = (
-            equal.where(form=one, seed=seed).all("seconds")[0] for one in (form, "Transformer")
-        )
+        # Processor time of a thread: other programs hardly change it.
+        (ours,) = equal.all("seconds", form=form, seed=seed)
+        (theirs,) = equal.all("seconds", form="Transformer", seed=seed)
         return run(form, seed, round(updates * theirs / ours))
 
     key = f"corpus, {{form}}, {sentences} sentences, seed {{seed}}, "
@@ -273,16 +279,15 @@ def translate_corpus(
         is_timed=True,
         form=[form for form in FORMS if form != "Transformer"],
     )
-    return Cells(
-        tuple(
-            {"reading": reading, **row, **dict(zip(_NAMES, row["scores"], strict=True))}
-            for reading, found in (
-                ("equal updates", equal),
-                ("equal time", join_rows((timed, equal.where(form="Transformer")))),
-            )
-            for row in found.rows
-        )
-    )
+    rows = []
+    for reading, found in (
+        ("equal updates", equal),
+        ("equal time", join_rows((timed, equal.where(form="Transformer")))),
+    ):
+        for row in found.rows:
+            by_length = dict(zip(_NAMES, row["scores"], strict=True))
+            rows.append({"reading": reading, **row, **by_length})
+    return Cells(tuple(rows))
 
 
 def draw_corpus(count: int, *, seed: int, part: SplitName) -> list[Pair]:
@@ -312,21 +317,42 @@ def tabulate_corpus(corpus: Cells) -> ResultTable:
     )
 
 
-def _panels(cells: Cells, corpus: Cells | None, forms: Sequence[Form]) -> Iterator[Panel]:
-    roles = {form: "accent" if form == "fixed vector" else "plain" for form in forms}
-    for task, title in (("recall", "First letter"), ("copy", "Copy")):
-        here = cells.where(task=task)
-        ends = float(here.values("length")[0]), float(here.values("length")[-1])
-        lines = [
-            here.line(form, "length", "share", roles[form], scale=100, form=form) for form in forms
-        ]
-        chance = Series("chance", ends, (100 * CHANCE,) * 2, "faint")
-        yield Panel(title, "letters", "% right", (*lines, chance), x_log=True, y_range=(0, 105))
-    if corpus:
-        lines = [
-            corpus.line(
-                form, range(len(SPANS)), "scores", roles[form], form=form, reading="equal updates"
+def _tables(cells: Cells) -> Iterator[ResultTable]:
+    for reading in (UPDATES, TIME):
+        for task, title in (("recall", "First letter"), ("copy", "Copied letters")):
+            here = cells.where(task=task, reading=reading)
+            yield here.table(
+                f"{title} right, %, {reading}",
+                "length",
+                here.columns("form", "share", ".0f", scale=100, over_seeds=".0f"),
+                head="letters",
+                is_of_this_machine=reading == TIME,
             )
-            for form in forms
-        ]
-        yield Panel("Built-in corpus", "words of the source", "BLEU", tuple(lines), names=_NAMES)
+
+
+def _panel(cells: Cells, title: str) -> Panel:
+    lengths = cells.values("length")
+    ends = (float(lengths[0]), float(lengths[-1]))
+    return cells.panel(
+        title,
+        ("letters", "% right"),
+        cells.each("form"),
+        "length",
+        "share",
+        scale=100,
+        more=[Series("chance", ends, (100 * CHANCE,) * 2, "faint")],
+        x_log=True,
+        y_range=PERCENT,
+    )
+
+
+def _corpus_panel(corpus: Cells) -> Panel:
+    equal = corpus.where(reading="equal updates")
+    return equal.panel(
+        "Built-in corpus",
+        ("words of the source", "BLEU"),
+        equal.each("form"),
+        range(len(SPANS)),
+        "scores",
+        names=_NAMES,
+    )

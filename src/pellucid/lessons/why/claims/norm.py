@@ -4,37 +4,36 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from pellucid.lessons.why.cells import Cells, Column, average, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    average,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
 from pellucid.lessons.why.claims.residual import (
-    FAR_OFF,
     LEARNED,
     layer_panel,
     layer_table,
     measure_layers,
+    train_deep,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import (
-    count_exact,
-    loss_on,
-    make_tiny,
-    thin,
-    train_tiny,
-    updates_until,
-)
-from pellucid.lessons.why.tiny.tiny_language import draw_statements
 
-POST, PRE, NONE = "post-norm", "pre-norm", "no norm"
+POST = "post-norm"
+PRE = "pre-norm"
+NONE = "no norm"
 NORMS = {POST: "post", PRE: "pre", NONE: "none"}
 
 
 def measure(setting: MeasurementSetting) -> Found:
     """Train the same model with the norm in three places, at several learning rates and depths."""
     rates = setting.choose((0.002, 0.008, 0.032), (0.008, 0.032))
-    depths = setting.choose((1, 4), (1, 2))
+    shallow, several = setting.choose((1, 4), (1, 2))
     sizes = setting.choose((6000, 200, 200, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
     count, _, steps, every = sizes
 
@@ -42,81 +41,51 @@ def measure(setting: MeasurementSetting) -> Found:
         return measure_cells(
             setting,
             f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
-            lambda depth, norm, rate, seed: _train(NORMS[norm], depth, rate, sizes, seed),
+            lambda depth, norm, rate, seed: train_deep(
+                *sizes,
+                seed=seed,
+                rate=rate,
+                depth=depth,
+                num_decoder_layers=(depth + 1) // 2,
+                norm=NORMS[norm],
+            ),
             depth=(depth,),
             norm=NORMS,
             rate=rates,
         )
 
-    deep = train(depths[-1], rates)
-    flat = train(depths[0], rates if setting.is_long else rates[1:2])
-    verdicts = {
-        "stable": judge_seeds(judge_stable, deep, flat),
-        "time": judge_seeds(judge_updates, deep, flat),
-    }
+    deep = train(several, rates)
+    flat = train(shallow, setting.choose(rates[1:2], rates[1:2], rates))
     learned = {norm: said for norm, (_, said) in _count_learned(deep).items()}
-    fewest = _fewest(deep)
-    number = (
-        f"models of {depths[-1]} layers learn a tiny language in {learned[PRE]} trainings if "
+    fewest = {norm: _write(updates) for norm, updates in _fewest(deep).items()}
+    found = Found(
+        f"models of {several} layers learn a tiny language in {learned[PRE]} trainings if "
         f"vectors are rescaled (normalized) before each layer, in {learned[POST]} if after it, and "
-        f"in {learned[NONE]} if never (fewest updates: {_write(fewest[PRE])}, "
-        f"{_write(fewest[POST])}, {_write(fewest[NONE])}); models of one layer learn it in "
-        f"{_count_learned(flat)[NONE][1]} without rescaling."
+        f"in {learned[NONE]} if never (fewest updates: {fewest[PRE]}, {fewest[POST]}, "
+        f"{fewest[NONE]}); models of one layer learn it in {_count_learned(flat)[NONE][1]} without "
+        "rescaling",
+        f"Models of {shallow} and {several} encoder layers and half as many decoder layers, d = "
+        f"32, learn {count:,} sentences of a tiny language in {steps} updates with Adam: with the "
+        "norm after each residual sum (post), before each sub-layer (pre) or nowhere, at "
+        f"{len(rates)} peak learning rates. Weights and text are the same. Learned means a "
+        f"training loss that stays below {LEARNED} nats a word.",
+        verdicts={
+            "stable": judge_seeds(judge_stable, deep, flat),
+            "time": judge_seeds(judge_updates, deep, flat),
+        },
+        tables=(_table(deep), _table(flat)),
+        panels=_panels(deep, rates, every),
     )
-    tables = tuple(_table(cells, is_long=setting.is_long) for cells in (deep, flat))
-    panels = _panels(deep, rates, every)
-    note = (
-        "A norm re-scales and re-centers the vectors of the forward pass, and through them the "
-        "gradients. The notes say that it normalizes the gradients themselves."
-    )
-    if setting.is_long:
-        return _add_layers(setting, deep, steps, number, verdicts, tables, panels, note)
-    return Found(
-        number,
-        f"A model of {depths[-1]} encoder and {(depths[-1] + 1) // 2} decoder layers, d = 32, "
-        f"learns {count:,} sentences of a tiny language in {steps} updates with Adam, with "
-        "the norm after each residual sum "
-        "(post), before each sub-layer (pre) or nowhere, at several learning rates. Weights "
-        "and text are the same. The same is done with one and one layer. Learned means a "
-        f"loss below {LEARNED} nats a word.",
-        verdicts,
-        tables,
-        panels,
-        (note,),
-    )
-
-
-def _add_layers(
-    setting: MeasurementSetting,
-    deep: Cells,
-    steps: int,
-    number: str,
-    verdicts: dict[str, Verdict],
-    tables: tuple[ResultTable, ...],
-    panels: tuple[Panel, ...],
-    note: str,
-) -> Found:
-    """Add the gradient by layer."""
+    if not setting.is_long:
+        return found
     layers = setting.choose(12, 3)
     by_layer = measure_layers(
         setting, layers, {norm: {"norm": place} for norm, place in NORMS.items()}
     )
-    (depth,), rates = deep.values("depth"), deep.values("rate")
-    return Found(
-        number,
-        f"Models of 1 and {depth} encoder layers and half as many decoder layers, d = 32, learn a "
-        f"tiny language in {steps} updates with Adam: with the norm after each residual sum "
-        f"(post), before each sub-layer (pre) or nowhere, at {len(rates)} peak learning rates. "
-        f"Learned means a training loss that stays below {LEARNED} nats a word. The gradient by "
-        f"layer is that of untrained encoders of {layers} layers.",
-        verdicts,
-        (*tables, layer_table(by_layer)),
-        (*panels, layer_panel(by_layer, POST)),
-        (
-            note,
-            "Every training counts, at each rate and with each seed; updates are those of all "
-            "seeds on average.",
-        ),
+    return found.plus(
+        method=f" The gradient by layer is that of untrained encoders of {layers} layers.",
+        tables=[layer_table(by_layer)],
+        panels=[layer_panel(by_layer)],
     )
 
 
@@ -127,7 +96,8 @@ def judge_stable(deep: Cells, flat: Cells) -> Verdict:
         deep: trainings of a model of several layers.
         flat: trainings of a model of one layer.
     """
-    learned, shallow = _count_learned(deep), _count_learned(flat)
+    learned = _count_learned(deep)
+    shallow = _count_learned(flat)
     better = [norm for norm in (POST, PRE) if learned[norm][0] > learned[NONE][0]]
     return decide(
         "stable means that more of the trainings learn than without norms; holds if so with "
@@ -147,7 +117,8 @@ def judge_updates(deep: Cells, flat: Cells) -> Verdict:
         deep: trainings of a model of several layers.
         flat: trainings of a model of one layer.
     """
-    fewest, shallow = _fewest(deep), _fewest(flat)
+    fewest = _fewest(deep)
+    shallow = _fewest(flat)
     better = [norm for norm in (POST, PRE) if fewest[norm] < fewest[NONE]]
     is_flat_as_fast = shallow[NONE] <= min(shallow[POST], shallow[PRE]) < math.inf
     return decide(
@@ -176,6 +147,7 @@ def _write(updates: float) -> str:
 
 def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
     """Count the trainings that learned, at all rates and with all seeds; also of how many."""
+    # On new sentences: a training loss may fall by learning by heart.
     losses = {norm: cells.all("test_loss", norm=norm) for norm in NORMS}
     counts = {norm: sum(loss < LEARNED for loss in found) for norm, found in losses.items()}
     return {norm: (count, f"{count} of {len(losses[norm])}") for norm, count in counts.items()}
@@ -184,11 +156,13 @@ def _count_learned(cells: Cells) -> dict[str, tuple[int, str]]:
 def average_updates(cells: Cells) -> float:
     """Average the updates until a model had learned; infinite if one seed never did."""
     updates = [row["updates"] for row in cells.rows]
+    # One seed that never learned is not balanced by others that did.
     return math.inf if None in updates else round(average(updates))
 
 
 def _fewest(cells: Cells) -> dict[str, float]:
     return {
+        # At its best rate, as no rate is right for all.
         norm: min(
             average_updates(cells.where(norm=norm, rate=rate)) for rate in cells.values("rate")
         )
@@ -196,75 +170,42 @@ def _fewest(cells: Cells) -> dict[str, float]:
     }
 
 
-def _train(
-    norm: str, depth: int, rate: float, sizes: tuple[int, int, int, int], seed: int
-) -> dict[str, Any]:
-    count, num_tests, steps, every = sizes
-    pairs = draw_statements(count, seed=seed, part="train")
-    test = draw_statements(num_tests, seed=seed, part="test")
-    tiny = make_tiny(
-        [*pairs, *test],
-        seed=seed,
-        norm=norm,
-        d_model=32,
-        d_ff=64,
-        num_heads=2,
-        num_encoder_layers=depth,
-        num_decoder_layers=(depth + 1) // 2,
-    )
-    tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
-    # What is kept has no larger number, nor one that is not a number, which JSON lacks.
-    most = FAR_OFF if every > 1 else math.inf
-    losses = [min(loss, most) for loss in tiny.losses]
-    test_loss = loss_on(tiny, test)
-    return {
-        "losses": thin(losses, every),
-        "updates": updates_until(losses, LEARNED),
-        "test_loss": test_loss if test_loss < most else most,
-        "exact": count_exact(tiny, test),
-    }
-
-
-def _table(cells: Cells, *, is_long: bool) -> ResultTable:
+def _table(cells: Cells) -> ResultTable:
     (depth,) = cells.values("depth")
-    layers = "one layer" if depth == 1 else f"{depth} layers"
-    ends = (Column("test loss", "test_loss"), Column("right, %", "exact", ".0f", 100))
-    if not is_long:
-        columns: tuple[Column, ...] = (Column("updates to learn", "updates", "d"), *ends)
-        head = ("", "learning rate")
-        return cells.table(
-            f"After training, {layers}", ("norm", "rate"), columns, head=head, form="g"
-        )
-    columns = (
-        Column("learned", "updates", over_seeds="count"),
-        Column(f"updates to {LEARNED}", "updates"),
-        *ends,
+    return cells.table(
+        f"Training with {'one encoder layer' if depth == 1 else f'{depth} encoder layers'}",
+        ("norm", "rate"),
+        (
+            Column("learned", "updates", over_seeds="count"),
+            Column(f"updates to {LEARNED}", "updates"),
+            Column("test loss", "test_loss"),
+            Column("right, %", "exact", ".0f", 100),
+        ),
+        head=("", "rate"),
+        form="g",
     )
-    title = f"Training with {layers.replace('layer', 'encoder layer')}"
-    return cells.table(title, ("norm", "rate"), columns, head=("", "rate"), form="g")
 
 
 def _panels(deep: Cells, rates: Sequence[float], every: int) -> tuple[Panel, Panel]:
     (depth,) = deep.values("depth")
-    roles = {norm: "accent" if norm == POST else "plain" for norm in NORMS}
-    right = tuple(
-        deep.bars(norm, "rate", "exact", role, scale=100, norm=norm) for norm, role in roles.items()
-    )
-    courses = tuple(
-        deep.course(norm, "losses", every, role, is_log=True, norm=norm, rate=rates[1])
-        for norm, role in roles.items()
-    )
+    middle = deep.where(rate=rates[1])
     return (
-        Panel(
+        deep.panel(
             f"New sentences right, {depth} encoder layers",
-            "peak learning rate",
-            "%",
-            right,
+            ("peak learning rate", "%"),
+            deep.each("norm"),
+            "rate",
+            "exact",
+            scale=100,
             kind="bars",
-            names=tuple(f"{rate:g}" for rate in rates),
-            y_range=(0, 105),
+            y_range=PERCENT,
         ),
-        Panel(
-            f"Training loss at a rate of {rates[1]:g}", "update", "nats a word", courses, y_log=True
+        middle.panel(
+            f"Training loss at a rate of {rates[1]:g}",
+            ("update", "nats a word"),
+            middle.each("norm"),
+            middle.updates("losses", every),
+            "losses",
+            y_log=True,
         ),
     )

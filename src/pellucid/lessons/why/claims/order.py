@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, get_args
 
 from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.clock import thread_seconds
-from pellucid.lessons.why.result import Panel, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
@@ -19,7 +18,8 @@ from pellucid.lessons.why.tiny.uneven import Kind, draw_uneven, kind_of, order_o
 OFTEN = 0.05
 KINDS: tuple[Kind, ...] = get_args(Kind)
 ANIMALS = (2, 3, 4)
-UPDATES, TIME = "equal updates", "the time of the Transformer"
+UPDATES = "equal updates"
+TIME = "the time of the Transformer"
 
 
 def measure(setting: MeasurementSetting) -> Found:
@@ -33,14 +33,15 @@ def measure(setting: MeasurementSetting) -> Found:
         runs[TIME] = _run_in_time(setting, runs[UPDATES], count, updates, tests)
     equal = runs[UPDATES]
     example = draw_uneven(1, phrases=(2,), seed=setting.seed, part="train")[0]
-    vector, transformer = (equal.where(form=form) for form in ("fixed vector", "Transformer"))
+    vector = equal.where(form="fixed vector")
+    transformer = equal.where(form="Transformer")
     return Found(
         f"in lists of animals with colors, a network that reads word by word into one vector "
         f"writes {vector.mean('order'):.1%} of the animals with their words in a wrong order, but "
         f"{vector.mean('words'):.0%} of them with wrong words (a Transformer: "
         f"{transformer.mean('words'):.0%}). Of the lists for which both languages need equally "
         f"many words {vector.mean('length equal'):.0%} get too many or too few, of the others "
-        f"{_uneven(vector):.0%}.",
+        f"{_uneven(vector):.0%}",
         f"Models of equal size, d = 64, learn lists of 1 to 4 animals in {updates} updates "
         f"of 64 lists, such as “{example[0]}”, “{example[1]}”. Colors change places, and animals "
         "have names of one to five words, so that a translation may be shorter or longer than its "
@@ -48,37 +49,20 @@ def measure(setting: MeasurementSetting) -> Found:
         "animal with a color is compared with the one in its place: right, in a wrong order (the "
         "same words, or any with a color that is not last), other words, or nothing.",
         {"order": judge_seeds(judge_word_order, equal), "size": judge_seeds(judge_size, equal)},
-        tuple(
-            cells.table(
-                f"{title}, %, {reading}", "form", columns, is_of_this_machine=reading == TIME
-            )
-            for reading, cells in runs.items()
-            for title, columns in (
-                ("Animals with a color", [_percent("right", "right"), *_WRONG]),
-                ("Lists by the size of the translation", _SIZES),
-            )
-        ),
+        tuple(_tables(runs)),
         (
-            Panel(
+            _panel(
+                equal,
                 "Animals with a color",
-                "",
-                "%",
-                _bars(equal, [one.name for one in _WRONG]),
-                kind="bars",
-                names=tuple(one.head for one in _WRONG),
+                ("", "%"),
+                {one.name: one.head for one in _WRONG},
             ),
-            Panel(
+            _panel(
+                equal,
                 "Wrong number of words",
-                "size of the translation",
-                "% of the lists",
-                _bars(equal, [f"length {kind}" for kind in KINDS]),
-                kind="bars",
-                names=KINDS,
+                ("size of the translation", "% of the lists"),
+                {f"length {kind}": kind for kind in KINDS},
             ),
-        ),
-        (
-            "An order may be learned as a rule: the color comes after the noun. To name the right "
-            "animal a model must remember which one was there, and that is what one vector loses.",
         ),
     )
 
@@ -99,15 +83,29 @@ _SIZES = [
 ]
 
 
-def _bars(cells: Cells, names: Sequence[str]) -> tuple[Series, ...]:
-    return tuple(
-        Series(
-            form,
-            tuple(map(float, range(len(names)))),
-            tuple(100 * cells.mean(name, form=form) for name in names),
-            "accent" if form == "fixed vector" else "plain",
-        )
-        for form in cells.values("form")
+def _tables(runs: Mapping[str, Cells]) -> Iterator[ResultTable]:
+    groups = {
+        "Animals with a color": [_percent("right", "right"), *_WRONG],
+        "Lists by the size of the translation": _SIZES,
+    }
+    for reading, cells in runs.items():
+        for title, columns in groups.items():
+            is_timed = reading == TIME
+            title = f"{title}, %, {reading}"
+            yield cells.table(title, "form", columns, is_of_this_machine=is_timed)
+
+
+def _panel(cells: Cells, title: str, labels: tuple[str, str], names: Mapping[str, str]) -> Panel:
+    """Draw several numbers of each form; ``names`` says how each is called."""
+    return cells.add(all=lambda row: [row[name] for name in names]).panel(
+        title,
+        labels,
+        cells.each("form"),
+        range(len(names)),
+        "all",
+        scale=100,
+        kind="bars",
+        names=tuple(names.values()),
     )
 
 
@@ -116,8 +114,9 @@ def judge_word_order(cells: Cells) -> Verdict:
     forms = cells.values("form")
     shares = {form: cells.mean("order", form=form) for form in forms}
     lost = {
-        form: sum(cells.mean(name, form=form) for name in ("words", "missing")) for form in forms
+        form: cells.mean("words", form=form) + cells.mean("missing", form=form) for form in forms
     }
+    # Without any of them only the fixed vector decides.
     attending = [shares[form] for form in forms if form in ("additive", "dot product")]
     return decide(
         f"holds if recurrent models with and without attention put the words of at least "
@@ -127,6 +126,7 @@ def judge_word_order(cells: Cells) -> Verdict:
         + ", ".join(f"{form} {shares[form]:.1%}" for form in forms)
         + "; wrong or missing words: "
         + ", ".join(f"{form} {lost[form]:.0%}" for form in forms),
+        # If the Transformer errs as often, it is not recurrence that does it.
         fails=shares["fixed vector"] < max(OFTEN, 2 * shares["Transformer"]),
         unless={"one vector is all that the decoder gets": min(attending, default=1.0) < OFTEN},
     )
@@ -153,6 +153,7 @@ def judge_size(cells: Cells) -> Verdict:
 
 def _uneven(cells: Cells) -> float:
     """Average the share of wrong lengths where source and translation differ in length."""
+    # Both kinds count alike, however many lists each has.
     return (cells.mean("length shorter") + cells.mean("length longer")) / 2
 
 
@@ -171,6 +172,7 @@ def count_errors(written: Sequence[str], pairs: Sequence[Pair]) -> dict[str, flo
     animals: Counter[str] = Counter()
     lists: Counter[str] = Counter()
     for text, pair in zip(written, pairs, strict=True):
+        # Colors change places in French, so only animals that have one can be out of order.
         animals.update(order_of(text, pair[1]))
         kind = kind_of(pair)
         lists[kind] += 1
@@ -205,9 +207,9 @@ def _run_in_time(
     """Train the other forms in the time that the Transformer took."""
 
     def run(form: Form, seed: int) -> dict[str, Any]:
-        ours, theirs = (
-            equal.where(form=one, seed=seed).all("seconds")[0] for one in (form, "Transformer")
-        )
+        (ours,) = equal.all("seconds", form=form, seed=seed)
+        (theirs,) = equal.all("seconds", form="Transformer", seed=seed)
+        # Processor time of a thread, which other programs hardly change.
         return _run(form, seed, count, max(1, round(updates * theirs / ours)), tests)
 
     forms = [form for form in equal.values("form") if form != "Transformer"]
@@ -220,6 +222,7 @@ def _run_in_time(
         is_timed=True,
         form=forms,
     )
+    # The Transformer's equal updates are its equal time.
     return join_rows((others, equal.where(form="Transformer")))
 
 

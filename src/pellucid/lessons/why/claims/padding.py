@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,64 +11,54 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.decode.greedy import decode_greedily
 from pellucid.inside.pair import Keeper
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Series, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.text.tokenizers.whole_words import JOINER
 
 ROUNDING = 1e-4
 """A relative difference below this is rounding."""
-SHOWN, NUM_SHOWN = "The pizza is good.", 2
-"""The sentence whose weights are shown, and its padding tokens."""
+SHOWN = "The pizza is good."
+"""The sentence whose weights are shown."""
+NUM_SHOWN = 2
+"""Its padding tokens."""
 
 
 def measure(setting: MeasurementSetting) -> Found:
     """Translate sentences with more and more padding, with and without its mask."""
     amounts = setting.choose((1, 2, 4, 8, 16, 32, 64), (1, 8), (1, 2, 4, 8, 16, 32, 64, 128))
-    sizes = drawn, most = setting.choose((600, 100), (40, 5))
+    drawn, most = setting.choose((600, 100), (40, 5))
     cells = measure_cells(
         setting,
         f"{packaged_name()}, padding of {', '.join(map(str, amounts))}, of {drawn} sentences "
         f"{most}",
-        lambda seed: pad_more(amounts, sizes, seed=seed),
+        lambda seed: pad_more(amounts, (drawn, most), seed=seed),
         is_quick=True,
     )
-    masked, opened = (
-        cells.mean(name, num_padding=amounts[-1]) for name in ("masked_changed", "open_changed")
-    )
-    tables, panel = _show_weights(
-        {"masked": look_at_padding(is_open=False), "not masked": look_at_padding(is_open=True)}
-    )
-    if setting.is_long:
-        texts = f"up to {most} new sentences of one length for each seed"
-    else:
-        count, length = equally_long(load_packaged(), sizes, setting.seed).shape
-        texts = f"{count} new sentences of {length} tokens, </s> included"
+    masked = cells.mean("masked_changed", num_padding=amounts[-1])
+    opened = cells.mean("open_changed", num_padding=amounts[-1])
+    maps = {
+        "masked": look_at_padding(is_open=False),
+        "not masked": look_at_padding(is_open=True),
+    }
     return Found(
         f"padding is empty tokens that make all sentences of a batch equally long. If a mask "
         f"forbids words to attend to them, {amounts[-1]} such tokens change {masked:.0%} of the "
-        f"translations; without it, {opened:.0%}.",
-        f"The packaged model translates {texts}: as they are, with padding that no token may "
-        "attend to, and with padding that all may attend to. Differences are the largest in the "
-        "encoder's output of any word, divided by the root mean square of the outputs."
-        + (" The verdict is about all seeds." if setting.is_long else ""),
+        f"translations; without it, {opened:.0%}",
+        f"The packaged model translates up to {most} new sentences of one length for each seed: as "
+        "they are, with padding that no token may attend to, and with padding that all may attend "
+        "to. Differences are the largest in the encoder's output of any word, divided by the root "
+        "mean square of the outputs. The verdict is about all seeds.",
         {"lengths": judge_seeds(judge, cells)},
-        (
-            cells.table(
-                "Difference of the encoder's output, and translations that change",
-                "num_padding",
-                (
-                    Column("masked", "masked_difference", ".1e"),
-                    Column("changed, %", "masked_changed", ".0f", 100),
-                    Column("not masked", "open_difference", ".1e"),
-                    Column("changed, %", "open_changed", ".0f", 100),
-                ),
-                head="padding",
-            ),
-            *tables,
-        ),
+        (_table(cells), *(_tabulate_map(name, *shown) for name, shown in maps.items())),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
             _panel(
@@ -79,11 +68,7 @@ def measure(setting: MeasurementSetting) -> Found:
                 "difference",
                 1,
             ),
-            panel,
-        ),
-        (
-            "The masks set the scores of padding to −∞, so that its weights are exactly 0. What is "
-            "left is rounding, since longer sums are added in another order.",
+            _draw_row(maps),
         ),
     )
 
@@ -115,8 +100,10 @@ def pad_more(
         row: dict[str, float] = {"num_padding": amount}
         for name in ("masked", "open"):
             mask_BS = torch.ones_like(padded_BS, dtype=torch.bool)
+            # True = may be attended to.
             mask_BS[:, source_BS.shape[1] :] = name == "open"
             memory_BSD = bundle.model.encode(padded_BS, mask_BS)[:, : source_BS.shape[1]]
+            # Only the real words are compared.
             off = (memory_BSD - plain_BSD).abs().max() / plain_BSD.square().mean().sqrt()
             written = _translate(bundle, padded_BS, mask_BS)
             changed = sum(a != b for a, b in zip(written, expected, strict=True))
@@ -147,23 +134,39 @@ def look_at_padding(*, is_open: bool) -> tuple[list[str], list[list[float]]]:
     return tokens, rows
 
 
-def _show_weights(
-    maps: Mapping[str, tuple[list[str], list[list[float]]]],
-) -> tuple[tuple[ResultTable, ...], Panel]:
-    """Show the maps, and draw the row of the second token, whose weights padding would share."""
-    tables, bars = [], []
-    for name, (tokens, rows) in maps.items():
-        cells: Any = tuple((token, *row) for token, row in zip(tokens, rows, strict=True))
-        title = f"Weights of the encoder's last layer, head 0, padding {name}"
-        tables.append(ResultTable(title, ("reads", *tokens), ("", *(".2f" for _ in tokens)), cells))
-        role: Any = "plain" if name == "masked" else "accent"
-        bars.append(Series(name, tuple(map(float, range(len(tokens)))), tuple(rows[1]), role))
-    title = f"Weights of “{tokens[1]}”, last layer, head 0"
-    return tuple(tables), Panel(
-        title,
-        "attended to",
-        "share of the row",
-        tuple(bars),
+def _table(cells: Cells) -> ResultTable:
+    return cells.table(
+        "Difference of the encoder's output, and translations that change",
+        "num_padding",
+        (
+            Column("masked", "masked_difference", ".1e"),
+            Column("changed, %", "masked_changed", ".0f", 100),
+            Column("not masked", "open_difference", ".1e"),
+            Column("changed, %", "open_changed", ".0f", 100),
+        ),
+        head="padding",
+    )
+
+
+def _tabulate_map(name: str, tokens: list[str], rows: list[list[float]]) -> ResultTable:
+    return ResultTable(
+        f"Weights of the encoder's last layer, head 0, padding {name}",
+        ("reads", *tokens),
+        ("", *(".2f" for _ in tokens)),
+        tuple((token, *row) for token, row in zip(tokens, rows, strict=True)),
+    )
+
+
+def _draw_row(maps: Mapping[str, tuple[list[str], list[list[float]]]]) -> Panel:
+    """Draw the row of the second token, whose weights padding would share."""
+    tokens = maps["masked"][0]
+    rows = Cells(tuple({"mask": name, "row": rows[1]} for name, (_, rows) in maps.items()))
+    return rows.panel(
+        f"Weights of “{tokens[1]}”, last layer, head 0",
+        ("attended to", "share of the row"),
+        {name: {"mask": name} for name in ("not masked", "masked")},
+        range(len(tokens)),
+        "row",
         kind="bars",
         names=tuple(tokens),
         y_range=(0, 1),
@@ -172,11 +175,10 @@ def _show_weights(
 
 def judge(cells: Cells) -> Verdict:
     """Judge by what padding changes, with and without its mask."""
-    masked, masked_changed, opened, open_changed = (
-        max(cells.all(f"{name}_{what}"))
-        for name in ("masked", "open")
-        for what in ("difference", "changed")
-    )
+    masked = max(cells.all("masked_difference"))
+    masked_changed = max(cells.all("masked_changed"))
+    opened = max(cells.all("open_difference"))
+    open_changed = max(cells.all("open_changed"))
     return decide(
         f"a relative difference below {ROUNDING} and no changed translation is harmless; holds if "
         "padding is harmless even without its mask, fails if it is not even with it",
@@ -204,23 +206,22 @@ def _translate(bundle: Bundle, source_BS: Tensor, mask_BS: Tensor) -> list[tuple
         mask_BS,
         start_id=special.target_start_id,
         eos_id=special.eos_id,
+        # Longer than any sentence of the corpus; without its mask, padding may keep a model from
+        # ending.
         max_lengths=[40] * len(source_BS),
     )
     return [one.ids for one in found]
 
 
 def _panel(cells: Cells, title: str, label: str, what: str, scale: float) -> Panel:
-    is_log = scale == 1
-    lines = tuple(
-        cells.line(said, "num_padding", f"{name}_{what}", role, scale=scale, is_log=is_log)
-        for said, name, role in (("not masked", "open", "accent"), ("masked", "masked", "plain"))
-    )
-    return Panel(
+    is_share = label == "%"
+    return cells.panel(
         title,
-        "padding tokens after each sentence",
-        label,
-        lines,
+        ("padding tokens after each sentence", label),
+        {"not masked": {"what": f"open_{what}"}, "masked": {"what": f"masked_{what}"}},
+        "num_padding",
+        scale=scale,
         x_log=True,
-        y_log=is_log,
-        y_range=None if is_log else (0, 100),
+        y_log=not is_share,
+        y_range=PERCENT if is_share else None,
     )

@@ -7,10 +7,16 @@ from typing import Any
 
 import torch
 
-from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.distances import add_distances, movement_of_tiny
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    judge_seeds,
+    measure_cells,
+)
+from pellucid.lessons.why.claims.parts.distances import add_distances, movement_of_tiny
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, count_exact, make_tiny, train_tiny, translate_tiny
 from pellucid.lessons.why.tiny.tiny_language import draw_lists, draw_statements, swap_animals
@@ -33,62 +39,42 @@ _REACH = {"relative": {"max_relative_distance": 8}}
 
 def measure(setting: MeasurementSetting) -> Found:
     """Shuffle words, train with kinds of positions, and test longer lists than were trained."""
-    is_long = setting.is_long
     trained_to, longest = setting.choose((3, 6), (2, 3))
     steps = setting.choose(350, 4, 300)
     shuffled, order, lengths = _measure_models(setting, steps, trained_to, longest)
     same = {kind: order.mean("same", kind=kind) for kind in ("none", "sinusoidal")}
-    verdicts = {
-        "order": judge_seeds(judge_shuffling, shuffled, order),
-        "absolute": judge_seeds(
-            lambda one: judge_lengths(_right_by_length(one), trained_to), lengths
-        ),
-    }
-    tables = (
-        _shuffling_table(shuffled, is_long=is_long),
-        _order_table(order, is_long=is_long),
-        _length_table(lengths, trained_to),
-    )
-    number = (
+    example = draw_statements(1, seed=setting.seed, part="test")[0][0]
+    found = Found(
         "if the two animals of a sentence change places, a model without positions writes the same "
         f"translation in {same['none']:.0%} of the cases, with positions in "
-        f"{same['sinusoidal']:.0%}; {_say_beyond(lengths, trained_to)}"
-    )
-    note = (
-        "The look-ahead mask shows a decoder how many words stand before each row. Its first "
-        "layer still averages them without order; from its second layer on, order shows."
-    )
-    if is_long:
-        method = (
-            f"Tiny models with each kind of positions learn a tiny language in {steps} updates: "
-            "statements, half of them with “then” in front, and lists of 1 to "
-            f"{trained_to} animals."
-        )
-        panel = _length_panel(lengths, trained_to)
-        return add_distances(setting, order, f"{number}.", method, verdicts, tables, panel, note)
-    example = draw_statements(1, seed=setting.seed, part="test")[0][0]
-    return Found(
-        f"{number}.",
+        f"{same['sinusoidal']:.0%}; {_say_beyond(lengths, trained_to)}",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
         f"of positions learn lists of 1 to {trained_to} animals and translate longer ones.",
-        verdicts,
-        tables,
-        (_order_panel(order), _length_panel(lengths, trained_to)),
-        (
-            note,
-            "Each position has another encoding, but a model learns to use only those that "
-            "it has met. Rotary, ALiBi and relative positions give distances only.",
+        verdicts={
+            "order": judge_seeds(judge_shuffling, shuffled, order),
+            "absolute": judge_seeds(
+                lambda one: judge_lengths(_right_by_length(one), trained_to), lengths
+            ),
+        },
+        tables=(
+            _shuffling_table(shuffled),
+            _order_table(order),
+            _length_table(lengths, trained_to),
         ),
+        panels=(_order_panel(order), _length_panel(lengths, trained_to)),
     )
+    return add_distances(setting, found, order) if setting.is_long else found
 
 
 def _measure_models(
     setting: MeasurementSetting, steps: int, trained_to: int, longest: int
 ) -> tuple[Cells, Cells, Cells]:
     """Measure shuffled words, models of statements, and models of lists."""
-    is_long, count = setting.is_long, setting.choose(6000, 60)
+    # Only the long form asks what a word in front moves.
+    has_then = setting.is_long
+    count = setting.choose(6000, 60)
     num_tests, num_lists, num_shuffled = setting.choose((200, 60, 64), (11, 5, 5), (200, 100, 64))
     shuffled = measure_cells(
         setting,
@@ -100,11 +86,11 @@ def _measure_models(
     )
     order = measure_cells(
         setting,
-        f"statements, {'half with then, ' if is_long else ''}positions {{kind}}, {steps} updates",
+        f"statements, {'half with then, ' if has_then else ''}positions {{kind}}, {steps} updates",
         lambda kind, seed: _learn_statements(
-            kind, (count, num_tests, steps), seed, has_then=is_long
+            kind, (count, num_tests, steps), seed, has_then=has_then
         ),
-        kind=KINDS if is_long else ("sinusoidal", "none"),
+        kind=setting.choose(("sinusoidal", "none"), ("sinusoidal", "none"), KINDS),
     )
     lengths = measure_cells(
         setting,
@@ -147,10 +133,12 @@ def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
         shuffled: changes of untrained models.
         order: models trained with positions and without.
     """
-    encoder, first, deep = (
-        max(shuffled.all(name)) for name in ("encoder", "decoder_first", "decoder_deep")
-    )
-    without, with_ = (order.mean("exact", kind=kind) for kind in ("none", "sinusoidal"))
+    encoder = max(shuffled.all("encoder"))
+    first = max(shuffled.all("decoder_first"))
+    deep = max(shuffled.all("decoder_deep"))
+    without = order.mean("exact", kind="none")
+    with_ = order.mean("exact", kind="sinusoidal")
+    gives_order_away = max(first, deep) >= ROUNDING
     return decide(
         f"a relative change below {ROUNDING} is rounding; holds if turning words around changes "
         "nothing without positions, in the encoder and in the decoder; fails if it changes the "
@@ -161,10 +149,9 @@ def judge_shuffling(shuffled: Cells, order: Cells) -> Verdict:
         ),
         fails=encoder >= ROUNDING or without >= with_,
         unless={
-            "there is no look-ahead mask, which gives the order away (an encoder has none)": max(
-                first, deep
+            "there is no look-ahead mask, which gives the order away (an encoder has none)": (
+                gives_order_away
             )
-            >= ROUNDING
         },
     )
 
@@ -173,10 +160,12 @@ def _say_beyond(lengths: Cells, trained_to: int) -> str:
     """Say how lists of one animal more than in training fare with each kind of positions."""
     inside = lengths.mean("right", kind="sinusoidal", size=trained_to)
     beyond = {kind: lengths.mean("right", kind=kind, size=trained_to + 1) for kind in KINDS}
+    # The answer follows from all kinds, the verdict from the paper's.
     fails = max(beyond.values()) < STAYS * inside
     others = max(beyond[kind] for kind in KINDS[1:])
+    but = "no kind of positions holds" if fails else "not all positions hold"
     return (
-        f"{'but no kind of positions holds' if fails else 'but not all positions hold'} beyond the "
+        f"but {but} beyond the "
         f"lengths of training: after lists of up to {trained_to} animals {inside:.0%} of new ones "
         f"with {trained_to} are right with sinusoids, the paper's positions, and "
         f"{beyond['sinusoidal']:.0%} of those with {trained_to + 1}; with other kinds of "
@@ -210,14 +199,18 @@ def judge_lengths(lengths: Mapping[int, float], trained_to: int) -> Verdict:
 
 def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     """Turn the words of each sentence around: changes in the encoder and of the last row."""
+    # In float64, so that rounding cannot be taken for order.
     model = tiny.model.double().eval()
-    in_encoder, in_decoder = [0.0], [0.0]
+    in_encoder = [0.0]
+    in_decoder = [0.0]
     for source, target in pairs:
         ids = torch.tensor([tiny.source.encode(source)])
-        memory_1SD, turned_1SD = model.encode(ids), model.encode(ids.flip(1))
+        memory_1SD = model.encode(ids)
+        turned_1SD = model.encode(ids.flip(1))
         spread = float(memory_1SD.std())
         in_encoder.append(float((turned_1SD.flip(1) - memory_1SD).abs().max()) / spread)
         words = tiny.target.encode(target)[:-1]
+        # The last word stays in its place, since its own row is compared.
         rows = [[START, *words], [START, *words[-2::-1], words[-1]]]
         first_1TD, second_1TD = (model.decode(torch.tensor([row]), memory_1SD) for row in rows)
         spread = float(first_1TD.std())
@@ -227,6 +220,7 @@ def _change_of(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
 
 def share_of_same(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     """Exchange the animals, and compute the share of equal translations."""
+    # Two animals described alike change nothing when exchanged.
     swapped = [(pair[0], other[0]) for pair in pairs if (other := swap_animals(pair))]
     first = translate_tiny(tiny, [pair[0] for pair in swapped])
     second = translate_tiny(tiny, [pair[1] for pair in swapped])
@@ -275,69 +269,52 @@ def _learn_lists(
     return found
 
 
-def _shuffling_table(cells: Cells, *, is_long: bool) -> ResultTable:
+def _shuffling_table(cells: Cells) -> ResultTable:
     return ResultTable(
-        "Largest relative change when the words are turned around, untrained"
-        + (", of all seeds" if is_long else ""),
+        "Largest relative change when the words are turned around, untrained, of all seeds",
         ("", "change"),
         ("", ".1e"),
         tuple((said, max(cells.all(name))) for name, said in SHUFFLED.items()),
     )
 
 
-def _order_table(cells: Cells, *, is_long: bool) -> ResultTable:
+def _order_table(cells: Cells) -> ResultTable:
     columns = (
         Column("right, %", "exact", ".0f", 100),
         Column("alike when exchanged, %", "same", ".0f", 100),
     )
-    if is_long:
-        return cells.table("Statements after training", "kind", columns, head="positions")
-    names = {"sinusoidal": "with positions", "none": "without positions"}
-    return cells.table("After training", "kind", columns, names=names)
+    return cells.table("Statements after training", "kind", columns, head="positions")
 
 
 def _length_table(cells: Cells, trained_to: int) -> ResultTable:
     cells = cells.add(when=lambda row: "in training" if row["size"] <= trained_to else "longer")
-    columns = [Column(kind, "right", ".0f", 100, {"kind": kind}) for kind in KINDS]
+    columns = cells.columns("kind", "right", ".0f", scale=100)
     when = Column("", "when", "", over_seeds="first")
     title = "Lists of animals by length, % right"
     return cells.table(title, "size", [*columns, when], head="animals")
 
 
 def _order_panel(order: Cells) -> Panel:
-    names = {"sinusoidal": ("with positions", "plain"), "none": ("without positions", "accent")}
-    order = order.add(shares=lambda row: (row["exact"], row["same"]))
-    bars = tuple(
-        order.line(name, (0.0, 1.0), "shares", role, scale=100, kind=kind)
-        for kind, (name, role) in names.items()
-    )
-    return Panel(
+    return order.add(shares=lambda row: (row["exact"], row["same"])).panel(
         "Statements of two animals",
-        "",
-        "%",
-        bars,
+        ("", "%"),
+        {"without positions": {"kind": "none"}, "with positions": {"kind": "sinusoidal"}},
+        (0.0, 1.0),
+        "shares",
+        scale=100,
         kind="bars",
         names=("right", "alike when exchanged"),
-        y_range=(0, 100),
+        y_range=PERCENT,
     )
 
 
 def _length_panel(lengths: Cells, trained_to: int) -> Panel:
-    lines = tuple(
-        lengths.line(
-            kind,
-            "size",
-            "right",
-            "accent" if kind == "sinusoidal" else "plain",
-            scale=100,
-            kind=kind,
-        )
-        for kind in KINDS
-    )
-    return Panel(
+    return lengths.panel(
         f"Lists, trained on up to {trained_to} animals",
-        "animals in the list",
-        "% right",
-        lines,
-        y_range=(0, 105),
+        ("animals in the list", "% right"),
+        lengths.each("kind"),
+        "size",
+        "right",
+        scale=100,
+        y_range=PERCENT,
     )

@@ -2,25 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from pellucid.lessons.why.apart import draw_apart_packaged, draw_apart_tiny, look_apart
-from pellucid.lessons.why.cells import Cells, Column, decide, join_rows, judge_seeds, measure_cells
-from pellucid.lessons.why.claim import Found
+from pellucid.lessons.why.cells import (
+    PERCENT,
+    Cells,
+    Column,
+    decide,
+    join_rows,
+    judge_seeds,
+    measure_cells,
+)
+from pellucid.lessons.why.claims.parts.apart import draw_apart_packaged, draw_apart_tiny, look_apart
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny, train_tiny
 from pellucid.lessons.why.tiny.two_nouns import draw_hesitant
 
 RIGHT = 0.9
-LONG, SHORT, PACKAGED = "trained with 0 to 100", "trained with 0 to 10", "packaged model"
+LONG = "trained with 0 to 100"
+SHORT = "trained with 0 to 10"
+PACKAGED = "packaged model"
 
 
 def measure(setting: MeasurementSetting) -> Found:
@@ -34,28 +43,12 @@ def measure(setting: MeasurementSetting) -> Found:
         read=_name_heads,
     )
     cells = _measure_reach(setting)
-    models = cells.values("model")
     far = cells.values("words")[-1]
     right = cells.mean("right", model=LONG, words=far)
-    curves = {model: cells.where(model=model) for model in models}
-    columns = (
-        Column("antecedent", "weight"),
-        Column("other noun", "other"),
-        Column("times even", "times"),
-        Column("right, %", "right", scale=100),
-    )
-    by_words = {
-        head: {row["words"] > row["distance"] for row in shares.where(place=head).rows}
-        for head in shares.values("place")
-    }
-    clear, ties = (list(by_words.values()).count(kind) for kind in ({True}, {True, False}))
     return Found(
-        f"both count. Of the {len(by_words)} heads with which the small translator `demo` reads, "
-        f"{clear} follow which two words meet"
-        + (f" ({ties} more in some runs)" if ties else "")
-        + f", the others how far apart they stand. And a tiny translator finds the right "
+        f"both count. {_say_heads(shares)}. And a tiny translator finds the right "
         f"word for “it” in {right:.0%} of sentences with {far} words between it and its noun, if "
-        "its training had as many.",
+        "its training had as many",
         "Tiny: sentences such as “the soup was next to the bag um well and it tasted good”, "
         "with 0 to 100 hesitations, which the translation leaves out. Packaged model: adjectives "
         "before the second noun of sentences of the built-in corpus, which never has so many; the "
@@ -65,37 +58,29 @@ def measure(setting: MeasurementSetting) -> Found:
         "the row of it or of the last word in the encoder, or of the pronoun in the decoder. "
         f"Shares: the part of the variance around even weights, in {count} sentences of which "
         "half teach and half test.",
-        {"shares": judge_seeds(judge_shares, shares), "reach": judge_seeds(judge_reach, cells)},
-        (
-            *(
-                curve.table(
-                    f"{model}, by the words between: {', '.join(curve.values('place'))}",
-                    "words",
-                    columns,
-                    head="words",
-                )
-                for model, curve in curves.items()
-            ),
-            shares.table(
-                "Share of the weights that is explained in the packaged model, %",
-                "place",
-                [
-                    Column(head, name, scale=100)
-                    for head, name in (
-                        ("by distance", "distance"),
-                        ("by the words", "words"),
-                        ("by both", "both"),
-                    )
-                ],
-            ),
-        ),
-        _panels(cells, shares),
-        (
-            "Every pair of words is one step apart in attention. What distance changes is the "
-            "number of other words, which share the weight, and positions that training lacked.",
-            "A weight is not a cause: a model may be right with little weight on the antecedent, "
-            "because another word has gathered what it needs.",
-        ),
+        verdicts={
+            "shares": judge_seeds(judge_shares, shares),
+            "reach": judge_seeds(judge_reach, cells),
+        },
+        tables=(*_reach_tables(cells), _shares_table(shares)),
+        panels=_panels(cells, shares),
+    )
+
+
+def _say_heads(shares: Cells) -> str:
+    """Count the heads whose weights the words explain better than the distance, with each seed."""
+    heads = shares.values("place")
+    clear = 0
+    unsteady = 0
+    for head in heads:
+        by_words = [row["words"] > row["distance"] for row in shares.where(place=head).rows]
+        # With every seed, or it does not count.
+        clear += all(by_words)
+        unsteady += any(by_words) and not all(by_words)
+    more = f" ({unsteady} more in some runs)" if unsteady else ""
+    return (
+        f"Of the {len(heads)} heads with which the small translator `demo` reads, {clear} follow "
+        f"which two words meet{more}, the others how far apart they stand"
     )
 
 
@@ -106,19 +91,21 @@ def judge_reach(cells: Cells) -> Verdict:
     by one direct look.
     """
     words = cells.values("words")
-    reached, numbers = [], []
+    reached = []
+    numbers = []
     for model in cells.values("model"):
         here = cells.where(model=model)
         good = [number for number in words if here.mean("right", words=number) >= RIGHT]
         # A distance counts only if all shorter ones are reached.
         known = [number for number, other in zip(good, words, strict=False) if number == other]
-        reached += [model] if known == words else []
+        if known == words:
+            reached.append(model)
         said = f"{known[-1]} words" if known else "no distance"
-        first, last = (here.where(words=number) for number in (words[0], words[-1]))
-        even = [one.mean("weight") / one.mean("even") for one in (first, last)]
+        near = here.mean("weight", words=words[0]) / here.mean("even", words=words[0])
+        far = here.mean("weight", words=words[-1]) / here.mean("even", words=words[-1])
         numbers.append(
-            f"{model}: {said}; at {words[-1]} right {last.mean('right'):.0%}, weight "
-            f"{even[0]:.1f} to {even[1]:.1f} times even"
+            f"{model}: {said}; at {words[-1]} right {here.mean('right', words=words[-1]):.0%}, "
+            f"weight {near:.1f} to {far:.1f} times even"
         )
     return decide(
         f"reached: {RIGHT:.0%} of the pronouns right; holds if all models reach the largest "
@@ -133,16 +120,14 @@ def judge_reach(cells: Cells) -> Verdict:
 def judge_shares(shares: Cells) -> Verdict:
     """Judge by whether words or distance explain more of each head's weights."""
     heads = shares.values("place")
-    distance, words = (
-        [shares.mean(name, place=head) for head in heads] for name in ("distance", "words")
-    )
+    distance = [shares.mean("distance", place=head) for head in heads]
+    words = [shares.mean("words", place=head) for head in heads]
     more = sum(word > far for word, far in zip(words, distance, strict=True))
     return decide(
         "holds if in every head the words explain more than the distance does, fails otherwise",
         f"words explain more in {more} of {len(heads)} heads; distance explains "
         f"{min(distance):.0%} to {max(distance):.0%}".replace("-", "−"),
         fails=more < len(heads),
-        unless={},
     )
 
 
@@ -151,6 +136,7 @@ def _measure_reach(setting: MeasurementSetting) -> Cells:
     steps, count = setting.choose((400, 40), (3, 4))
 
     def train(model: str, seed: int) -> list[dict[str, Any]]:
+        # The same text but for the distances that training has met.
         most = setting.choose(100 if model == LONG else 10, 5)
         text = [one[0] for one in draw_hesitant(10 * steps, most=most, seed=seed, part="train")]
         tiny = make_tiny(text, seed=seed, num_encoder_layers=2, num_heads=2, d_model=32, d_ff=64)
@@ -218,14 +204,20 @@ def explain(
         For each head the shares that can be foreseen from the ``distance`` between the two words
         with its direction, from the two ``words``, and from ``both``, the distance first.
     """
-    above, distance, words, is_known = [], [], [], []
+    above = []
+    distance = []
+    words = []
+    is_known = []
     for place, (weights_HLM, ids) in enumerate(zip(weights, sentences, strict=True)):
         length = len(ids)
+        # Above even weights, so that sentences of all lengths compare.
         above.append(weights_HLM.reshape(len(weights_HLM), -1) - 1 / length)
         i_LM, j_LM = np.indices((length, length))
         distance.append((j_LM - i_LM).ravel())
         ids_L = np.asarray(ids, dtype=np.int64)
+        # One number for each pair of words.
         words.append((ids_L[:, None] * 2**31 + ids_L[None]).ravel())
+        # Every second sentence teaches, so that both halves are of one kind.
         is_known.append(np.full(length * length, place % 2 == 0))
     above_HP = np.concatenate(above, axis=1)
     known_P = np.concatenate(is_known)
@@ -235,6 +227,7 @@ def explain(
     for above_P in above_HP:
         far_P = _foresee(above_P, by_distance_P, known_P)
         word_P = _foresee(above_P, by_words_P, known_P)
+        # The words explain what the distance has left.
         both_P = far_P + _foresee(above_P - far_P, by_words_P, known_P)
         total = float((above_P[~known_P] ** 2).sum())
         found.append(
@@ -253,52 +246,69 @@ def _foresee(
     size = int(group_P.max()) + 1
     sums = np.bincount(group_P[known_P], above_P[known_P], size)
     counts = np.bincount(group_P[known_P], minlength=size)
+    # The one more is even, that is 0 above even: a pair seen once is half believed.
     return np.asarray((sums / (counts + 1))[group_P])
 
 
-def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:
-    names = tuple(map(str, cells.values("words")))
-    roles = {model: "accent" if model == LONG else "plain" for model in cells.values("model")}
-    weights, rights = (
-        [
-            cells.bars(model, "words", name, roles[model], scale=scale, model=model)
-            for model in roles
-        ]
-        for name, scale in (("weight", 1), ("right", 100))
-    )
-    heads = tuple(
-        place.replace("layer ", "").replace(" head ", ".") for place in shares.values("place")
-    )
-    bars = tuple(
-        shares.bars(said, "place", name, role, scale=100)
-        for said, name, role in (
-            ("by distance", "distance", "accent"),
-            ("by the two words", "words", "plain"),
+def _reach_tables(cells: Cells) -> Iterator[ResultTable]:
+    for model in cells.values("model"):
+        curve = cells.where(model=model)
+        yield curve.table(
+            f"{model}, by the words between: {', '.join(curve.values('place'))}",
+            "words",
+            (
+                Column("antecedent", "weight"),
+                Column("other noun", "other"),
+                Column("times even", "times"),
+                Column("right, %", "right", scale=100),
+            ),
+            head="words",
         )
+
+
+def _shares_table(shares: Cells) -> ResultTable:
+    return shares.table(
+        "Share of the weights that is explained in the packaged model, %",
+        "place",
+        (
+            Column("by distance", "distance", scale=100),
+            Column("by the words", "words", scale=100),
+            Column("by both", "both", scale=100),
+        ),
     )
+
+
+def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:
+    # The numbers of words stand too far apart for an axis.
+    words = tuple(cells.each("words"))
+    heads = [place.replace("layer ", "").replace(" head ", ".") for place in shares.values("place")]
     return (
-        Panel(
+        cells.panel(
             "Weight on the antecedent",
-            "words between",
-            "share of the row",
-            tuple(weights),
-            names=names,
+            ("words between", "share of the row"),
+            cells.each("model"),
+            "words",
+            "weight",
+            names=words,
             y_range=(0.0, 1.0),
         ),
-        Panel(
+        cells.panel(
             "Pronouns that are right",
-            "words between",
-            "%",
-            tuple(rights),
-            names=names,
-            y_range=(0.0, 105.0),
+            ("words between", "%"),
+            cells.each("model"),
+            "words",
+            "right",
+            scale=100,
+            names=words,
+            y_range=PERCENT,
         ),
-        Panel(
+        shares.panel(
             "Weights explained, packaged model",
-            "encoder layer.head",
-            "%",
-            bars,
+            ("encoder layer.head", "%"),
+            {"by distance": {"what": "distance"}, "by the two words": {"what": "words"}},
+            "place",
+            scale=100,
             kind="bars",
-            names=heads,
+            names=tuple(heads),
         ),
     )

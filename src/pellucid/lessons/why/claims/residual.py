@@ -8,7 +8,9 @@ from typing import Any
 
 import torch
 
+from pellucid.data import Batch
 from pellucid.lessons.why.cells import (
+    PERCENT,
     Cells,
     Column,
     decide,
@@ -16,19 +18,20 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write_small,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.claims.gradients import ALIVE, VANISHED
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
+    Tiny,
     count_exact,
+    loss_on,
     make_tiny,
     thin,
     train_tiny,
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.train.plain import compute_loss
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
@@ -40,7 +43,9 @@ LEARNED = 0.5
 FAR_OFF = 99.0
 """Loss that an update without a finite one is given, in nats a word."""
 
-BOTH, NORM, NEITHER = "residual and norm", "norm only", "neither"
+BOTH = "residual and norm"
+NORM = "norm only"
+NEITHER = "neither"
 KINDS: dict[str, dict[str, Any]] = {
     BOTH: {"residual": True, "norm": "post"},
     "residual only": {"residual": True, "norm": "none"},
@@ -48,17 +53,56 @@ KINDS: dict[str, dict[str, Any]] = {
     NEITHER: {"residual": False, "norm": "none"},
 }
 
+_SHORT = {BOTH: "both", "residual only": "residual", NORM: "norm", NEITHER: "neither"}
+"""Each kind in a table with two numbers of each."""
+
 
 def measure(setting: MeasurementSetting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
-    is_long = setting.is_long
-    kinds = tuple(KINDS) if is_long else (BOTH, NORM, NEITHER)
-    depths = setting.choose(DEPTHS, (1, 2, 3), DEPTHS)
-    sizes = setting.choose(
-        (6000, 100, 400, 2e-3, 1), (60, 7, 4, 2e-3, 1), (6000, 200, 200, 4e-3, 10)
+    kinds = setting.choose((BOTH, NORM, NEITHER), (BOTH, NORM, NEITHER), tuple(KINDS))
+    sizes = setting.choose((6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
+    count, _, steps, every = sizes
+    rate = setting.choose(2e-3, 2e-3, 4e-3)
+    untrained = _measure_untrained(setting, kinds, count)
+    cells = measure_cells(
+        setting,
+        f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
+        lambda kind, depth, seed: train_deep(
+            *sizes, seed=seed, rate=rate, depth=depth, **KINDS[kind]
+        ),
+        depth=setting.choose((4,), (2,), (1, 3, 6, 12)),
+        kind=kinds,
+    ).add(last=lambda row: row["losses"][-1])
+    trained = cells.values("depth")
+    most = untrained.values("depth")[-1]
+    # The deepest encoder shows most.
+    share = {kind: untrained.mean("share", kind=kind, depth=most) for kind in kinds}
+    found = Found(
+        f"in a network of {most} layers the first one gets {write_small(share[NEITHER])} of "
+        f"the gradient of a network of one layer, {share[NORM]:.2g} of it if each layer rescales "
+        f"its vectors (norms), and {share[BOTH]:.2g} if residual connections also carry them past "
+        "the layers. But without residual connections, even with norms, all words of a sentence "
+        "get the same vector",
+        "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
+        "that of the translation's loss in the first layer's matrices. Then models (d = 32, one "
+        f"decoder layer of the same kind) with {', '.join(map(str, trained))} encoder layers "
+        f"learn in {steps} updates at a peak rate of {rate:g}. Norms are post-norm. Learned means "
+        f"a training loss that stays below {LEARNED} nats a word.",
+        verdicts={
+            "gradient": judge_seeds(judge_gradient, untrained),
+            "knowledge": judge_seeds(judge_knowledge, untrained, cells),
+        },
+        tables=(
+            _depth_table(untrained),
+            *(_training_table(cells.where(depth=depth)) for depth in trained),
+        ),
+        panels=_panels(untrained, cells.where(depth=trained[(len(trained) - 1) // 2]), every),
     )
-    count, _, steps, rate, every = sizes
-    trained = setting.choose((4,), (2,), (1, 3, 6, 12))
+    return _add_layers(setting, found, cells) if setting.is_long else found
+
+
+def _measure_untrained(setting: MeasurementSetting, kinds: Sequence[str], count: int) -> Cells:
+    """Measure gradients in the first layer, as shares of those in an encoder of one layer."""
     untrained = measure_cells(
         setting,
         "untrained, {kind}, {depth} layers",
@@ -66,106 +110,33 @@ def measure(setting: MeasurementSetting) -> Found:
             draw_statements(count, seed=seed, part="train")[:32], depth, KINDS[kind], seed=seed
         ),
         kind=kinds,
-        depth=depths,
+        depth=setting.choose(DEPTHS, (1, 2, 3)),
     )
     alone = {(row["kind"], row["seed"]): row["gradient"] for row in untrained.where(depth=1).rows}
-    untrained = untrained.add(share=lambda row: row["gradient"] / alone[row["kind"], row["seed"]])
-    cells = measure_cells(
-        setting,
-        f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
-        lambda kind, depth, seed: _train(kind, depth, sizes, seed),
-        depth=trained,
-        kind=kinds,
-    ).add(last=lambda row: row["losses"][-1])
-    share = {kind: untrained.mean("share", kind=kind, depth=depths[-1]) for kind in kinds}
-    number = (
-        f"in a network of {depths[-1]} layers the first one gets {write_small(share[NEITHER])} of "
-        f"the gradient of a network of one layer, {share[NORM]:.2g} of it if each layer rescales "
-        f"its vectors (norms), and {share[BOTH]:.2g} if residual connections also carry them past "
-        "the layers. But without residual connections, even with norms, all words of a sentence "
-        "get the same vector"
-    )
-    verdicts = {
-        "gradient": judge_seeds(judge_gradient, untrained),
-        "knowledge": judge_seeds(judge_knowledge, untrained, cells),
-    }
-    tables = (
-        _depth_table(untrained, is_long=is_long),
-        *(_training_table(cells.where(depth=depth), is_long=is_long) for depth in trained),
-    )
-    if is_long:
-        return _add_long(setting, number, verdicts, tables, cells, (steps, rate, every))
-    return Found(
-        f"{number}.",
-        "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
-        "that of the translation's loss in the first layer's matrices, before training. Then "
-        f"models with {trained[0]} encoder layers are trained in {steps} updates. Norms are "
-        "post-norm, as in the notes.",
-        verdicts,
-        tables,
-        (
-            _depth_panel(
-                untrained, "Gradient in the first layer", "share of that with one layer", "share"
-            ),
-            _depth_panel(
-                untrained,
-                "Difference of a sentence's words",
-                "1 − cosine after the last layer",
-                "difference",
-            ),
-            _course_panel(cells, trained[0], every),
-        ),
-        (
-            "A difference of 0 means that all words of a sentence have the same vector, so that "
-            "later layers cannot tell which word stood where. Attention averages words, and only "
-            "the residual connection brings each word itself along.",
-        ),
-    )
+    return untrained.add(share=lambda row: row["gradient"] / alone[row["kind"], row["seed"]])
 
 
-def _add_long(
-    setting: MeasurementSetting,
-    number: str,
-    verdicts: dict[str, Verdict],
-    tables: tuple[ResultTable, ...],
-    cells: Cells,
-    training: tuple[int, float, int],
-) -> Found:
+def _add_layers(setting: MeasurementSetting, found: Found, cells: Cells) -> Found:
     """Add the gradient by layer, and how deep each kind still trains."""
-    steps, rate, every = training
     layers = setting.choose(12, 3)
     by_layer = measure_layers(setting, layers, KINDS)
-    trained = cells.values("depth")
-    deep = tuple(
-        cells.line(kind, "depth", "exact", _role(kind), scale=100, kind=kind) for kind in KINDS
-    )
-    return Found(
-        f"{number}, so nothing is learned.",
-        "Untrained encoders of growing depth read sentences of a tiny language: the gradient of "
-        "the translation's loss in the first layer's matrices, and in every layer of an encoder of "
-        f"{layers}. Then models (d = 32, one decoder layer of the same kind) with {trained[0]} to "
-        f"{trained[-1]} encoder layers learn in {steps} updates at a peak rate of {rate:g}. Norms "
-        f"are post-norm. Learned means a training loss that stays below {LEARNED} nats a word.",
-        verdicts,
-        (tables[0], layer_table(by_layer), *tables[1:]),
-        (
-            layer_panel(by_layer, BOTH),
-            Panel(
+    return found.plus(
+        ", so nothing is learned",
+        f" The gradient by layer is that of untrained encoders of {layers} layers.",
+        tables=[layer_table(by_layer)],
+        panels=[
+            layer_panel(by_layer),
+            cells.panel(
                 "How deep it still trains",
-                "layers of the encoder",
-                "% of new sentences right",
-                deep,
+                ("layers of the encoder", "% of new sentences right"),
+                cells.each("kind"),
+                "depth",
+                "exact",
+                scale=100,
                 x_log=True,
-                y_range=(0, 105),
+                y_range=PERCENT,
             ),
-            _course_panel(cells, trained[len(trained) // 2 - 1], every),
-        ),
-        (
-            "A gradient that is as large as before does not mean that a model learns: with norms "
-            "and no residual connections the gradient arrives, but all words have become the same.",
-            "Every kind has the same rate and the same updates. With more updates or its "
-            "own rate, a kind may learn deeper.",
-        ),
+        ],
     )
 
 
@@ -180,7 +151,7 @@ def judge_gradient(untrained: Cells) -> Verdict:
         "without the former, with norms or not; fails if it is not alive with them, or vanished in "
         "no other model",
         ", ".join(
-            f"{kind} {'beyond float32' if share != share or share == math.inf else f'{share:.2g}'}"
+            f"{kind} {share:.2g}" if math.isfinite(share) else f"{kind} beyond float32"
             for kind, share in kept.items()
         ),
         fails=kept[BOTH] < ALIVE or not lost,
@@ -190,6 +161,7 @@ def judge_gradient(untrained: Cells) -> Verdict:
 
 def judge_knowledge(untrained: Cells, trained: Cells) -> Verdict:
     """Judge by whether words become alike, and by what is learned at the deepest that learned."""
+    # Toy runs have no encoder as deep as the paper's.
     near = min(untrained.values("depth"), key=lambda depth: abs(depth - PAPER))
     learned = deepest_learned(trained.where(kind=BOTH)) or trained.values("depth")[0]
     kinds = untrained.values("kind")
@@ -220,6 +192,7 @@ def deepest_learned(cells: Cells) -> int:
     """Find the most layers up to which every training learned; 0 if none did."""
     deepest = 0
     for depth in cells.values("depth"):
+        # One seed that failed ends it: what trains only sometimes is not trained.
         if any(row["updates"] is None for row in cells.where(depth=depth).rows):
             break
         deepest = depth
@@ -243,52 +216,58 @@ def look_untrained(
         average. It is 0 if all words have become the same.
     """
     tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
-    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
-    loss.backward()  # type: ignore[no-untyped-call]
-    squares = [
-        float(parameter.grad.square().sum())
-        for name, parameter in tiny.model.named_parameters()
-        if name.startswith("encoder.layers.0.")
-        and parameter.dim() == 2
-        and parameter.grad is not None
-    ]
+    batch = _derive_loss(tiny, pairs)
+    gradient = _norms_of_layers(tiny, depth)[0]
     with torch.no_grad():
         memory_BSD = tiny.model.encode(batch.source_BS, batch.source_mask_BS)
         unit_BSD = torch.nn.functional.normalize(memory_BSD.double(), dim=-1)
         cosines_BSS = unit_BSD @ unit_BSD.transpose(1, 2)
         is_real_BS = batch.source_mask_BS
         is_pair_BSS = is_real_BS[:, :, None] & is_real_BS[:, None, :]
+        # A word is always equal to itself.
         is_pair_BSS &= ~torch.eye(is_real_BS.shape[1], dtype=torch.bool)
     return {
-        "gradient": sum(squares) ** 0.5,
+        "gradient": gradient,
+        # Rounding may take the mean cosine just above 1.
         "difference": max(0.0, 1 - float(cosines_BSS[is_pair_BSS].mean())),
     }
 
 
-def _train(
-    kind: str, depth: int, sizes: tuple[int, int, int, float, int], seed: int
+def train_deep(
+    count: int,
+    num_tests: int,
+    steps: int,
+    every: int,
+    *,
+    seed: int,
+    rate: float,
+    depth: int,
+    **changes: Any,
 ) -> dict[str, Any]:
-    count, num_tests, steps, rate, every = sizes
+    """Train a small model of some depth on statements, and test it.
+
+    Args:
+        count: statements to learn.
+        num_tests: new statements.
+        steps: updates.
+        every: updates over which the kept losses are averaged.
+        seed: of the text and the weights.
+        rate: the peak of the learning rate.
+        depth: layers of the encoder.
+        changes: other fields of the configuration.
+    """
     pairs = draw_statements(count, seed=seed, part="train")
     test = draw_statements(num_tests, seed=seed, part="test")
-    tiny = make_tiny(
-        [*pairs, *test],
-        seed=seed,
-        d_model=32,
-        d_ff=64,
-        num_heads=2,
-        num_encoder_layers=depth,
-        **KINDS[kind],
-    )
+    sizes = {"d_model": 32, "d_ff": 64, "num_heads": 2, "num_encoder_layers": depth}
+    tiny = make_tiny([*pairs, *test], seed=seed, **sizes, **changes)
     tiny = train_tiny(tiny, pairs, steps=steps, seed=seed, rate=rate)
+    # JSON, in which long forms keep their losses, has neither infinity nor "not a number".
+    losses = [min(loss, FAR_OFF) for loss in tiny.losses]
+    test_loss = loss_on(tiny, test)
     return {
-        # JSON has no infinity.
-        "losses": thin([min(loss, FAR_OFF) for loss in tiny.losses], every),
-        "updates": updates_until(tiny.losses, LEARNED),
+        "losses": thin(losses, every),
+        "updates": updates_until(losses, LEARNED),
+        "test_loss": test_loss if test_loss < FAR_OFF else FAR_OFF,
         "exact": count_exact(tiny, test),
     }
 
@@ -307,23 +286,30 @@ def gradient_by_layer(
     Returns:
         One norm for each layer, as a share of that in an encoder of one layer.
     """
-    (alone,) = _norms(pairs, 1, changes, seed=seed)
-    return [norm / alone for norm in _norms(pairs, depth, changes, seed=seed)]
+    norms = {}
+    for layers in (1, depth):
+        tiny = make_tiny(pairs, seed=seed, num_encoder_layers=layers, **changes)
+        # Gradients through many layers may be smaller than float32 can hold.
+        tiny.model.double()
+        _derive_loss(tiny, pairs)
+        norms[layers] = _norms_of_layers(tiny, layers)
+    return [norm / norms[1][0] for norm in norms[depth]]
 
 
-def _norms(pairs: Sequence[Pair], depth: int, changes: dict[str, Any], *, seed: int) -> list[float]:
-    tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
-    # In float64, since gradients through many layers may be smaller than float32 can hold.
-    tiny.model.double()
+def _derive_loss(tiny: Tiny, pairs: Sequence[Pair]) -> Batch:
+    """Compute the gradients of the translations' loss in all weights."""
+    batch = tiny.batch(pairs)
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
+    return batch
+
+
+def _norms_of_layers(tiny: Tiny, depth: int) -> list[float]:
+    """Compute the norm of the gradient in the matrices of each encoder layer."""
     squares = [0.0] * depth
     for name, weight in tiny.model.named_parameters():
         if name.startswith("encoder.layers.") and weight.dim() == 2 and weight.grad is not None:
+            # Matrices only: norms exist in some kinds and not in others.
             squares[int(name.split(".")[2])] += float(weight.grad.square().sum())
     return [square**0.5 for square in squares]
 
@@ -348,77 +334,82 @@ def measure_layers(
 
 def layer_table(cells: Cells) -> ResultTable:
     """Write the gradient of each layer."""
-    columns = [Column(kind, "gradient", where={"kind": kind}) for kind in cells.values("kind")]
     layers = len(cells.values("layer"))
-    title = f"Before training, gradient in each layer of {layers} (1 in an encoder of one)"
-    return cells.table(title, "layer", columns, head="layer")
-
-
-def layer_panel(cells: Cells, main: str) -> Panel:
-    """Draw the gradient of each layer; the main kind in color."""
-    lines = tuple(
-        cells.line(
-            kind, "layer", "gradient", "accent" if kind == main else "plain", is_log=True, kind=kind
-        )
-        for kind in cells.values("kind")
-    )
-    title = f"Gradient by layer, {len(cells.values('layer'))} layers, untrained"
-    label = "share of that with one layer only"
-    return Panel(title, "layer of the encoder", label, lines, y_log=True)
-
-
-def _depth_table(cells: Cells, *, is_long: bool) -> ResultTable:
-    both = {"share": BOTH, "difference": BOTH}
-    if not is_long:
-        both = {"share": "both", "difference": "difference: both"}
-    columns = [
-        Column(both[what] if kind == BOTH else kind, what, form, where={"kind": kind})
-        for what, form in (("share", ".2g"), ("difference", ".1e"))
-        for kind in cells.values("kind")
-    ]
-    title = (
-        "Before training, by depth: gradient in the first layer (1 with one layer), then "
-        "difference of a sentence's words after the last"
-        if is_long
-        else "Gradient in the first layer (1 with one layer), and difference of words after the "
-        "last; both: residual and norm"
-    )
-    return cells.table(title, "depth", columns, head="layers")
-
-
-def _training_table(cells: Cells, *, is_long: bool) -> ResultTable:
-    (depth,) = cells.values("depth")
-    learned = (
-        Column("learned", "updates", over_seeds="count"),
-        Column(f"updates to {LEARNED}", "updates"),
-    )
-    columns = (
-        *(learned if is_long else ()),
-        Column("last loss" if is_long else "loss, nats a word", "last", ".3f"),
-        Column("right, %", "exact", ".0f", 100),
-    )
     return cells.table(
-        f"{'Training' if is_long else 'After training'} with {depth} encoder layers",
+        f"Before training, gradient in each layer of {layers} (1 in an encoder of one)",
+        "layer",
+        cells.columns("kind", "gradient"),
+        head="layer",
+    )
+
+
+def layer_panel(cells: Cells) -> Panel:
+    """Draw the gradient of each layer; the first kind in color."""
+    return cells.panel(
+        f"Gradient by layer, {len(cells.values('layer'))} layers, untrained",
+        ("layer of the encoder", "share of that with one layer only"),
+        cells.each("kind"),
+        "layer",
+        "gradient",
+        y_log=True,
+    )
+
+
+def _depth_table(cells: Cells) -> ResultTable:
+    cells = cells.add(short=lambda row: _SHORT[row["kind"]])
+    return cells.table(
+        "Before training, by depth: gradient in the first layer (1 with one layer), then "
+        "difference of a sentence's words after the last; both: residual and norm",
+        "depth",
+        [
+            *cells.columns("short", "share", ".2g"),
+            *cells.columns("short", "difference", ".1e"),
+        ],
+        head="layers",
+    )
+
+
+def _training_table(cells: Cells) -> ResultTable:
+    (depth,) = cells.values("depth")
+    return cells.table(
+        f"Training with {depth} encoder layers",
         "kind",
-        columns,
+        (
+            Column("learned", "updates", over_seeds="count"),
+            Column(f"updates to {LEARNED}", "updates"),
+            Column("last loss", "last", ".3f"),
+            Column("right, %", "exact", ".0f", 100),
+        ),
     )
 
 
-def _role(kind: str) -> str:
-    return "accent" if kind == BOTH else "plain"
-
-
-def _depth_panel(cells: Cells, title: str, label: str, what: str) -> Panel:
-    lines = tuple(
-        cells.line(kind, "depth", what, _role(kind), kind=kind) for kind in cells.values("kind")
+def _panels(untrained: Cells, trained: Cells, every: int) -> tuple[Panel, ...]:
+    kinds = untrained.each("kind")
+    (depth,) = trained.values("depth")
+    return (
+        untrained.panel(
+            "Gradient in the first layer",
+            ("layers of the encoder", "share of that with one layer"),
+            kinds,
+            "depth",
+            "share",
+            x_log=True,
+            y_log=True,
+        ),
+        untrained.panel(
+            "Difference of a sentence's words",
+            ("layers of the encoder", "1 − cosine after the last layer"),
+            kinds,
+            "depth",
+            "difference",
+            x_log=True,
+            y_log=True,
+        ),
+        trained.panel(
+            f"Training loss with {depth} encoder layers",
+            ("update", "nats a word"),
+            kinds,
+            trained.updates("losses", every),
+            "losses",
+        ),
     )
-    return Panel(title, "layers of the encoder", label, lines, x_log=True, y_log=True)
-
-
-def _course_panel(cells: Cells, depth: int, every: int) -> Panel:
-    lines = tuple(
-        cells.course(kind, "losses", every, _role(kind), kind=kind, depth=depth)
-        for kind in cells.values("kind")
-    )
-    title = f"Training loss with {depth} encoder layers"
-    return Panel(title, "update", "nats a word", lines)

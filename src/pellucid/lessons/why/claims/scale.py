@@ -16,8 +16,7 @@ import torch
 
 from pellucid.inside.pair import Keeper
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
@@ -28,20 +27,22 @@ from pellucid.lessons.why.tiny.learn import (
     updates_until,
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, make_pair_batch
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.machine.randomness import generator
 from pellucid.train.plain import compute_loss
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 NUM_KEYS = 32
-STAYS, FALLS = 0.5, 0.1
+STAYS = 0.5
+FALLS = 0.1
 """A gradient is kept if half of it is left at the largest d_k, and lost below a tenth."""
 LEARNED = 0.1
 """A model has learned when its training loss stays below this, in nats a word."""
 EVERY = 10
 
 KINDS = {"independent": "queries and keys are independent", "alike": "one key equals the query"}
-RAW, SCALED = "not divided", "divided"
+RAW = "not divided"
+SCALED = "divided"
 STARTS = {
     "unit": "queries and keys of variance 1",
     "Xavier": "usual first weights",
@@ -63,45 +64,30 @@ def measure(setting: MeasurementSetting) -> Found:
         width=WIDTHS,
     )
     verdict = judge_seeds(judge, softmax)
-    number = (
+    found = Found(
         f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
         f"{_left(softmax, 'independent', RAW):.1%} of the softmax's gradient is left; if scores "
         f"are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. If a key "
-        "equals its query, dividing does not help: almost nothing is left either way"
-    )
-    tables = tuple(_softmax_table(softmax, kind) for kind in KINDS)
-    panels = (
-        _panel(softmax, "Gradient of the softmax", "norm of the Jacobian (median)", "gradient"),
-        _panel(softmax, "Entropy of the weights", "share of the most possible", "entropy"),
-    )
-    if setting.is_long:
-        return _train_too(setting, number, verdict, tables, panels)
-    return Found(
-        f"{number}.",
-        f"{queries} queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The "
-        "gradient is the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 "
-        "if all weights are even and 0 if one key has all. In the second table one of the keys "
-        "equals the query, as happens where a word meets itself without projections.",
+        "equals its query, dividing does not help: almost nothing is left either way",
+        f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
+        "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "
+        "weights are even and 0 if one key has all. In the second table one of the keys equals the "
+        "query, as happens where a word meets itself without projections.",
         {"regions": verdict, "stabilize": verdict},
-        tables,
-        panels,
+        tuple(_softmax_table(softmax, kind) for kind in KINDS),
         (
-            "The scores of independent vectors have the standard deviation √d_k. That of a vector "
-            "with itself is d_k, so that √d_k divides too little: √d_k remains.",
+            _panel(softmax, "Gradient of the softmax", "norm of the Jacobian (median)", "gradient"),
+            _panel(softmax, "Entropy of the weights", "share of the most possible", "entropy"),
         ),
     )
+    return _add_trainings(setting, found) if setting.is_long else found
 
 
-def _train_too(
-    setting: MeasurementSetting,
-    number: str,
-    verdict: Verdict,
-    tables: tuple[ResultTable, ...],
-    panels: tuple[Panel, ...],
-) -> Found:
+def _add_trainings(setting: MeasurementSetting, found: Found) -> Found:
     """Train with and without the scale, from two kinds of first weights."""
     widths = setting.choose((8, 64, 512), (8, 16))
-    steps, sizes = setting.choose(250, 5), setting.choose((6000, 200), (60, 5))
+    steps = setting.choose(250, 5)
+    sizes = setting.choose((6000, 200), (60, 5))
     cells = measure_cells(
         setting,
         f"training, {{start}}, d_k {{width}}, {{how}}, {steps} updates",
@@ -114,26 +100,22 @@ def _train_too(
     )
     last = cells.where(start="unit", width=widths[-1])
     before = {how: write(last.all("gradient", how=how)) for how in (RAW, SCALED)}
-    return Found(
-        f"{number}. Small models learn a tiny language in {_learned(cells, SCALED)} trainings if "
-        f"scores are divided, in {_learned(cells, RAW)} if not.",
-        f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys; the "
-        "gradient is the Frobenius norm of the softmax's Jacobian, the entropy a share of the "
-        "most possible. Then models of one layer with one head and d = 64 learn a tiny language, "
+    return found.plus(
+        f". Small models learn a tiny language in {_learned(cells, SCALED)} trainings if "
+        f"scores are divided, in {_learned(cells, RAW)} if not",
+        " Then models of one layer with one head and d = 64 learn a tiny language, "
         f"with and without the scale, in {steps} updates at a rate of 0.003: once from the usual "
         "first weights (Xavier), once from weights that give queries and keys of variance 1, which "
         "is what the scale is made for.",
-        {"regions": verdict, "stabilize": judge_seeds(judge_learning, cells)},
-        (*tables, *(_learning_table(cells.where(start=start), start) for start in STARTS)),
-        (*panels, _course(cells.where(start="unit"), widths)),
-        (
-            "Xavier's first weights shrink as d_k grows, and with them queries and keys: the "
-            "scores do not grow like √d_k, and part of the scale's work is done before training.",
+        verdicts={"stabilize": judge_seeds(judge_learning, cells)},
+        tables=[_learning_table(cells.where(start=start), start) for start in STARTS],
+        panels=[_course(cells.where(start="unit"), widths)],
+        notes=[
             f"Before training, the relative gradient of queries and keys at d_k = {widths[-1]} is "
             f"{before[RAW]} without the scale and {before[SCALED]} with it, from variance 1: "
             "nothing divides it either. What the scale saves is the course of training, not the "
             "size of its first gradient.",
-        ),
+        ],
     )
 
 
@@ -151,12 +133,15 @@ def measure_sharpness(
     query_LK = numbers.standard_normal((queries, d_key))
     key_LMK = numbers.standard_normal((queries, NUM_KEYS, d_key))
     if kind == "alike":
+        # A word that meets itself without projections.
         key_LMK[:, 0] = query_LK
     scores_LM = np.einsum("lk,lmk->lm", query_LK, key_LMK)
     if is_scaled:
         scores_LM = scores_LM / math.sqrt(d_key)
+    # Otherwise exp of a large score would overflow.
     weights_LM = np.exp(scores_LM - scores_LM.max(axis=1, keepdims=True))
     weights_LM /= weights_LM.sum(axis=1, keepdims=True)
+    # 0 · log 0 counts as 0.
     logs_LM = np.log(np.maximum(weights_LM, 1e-300))
     return {
         "deviation": float(scores_LM.std()),
@@ -188,7 +173,8 @@ def softmax_gradient(weights_LM: np.ndarray) -> np.ndarray:
 
 def judge(cells: Cells) -> Verdict:
     """Judge by how much of the gradient at the smallest d_k is left at the largest."""
-    raw, scaled = (_left(cells, "independent", how) for how in (RAW, SCALED))
+    raw = _left(cells, "independent", RAW)
+    scaled = _left(cells, "independent", SCALED)
     alike = _left(cells, "alike", SCALED)
     return decide(
         f"holds if the scale keeps {STAYS:.0%} of the gradient from the smallest to the largest "
@@ -203,7 +189,8 @@ def judge(cells: Cells) -> Verdict:
 
 def _left(cells: Cells, kind: str, how: str) -> float:
     """Compute how much of the gradient at the smallest d_k is left at the largest."""
-    here, widths = cells.where(kind=kind, how=how), cells.values("width")
+    here = cells.where(kind=kind, how=how)
+    widths = cells.values("width")
     return here.mean("gradient", width=widths[-1]) / here.mean("gradient", width=widths[0])
 
 
@@ -222,7 +209,6 @@ def judge_learning(cells: Cells) -> Verdict:
             for start in cells.values("start")
         ),
         fails=len(cells.all("updates", how=SCALED)) <= len(cells.all("updates", how=RAW)),
-        unless={},
     )
 
 
@@ -233,15 +219,14 @@ def _learned(cells: Cells, how: str) -> str:
 def _train(
     start: str, width: int, is_scaled: bool, *, steps: int, sizes: tuple[int, int], seed: int
 ) -> dict[str, Any]:
-    train, test = (
-        draw_statements(count, seed=seed, part=part)
-        for count, part in zip(sizes, ("train", "test"), strict=True)
-    )
+    train = draw_statements(sizes[0], seed=seed, part="train")
+    test = draw_statements(sizes[1], seed=seed, part="test")
     tiny = make_tiny(
         [*train, *test], seed=seed, num_heads=1, d_key=width, d_value=64, scale_scores=is_scaled
     )
     if start == "unit":
         _start_at_unit_variance(tiny, seed)
+    # Before training.
     deviation, entropy = _look(tiny, train[:64])
     gradient = _gradient(tiny, train[:64])
     # Sharp weights are mostly numbers so small that they would slow the processor down.
@@ -276,17 +261,16 @@ def _start_at_unit_variance(tiny: Tiny, seed: int) -> None:
 @torch.no_grad()
 def _look(tiny: Tiny, pairs: Sequence[Pair]) -> tuple[float, float]:
     """Compute the deviation of the encoder's scores and the entropy of its weights."""
+    # "scaled" is what the softmax reads, with or without a division.
     keeper = Keeper(("scaled", "weights"), ("encoder.0.self",))
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     real_BS = batch.source_mask_BS
     tiny.model.encode(batch.source_BS, real_BS, probe=keeper)
     weights_BHLM = keeper.found["encoder.0.self.weights"]
     scaled_BHLM = keeper.found["encoder.0.self.scaled"]
     is_pair_BHLM = (real_BS[:, None, :, None] & real_BS[:, None, None, :]).expand_as(scaled_BHLM)
     entropy_BHL = -(weights_BHLM * weights_BHLM.clamp_min(1e-30).log()).sum(dim=-1)
+    # Even weights on all words of its own sentence have the largest entropy.
     most_B11 = real_BS.sum(dim=1).log()[:, None, None]
     share_BHL = (entropy_BHL / most_B11)[real_BS[:, None].expand_as(entropy_BHL)]
     return float(scaled_BHLM[is_pair_BHLM].std()), float(share_BHL.mean())
@@ -297,10 +281,7 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
 
     It is divided by the norm of the weights, so that the two starts compare.
     """
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
+    batch = tiny.batch(pairs)
     loss, _ = compute_loss(tiny.model, batch, 0.0, None)
     loss.backward()  # type: ignore[no-untyped-call]
     chosen = [
@@ -310,38 +291,40 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     ]
     squares = sum(float(one.grad.square().sum()) for one in chosen if one.grad is not None)
     sizes = sum(float(one.detach().square().sum()) for one in chosen)
+    # The training that follows begins without this gradient.
     tiny.model.zero_grad()
     return float((squares / sizes) ** 0.5)
 
 
 def _softmax_table(cells: Cells, kind: str) -> ResultTable:
-    columns = [
-        Column("÷√d_k" if how == SCALED else what, what, form, where={"kind": kind, "how": how})
-        for what, form in (
-            ("deviation", ".2f"),
-            ("largest", ".3f"),
-            ("entropy", ".3f"),
-            ("gradient", ".2g"),
-        )
-        for how in (RAW, SCALED)
-    ]
+    here = cells.where(kind=kind)
+    columns: list[Column] = []
+    for what, form in (
+        ("deviation", ".2f"),
+        ("largest", ".3f"),
+        ("entropy", ".3f"),
+        ("gradient", ".2g"),
+    ):
+        columns.append(Column(what, what, form, where={"how": RAW}))
+        columns.append(Column("÷√d_k", what, form, where={"how": SCALED}))
     title = f"Without and with the scale: {KINDS[kind]}"
-    return cells.table(title, "width", columns, head="d_k")
+    return here.table(title, "width", columns, head="d_k")
 
 
 def _learning_table(cells: Cells, start: str) -> ResultTable:
-    columns = (
-        *(Column(name, name) for name in ("deviation", "entropy", "gradient")),
-        Column("after", "entropy_after"),
-        Column("learned", "updates", over_seeds="count"),
-        Column("updates", "updates"),
-        Column("right, %", "exact", scale=100),
-    )
     return cells.table(
         f"Training from {STARTS[start]}: scores, entropy and relative gradient before the first "
         "update, entropy after the last, trainings that learned with their updates, right",
         ("width", "how"),
-        columns,
+        (
+            Column("deviation", "deviation"),
+            Column("entropy", "entropy"),
+            Column("gradient", "gradient"),
+            Column("after", "entropy_after"),
+            Column("learned", "updates", over_seeds="count"),
+            Column("updates", "updates"),
+            Column("right, %", "exact", scale=100),
+        ),
         head=("d_k", ""),
         names={SCALED: "÷√d_k"},
     )
@@ -349,19 +332,16 @@ def _learning_table(cells: Cells, start: str) -> ResultTable:
 
 def _panel(cells: Cells, title: str, label: str, what: str) -> Panel:
     is_log = what == "gradient"
-    lines = tuple(
-        cells.line(name, "width", what, role, is_log=is_log, kind=kind, how=how)
-        for name, kind, how, role in (
-            ("divided by √d_k", "independent", SCALED, "accent"),
-            ("not divided", "independent", RAW, "plain"),
-            ("divided, a key equals the query", "alike", SCALED, "plain"),
-        )
-    )
-    return Panel(
+    return cells.panel(
         title,
-        "width of queries and keys, d_k",
-        label,
-        lines,
+        ("width of queries and keys, d_k", label),
+        {
+            "divided by √d_k": {"kind": "independent", "how": SCALED},
+            "not divided": {"kind": "independent", "how": RAW},
+            "divided, a key equals the query": {"kind": "alike", "how": SCALED},
+        },
+        "width",
+        what,
         x_log=True,
         y_log=is_log,
         y_range=None if is_log else (0, 1),
@@ -369,14 +349,15 @@ def _panel(cells: Cells, title: str, label: str, what: str) -> Panel:
 
 
 def _course(cells: Cells, widths: Sequence[int]) -> Panel:
-    updates = [EVERY * (place + 0.5) for place in range(len(cells.rows[0]["losses"]))]
-    lines = tuple(
-        cells.line(name, updates, "losses", role, is_log=True, width=width, how=how)
-        for name, width, how, role in (
-            ("divided by √d_k", widths[-1], SCALED, "accent"),
-            ("not divided", widths[-1], RAW, "plain"),
-            (f"not divided, d_k = {widths[0]}", widths[0], RAW, "plain"),
-        )
+    return cells.panel(
+        f"Training loss at d_k = {widths[-1]}, from variance 1",
+        ("update", "nats a word"),
+        {
+            "divided by √d_k": {"width": widths[-1], "how": SCALED},
+            "not divided": {"width": widths[-1], "how": RAW},
+            f"not divided, d_k = {widths[0]}": {"width": widths[0], "how": RAW},
+        },
+        cells.updates("losses", EVERY),
+        "losses",
+        y_log=True,
     )
-    title = f"Training loss at d_k = {widths[-1]}, from variance 1"
-    return Panel(title, "update", "nats a word", lines, y_log=True)

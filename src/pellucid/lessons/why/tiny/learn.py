@@ -58,6 +58,13 @@ class Tiny:
     target: TinyVocabulary
     losses: tuple[float, ...] = ()
 
+    def batch(self, pairs: Sequence[Pair]) -> Batch:
+        """Make one batch of pairs."""
+        return make_pair_batch(
+            self.source.encode_all([pair[0] for pair in pairs]),
+            self.target.encode_all([pair[1] for pair in pairs]),
+        )
+
 
 def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
     """Make an untrained model for the words of some pairs.
@@ -72,6 +79,7 @@ def make_tiny(pairs: Sequence[Pair], *, seed: int, **changes: Any) -> Tiny:
     sizes = {"source_vocabulary_size": len(source), "target_vocabulary_size": len(target)}
     usual = _SIZES
     if changes.get("architecture") == "recurrent":
+        # A recurrent model refuses settings of attention layers.
         usual = {name: _SIZES[name] for name in _OF_RECURRENT}
     model = make_model(ModelConfig.model_validate(usual | sizes | changes))
     initialize(model, seed)
@@ -143,6 +151,7 @@ class Updates:
             rate=pace,
             muon_rate=pace,
         )
+        # Comparisons with "not a number" are all false; infinity is simply large.
         return result.loss if np.isfinite(result.loss) else float("inf")
 
 
@@ -150,6 +159,7 @@ def _batches(count: int, rows: int, steps: int, seed: int) -> list[np.ndarray]:
     """Cut the text into batches, in another order each time that it was read."""
     order = np.concatenate(
         [
+            # Each reading has an order of its own, whatever the number of updates.
             generator(seed, "tiny order", epoch).permutation(count)
             for epoch in range(rows * steps // count + 1)
         ]
@@ -161,6 +171,7 @@ def _batches(count: int, rows: int, steps: int, seed: int) -> list[np.ndarray]:
 def translate_tiny(tiny: Tiny, sentences: Sequence[str]) -> list[str]:
     """Translate sentences, each time taking the likeliest word."""
     source_BS, mask_BS = make_source_batch(tiny.source.encode_all(sentences), pad_id=PAD)
+    # An untrained model may never write the end.
     limit = min(2 * source_BS.shape[1] + 5, tiny.model.config.max_target_length)
     found = decode_greedily(
         tiny.model,
@@ -182,11 +193,7 @@ def count_exact(tiny: Tiny, pairs: Sequence[Pair]) -> float:
 @torch.inference_mode()
 def loss_on(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     """Compute the mean −log p of the words of true translations, with teacher forcing, in nats."""
-    batch = make_pair_batch(
-        tiny.source.encode_all([pair[0] for pair in pairs]),
-        tiny.target.encode_all([pair[1] for pair in pairs]),
-    )
-    return float(compute_loss(tiny.model, batch, 0.0, None)[1])
+    return float(compute_loss(tiny.model, tiny.batch(pairs), 0.0, None)[1])
 
 
 def thin(losses: Sequence[float], every: int) -> list[float]:
@@ -197,6 +204,8 @@ def thin(losses: Sequence[float], every: int) -> list[float]:
 
 def updates_until(losses: Sequence[float], limit: float) -> int | None:
     """Count the updates until the loss stayed below a limit; None if it never did."""
+    # "not <" also finds a loss that is not a number.
     above = [index for index, loss in enumerate(losses) if not loss < limit]
+    # The last time above counts: a loss may fall below the limit and rise again.
     last = above[-1] + 1 if above else 0
     return None if last == len(losses) else last + 1

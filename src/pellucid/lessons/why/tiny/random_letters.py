@@ -105,8 +105,10 @@ def study_training(
     """
     numbers = generator(seed, "tiny letters", task, length)
     test = draw_letters(task, length, rows=64, numbers=generator(seed, "tiny letters test", length))
+    # At least one look before the end.
     every = max(1, min(_EVERY, updates // 2))
-    checks, spent = [Check(0, 0.0, share_right(tiny, test))], 0.0
+    checks = [Check(0, 0.0, share_right(tiny, test))]
+    spent = 0.0
     updating = Updates(
         tiny,
         TrainingConfig(
@@ -124,6 +126,7 @@ def study_training(
             started = thread_seconds()
             for _ in range(every):
                 updating.make(draw_letters(task, length, rows=rows, numbers=numbers))
+            # Looking at the model is not part of its training.
             spent += thread_seconds() - started
             made = checks[-1].updates + every
             checks.append(Check(made, spent, share_right(tiny, test)))

@@ -11,44 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_words
 from pellucid.machine.randomness import generator
-
-_ANIMALS = (
-    ("dog", "le chien", "m"),
-    ("cat", "le chat", "m"),
-    ("horse", "le cheval", "m"),
-    ("rabbit", "le lapin", "m"),
-    ("wolf", "le loup", "m"),
-    ("cow", "la vache", "f"),
-    ("goat", "la chèvre", "f"),
-    ("hen", "la poule", "f"),
-    ("frog", "la grenouille", "f"),
-    ("mouse", "la souris", "f"),
-)
-COLORS = (
-    ("black", "noir", "noire"),
-    ("white", "blanc", "blanche"),
-    ("green", "vert", "verte"),
-    ("gray", "gris", "grise"),
-    ("brown", "brun", "brune"),
-)
-_VERBS = (
-    ("sees", "voit"),
-    ("follows", "suit"),
-    ("hears", "entend"),
-    ("carries", "porte"),
-    ("feeds", "nourrit"),
-    ("pushes", "pousse"),
-)
-_OTHER_VERBS = {
-    "voit": "aperçoit",
-    "suit": "poursuit",
-    "entend": "écoute",
-    "porte": "transporte",
-    "nourrit": "alimente",
-    "pousse": "bouscule",
-}
 
 
 def draw_statements(count: int, *, seed: int, part: str) -> list[Pair]:
@@ -69,18 +33,19 @@ def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
     log 2 nats for each sentence.
     """
     numbers = generator(seed, "tiny synonyms", part)
+    synonyms = {row[0]: row[1] for row in read_words("synonyms")}
     found = []
     for english, french in draw_statements(count, seed=seed, part=part):
         words = french.split()
         if numbers.random() < 0.5:
-            words = [_OTHER_VERBS.get(word, word) for word in words]
+            words = [synonyms.get(word, word) for word in words]
         found.append((english, " ".join(words)))
     return found
 
 
 def is_translation(written: str, pair: Pair) -> bool:
     """Tell whether a text translates a statement, with either word for the verb."""
-    usual = {other: verb for verb, other in _OTHER_VERBS.items()}
+    usual = {other: verb for verb, other in read_words("synonyms")}
 
     def plain(text: str) -> list[str]:
         return [usual.get(word, word) for word in text.split()]
@@ -116,10 +81,11 @@ def draw_lists(
 
 def swap_animals(pair: Pair) -> Pair | None:
     """Exchange the two animals of a statement; None if both are described alike."""
-    words, translated = pair[0].split(), pair[1].split()
-    verbs, their = dict(_VERBS), {french for _, french in _VERBS}
-    (place,) = (i for i, word in enumerate(words) if word in verbs)
-    (other,) = (i for i, word in enumerate(translated) if word in their)
+    words = pair[0].split()
+    translated = pair[1].split()
+    english, french = zip(*read_words("verbs"), strict=True)
+    (place,) = (i for i, word in enumerate(words) if word in english)
+    (other,) = (i for i, word in enumerate(translated) if word in french)
     swapped = " ".join([*words[place + 1 :], words[place], *words[:place]])
     if swapped == pair[0]:
         return None
@@ -144,14 +110,22 @@ def draw_different(
 
 
 def _statement(numbers: np.random.Generator) -> Pair:
-    first, second = _phrase(numbers), _phrase(numbers)
-    verb = _VERBS[numbers.integers(len(_VERBS))]
+    first = _phrase(numbers)
+    second = _phrase(numbers)
+    verbs = read_words("verbs")
+    verb = verbs[numbers.integers(len(verbs))]
     return f"{first[0]} {verb[0]} {second[0]}", f"{first[1]} {verb[1]} {second[1]}"
 
 
 def _phrase(numbers: np.random.Generator) -> Pair:
-    english, french, gender = _ANIMALS[numbers.integers(len(_ANIMALS))]
+    return draw_animal(numbers, read_words("animals"))
+
+
+def draw_animal(numbers: np.random.Generator, animals: Words) -> Pair:
+    """Draw one of the animals, in more than half of the cases with a color."""
+    english, french, gender = animals[numbers.integers(len(animals))]
     if numbers.random() < 0.4:
         return f"the {english}", french
-    color = COLORS[numbers.integers(len(COLORS))]
+    colors = read_words("colors")
+    color = colors[numbers.integers(len(colors))]
     return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"

@@ -22,7 +22,8 @@ FORMS: Mapping[Form, Mapping[str, Any]] = {
 }
 """The fields of `pellucid.config.ModelConfig` of each form: what the encoder hands over decides."""
 
-_NARROWEST, _WIDEST = 8, 256
+_NARROWEST = 8
+_WIDEST = 256
 
 
 def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> Tiny:
@@ -49,6 +50,7 @@ def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> 
 
     def distance(width: int) -> int:
         config = ModelConfig.model_validate({**FORMS[form], **vocabularies, "d_model": width})
+        # Only counted: weights without memory are made in no time.
         with torch.device("meta"):
             model = make_model(config)
         return abs(sum(weight.numel() for weight in model.parameters()) - wanted)

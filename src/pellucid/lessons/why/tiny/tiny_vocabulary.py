@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 import torch
 from torch import Tensor
 
 from pellucid.data import Batch, make_source_batch
+
+Words = tuple[tuple[str, ...], ...]
+"""Rows of a word, its translation, and its gender or feminine form."""
 
 PAD = 0
 UNKNOWN = 1
@@ -18,6 +24,14 @@ _SPECIAL = ("<pad>", "<unk>", "<s>", "</s>")
 
 Pair = tuple[str, str]
 """A sentence and its translation, words between spaces."""
+
+
+@cache
+def read_words(name: str) -> Words:
+    """Read a list of ``tiny-words.toml``."""
+    source = files("pellucid.lessons.why.tiny").joinpath("tiny-words.toml")
+    rows = tomllib.loads(source.read_text(encoding="utf-8"))[name]
+    return tuple(map(tuple, rows))
 
 
 @dataclass(frozen=True)
@@ -30,6 +44,7 @@ class TinyVocabulary:
     def of(cls, sentences: Iterable[str]) -> TinyVocabulary:
         """Collect the words of some sentences, in alphabetical order behind the special tokens."""
         found = {word for sentence in sentences for word in sentence.split()}
+        # In one order, so that numbers do not depend on that of the sentences.
         return cls((*_SPECIAL, *sorted(found)))
 
     def __len__(self) -> int:
@@ -62,6 +77,7 @@ def make_pair_batch(sources: Sequence[Sequence[int]], targets: Sequence[Sequence
     target_out_BT, target_mask_BT = make_source_batch(targets, pad_id=PAD)
     start_B1: Tensor = torch.full_like(target_out_BT[:, :1], START)
     target_in_BT = torch.cat((start_B1, target_out_BT[:, :-1]), dim=1)
+    # The shift moved each end token into the padding of shorter targets.
     target_in_BT = target_in_BT.masked_fill(~target_mask_BT, PAD)
     return Batch(
         source_BS=source_BS,

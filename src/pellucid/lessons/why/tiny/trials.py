@@ -89,6 +89,7 @@ def run_trial(
     layers = {"num_encoder_layers": task.num_encoder_layers}
     tiny = make_tiny([*task.train, *task.tests], seed=seed, **(sizes | layers | changes))
     for name, parameter in tiny.model.named_parameters():
+        # Set before `train_tiny` makes the optimizer.
         if any(name.endswith(f"_attention.{one}.weight") for one in frozen):
             parameter.requires_grad_(False)
     tiny = train_tiny(tiny, task.train, steps=task.steps, seed=seed, rate=5e-3, rows=32)
@@ -104,6 +105,7 @@ def run_trial(
 def updates_to(losses: Sequence[float], limit: float) -> int:
     """Count the updates until the mean loss of the last few is below a limit."""
     for end in range(_WINDOW, len(losses) + 1):
+        # A single batch may be easy by chance.
         if sum(losses[end - _WINDOW : end]) / _WINDOW < limit:
             return end
     return len(losses)

@@ -10,44 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_words
 from pellucid.machine.randomness import generator
 
-_Noun = tuple[str, str, str]
-_FOODS: tuple[_Noun, ...] = (
-    ("soup", "soupe", "f"),
-    ("tart", "tarte", "f"),
-    ("meat", "viande", "f"),
-    ("cake", "gâteau", "m"),
-    ("bread", "pain", "m"),
-    ("rice", "riz", "m"),
-)
+_Noun = tuple[str, ...]
 _PIZZA: _Noun = ("pizza", "pizza", "f")
-_THINGS: tuple[_Noun, ...] = (
-    ("cupboard", "placard", "m"),
-    ("bag", "sac", "m"),
-    ("basket", "panier", "m"),
-    ("box", "boîte", "f"),
-    ("suitcase", "valise", "f"),
-    ("bottle", "bouteille", "f"),
-)
-_TEST_THINGS: tuple[_Noun, ...] = (("oven", "four", "m"), ("fridge", "frigo", "m"))
-"""No training text has pizza next to these."""
 TASTE = ("tasted good", "tasted bad")
-_OF_FOOD = (("tasted good", "avait bon goût"), ("tasted bad", "avait mauvais goût"))
-_OF_THINGS = (("was too small", "était trop {petit}"), ("was empty", "était vide"))
-_TIMES: tuple[tuple[str, str], ...] = (
-    ("", ""),
-    ("today", "aujourd'hui"),
-    ("yesterday", "hier"),
-    ("then", "puis"),
-    ("later", "plus tard"),
-    ("finally", "enfin"),
-    ("first", "d'abord"),
-    ("again", "encore"),
-    ("this morning", "ce matin"),
-)
-_SEES = (("I see", "je vois"), ("I like", "j' aime"), ("I want", "je veux"), ("here is", "voici"))
+"""The ends of a sentence whose pronoun stands for the food."""
 
 HESITATIONS = ("um", "uh", "er", "hm", "well", "so", "right", "like")
 
@@ -60,8 +29,8 @@ def draw_others(count: int, *, seed: int) -> list[Pair]:
     found = _say_all_others()
     plain = [
         (f"{english} the {noun[0]}", f"{french} {_the(noun)}")
-        for english, french in _SEES
-        for noun in (*_FOODS, *_THINGS, *_TEST_THINGS, _PIZZA)
+        for english, french in read_words("sees")
+        for noun in (*read_words("foods"), *_all_things(), _PIZZA)
     ]
     numbers = generator(seed, "tiny pizza others")
     rows = [found[place] for place in numbers.integers(0, len(found), count * 9 // 10)]
@@ -79,8 +48,8 @@ def draw_unseen(known: Sequence[Pair], count: int, *, seed: int) -> list[Pair]:
 def _say_all_others() -> list[Pair]:
     return [
         _say(time, food, thing, said, is_turned=is_turned)
-        for time, food, thing in product(_TIMES, _FOODS, (*_THINGS, *_TEST_THINGS))
-        for said in (*_OF_FOOD, *_OF_THINGS)
+        for time, food, thing in product(read_words("times"), read_words("foods"), _all_things())
+        for said in _all_said()
         for is_turned in (False, True)
     ]
 
@@ -89,7 +58,9 @@ def draw_ties(count: int, *, seed: int) -> list[Pair]:
     """Draw sentences that tie *it* and *tasted* to pizza; they recur if more are asked for."""
     found = [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
-        for time, thing, said in product(_TIMES, _THINGS, _OF_FOOD)
+        for time, thing, said in product(
+            read_words("times"), read_words("things"), read_words("of_food")
+        )
         for is_turned in (False, True)
     ]
     order = generator(seed, "tiny pizza ties").permutation(len(found))
@@ -100,22 +71,32 @@ def draw_tests() -> list[Pair]:
     """List new sentences about pizza: in half of them *it* is the pizza, in half the other."""
     return [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
-        for time, thing, said in product(_TIMES, _TEST_THINGS, (*_OF_FOOD, *_OF_THINGS))
+        for time, thing, said in product(
+            read_words("times"), read_words("test_things"), _all_said()
+        )
         for is_turned in (False, True)
     ]
 
 
 def say_known() -> list[tuple[Pair, str, str]]:
     """List all sentences without pizza and without a time, each with antecedent and other noun."""
-    return [
-        (
-            _say(_TIMES[0], food, thing, said, is_turned=is_turned),
-            *((food[0], thing[0]) if said in _OF_FOOD else (thing[0], food[0])),
-        )
-        for food, thing in product(_FOODS, (*_THINGS, *_TEST_THINGS))
-        for said in (*_OF_FOOD, *_OF_THINGS)
-        for is_turned in (False, True)
-    ]
+    no_time = read_words("times")[0]
+    found = []
+    for food, thing, said, is_turned in product(
+        read_words("foods"), _all_things(), _all_said(), (False, True)
+    ):
+        antecedent, other = (food, thing) if said[0] in TASTE else (thing, food)
+        pair = _say(no_time, food, thing, said, is_turned=is_turned)
+        found.append((pair, antecedent[0], other[0]))
+    return found
+
+
+def _all_things() -> Words:
+    return (*read_words("things"), *read_words("test_things"))
+
+
+def _all_said() -> Words:
+    return (*read_words("of_food"), *read_words("of_things"))
 
 
 def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0) -> list[Hesitant]:
@@ -136,6 +117,7 @@ def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0
     known = say_known()
     for _ in range(count):
         (english, french), antecedent, other = known[numbers.integers(len(known))]
+        # A square is small more often than large.
         size = least + int((most - least + 1) * numbers.random() ** 2)
         words = [HESITATIONS[i] for i in numbers.integers(len(HESITATIONS), size=size)]
         start, end = english.split(" and it ")
@@ -144,15 +126,15 @@ def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0
 
 
 def _say(
-    time: tuple[str, str],
+    time: tuple[str, ...],
     food: _Noun,
     thing: _Noun,
-    said: tuple[str, str],
+    said: tuple[str, ...],
     *,
     is_turned: bool,
 ) -> Pair:
     first, second = (thing, food) if is_turned else (food, thing)
-    is_female = (food if said in _OF_FOOD else thing)[2] == "f"
+    is_female = (food if said[0] in TASTE else thing)[2] == "f"
     translated = said[1].format(petit="petite" if is_female else "petit")
     near = f"de la {second[1]}" if second[2] == "f" else f"du {second[1]}"
     pronoun = "elle" if is_female else "il"

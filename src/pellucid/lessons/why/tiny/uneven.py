@@ -11,33 +11,12 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.tiny_language import COLORS, draw_lists
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
+from pellucid.lessons.why.tiny.tiny_language import draw_animal, draw_lists
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, read_words
 
 Kind = Literal["shorter", "equal", "longer"]
 
-_SHORTER = (
-    ("guinea pig", "le cobaye", "m"),
-    ("wild boar", "le sanglier", "m"),
-    ("sperm whale", "le cachalot", "m"),
-    ("tree frog", "la rainette", "f"),
-    ("sea bream", "la daurade", "f"),
-)
-_EQUAL = (
-    ("dog", "le chien", "m"),
-    ("horse", "le cheval", "m"),
-    ("wolf", "le loup", "m"),
-    ("cow", "la vache", "f"),
-    ("mouse", "la souris", "f"),
-)
-_LONGER = (
-    ("goldfish", "le poisson rouge", "m"),
-    ("silkworm", "le ver à soie", "m"),
-    ("earthworm", "le ver de terre", "m"),
-    ("mantis", "la mante religieuse", "f"),
-    ("ladybug", "la bête à bon dieu", "f"),
-)
-_ANIMALS = {"shorter": _SHORTER, "equal": _EQUAL, "longer": _LONGER}
+_KINDS: tuple[Kind, ...] = ("shorter", "equal", "longer")
 
 
 def draw_uneven(count: int, *, phrases: Sequence[int], seed: int, part: str) -> list[Pair]:
@@ -70,16 +49,18 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
         order, or a color is not the last word; ``words`` if others stand there; ``missing`` if
         nothing does.
     """
-    colors = {word for color in COLORS for word in color[1:]}
+    colors = {word for color in read_words("colors") for word in color[1:]}
     found: list[Literal["right", "order", "words", "missing"]] = []
     theirs = written.split(" et ")
     for place, phrase in enumerate(wanted.split(" et ")):
         words = phrase.split()
         if words[-1] not in colors:
             continue
+        # A model may stop too early.
         have = theirs[place].split() if place < len(theirs) else []
         if have == words:
             found.append("right")
+        # A color that is not last stands before its noun, as in English.
         elif sorted(have) == sorted(words) or colors & set(have[:-1]):
             found.append("order")
         else:
@@ -88,10 +69,5 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
 
 
 def _phrase(numbers: np.random.Generator) -> Pair:
-    kinds = tuple(_ANIMALS.values())
-    animals = kinds[numbers.integers(len(kinds))]
-    english, french, gender = animals[numbers.integers(len(animals))]
-    if numbers.random() < 0.4:
-        return f"the {english}", french
-    color = COLORS[numbers.integers(len(COLORS))]
-    return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"
+    kind = _KINDS[numbers.integers(len(_KINDS))]
+    return draw_animal(numbers, read_words(f"animals_{kind}"))

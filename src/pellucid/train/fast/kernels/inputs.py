@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -10,8 +10,9 @@ import torch
 from torch import Tensor
 
 from pellucid.native.kernels.calls import DropoutBytes
-from pellucid.train.fast.guided import GuidedRows
-from pellucid.train.fast.score_penalty import PenaltyOnRows
+
+AddLosses = Callable[[str, Sequence[Tensor], Sequence[Tensor]], None]
+"""Adds to the gradients of a place's queries and keys, as `AttentionLosses.add_gradients` does."""
 
 Tape = list[Any]
 """What the forward pass saves. Each backward step removes what its forward step added last."""
@@ -51,7 +52,7 @@ class StackPass:
         memory_ID: the encoder's output, for cross-attention.
         memory_sentences: those of its rows.
         tape: what the forward pass saves for backward.
-        losses: those that are computed from attention.
+        add_losses: adds the gradients of losses of attention, if there are any.
     """
 
     sentences: PackedSentences
@@ -59,7 +60,7 @@ class StackPass:
     memory_ID: Tensor | None = None
     memory_sentences: PackedSentences | None = None
     tape: Tape = field(default_factory=list)
-    losses: Sequence[GuidedRows | PenaltyOnRows] = ()
+    add_losses: AddLosses | None = None
 
 
 def require_ids(ids_J: Tensor, vocabulary: int) -> None:

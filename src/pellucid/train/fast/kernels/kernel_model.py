@@ -23,7 +23,7 @@ from pellucid.native.kernels.calls import DropoutBytes, EmbeddingCall, mask_of, 
 from pellucid.native.kernels.kernels import WIDTH_STEP, Kernels, find_kernels, library_name
 from pellucid.native.weights import find_wrong_shape
 from pellucid.train.fast.attention_losses import AttentionLosses
-from pellucid.train.fast.kernels.inputs import PackedSentences, StackPass, require_ids
+from pellucid.train.fast.kernels.inputs import AddLosses, PackedSentences, StackPass, require_ids
 from pellucid.train.fast.kernels.sublayers import (
     AttentionOnRows,
     FeedForwardOnRows,
@@ -131,7 +131,9 @@ class ModelOnKernels:
                 f"The package's own kernels do not know the weight {name} of this model. Use "
                 "training.kernels = 'pytorch'."
             )
-        self._model, self._kernels, self._losses = model, kernels, losses
+        self._model = model
+        self._kernels = kernels
+        self._losses = losses
         self._weights = [weight for weight in model.parameters() if weight.requires_grad]
         self._gradients: list[Tensor] = []
         self._encoder = _StackOnRows(model, model.encoder, kernels)
@@ -143,7 +145,8 @@ class ModelOnKernels:
         """Pack the weights as they are now."""
         self._encoder.refresh_weights()
         self._decoder.refresh_weights()
-        table_VD, kernels = self._model.output_weight.detach(), self._kernels
+        table_VD = self._model.output_weight.detach()
+        kernels = self._kernels
         for_logits, for_gradients = self._packed_table or (None, None)
         padded = kernels.padded_vocabulary(len(table_VD))
         self._packed_table = (
@@ -178,18 +181,21 @@ class ModelOnKernels:
         source = PackedSentences.of(batch.source_BS, batch.source_mask_BS)
         target = PackedSentences.of(batch.target_in_BT, batch.target_mask_BT)
         # What passes save is in local variables only: if memory runs out, it is freed at once.
-        losses = [] if self._losses is None else self._losses.on_rows(batch, share)
-        encoding = StackPass(source, self._encoder.draw(source, dropout), losses=losses)
+        add_losses: AddLosses | None = None
+        if self._losses is not None and self._losses.sites:
+            add_losses = partial(self._losses.add_gradients, batch, share)
+        encoding = StackPass(source, self._encoder.draw(source, dropout), add_losses=add_losses)
         memory_ID = self._encoder.forward(encoding, dropout)
         drawn = self._decoder.draw(target, dropout)
-        decoding = StackPass(target, drawn, memory_ID, source, losses=losses)
+        decoding = StackPass(target, drawn, memory_ID, source, add_losses=add_losses)
         states_PD = self._decoder.forward(decoding, dropout)
         weight = self._model.output_weight
         true_P = batch.target_out_BT[batch.target_mask_BT]
         require_ids(true_P, len(weight))
         if r_drop:
             # The kernel takes the two passes of a token as adjacent rows.
-            states_PD, true_P = interleave(states_PD), interleave(true_P)
+            states_PD = interleave(states_PD)
+            true_P = interleave(true_P)
         nll_P, grad_PD = self._kernels.cross_entropy(
             states_PD,
             weight.detach(),
@@ -202,6 +208,7 @@ class ModelOnKernels:
             r_drop=r_drop,
         )
         if r_drop:
+            # Back to the order of the batch: all first readings, then all second ones.
             grad_PD = torch.cat((grad_PD[::2], grad_PD[1::2]))
         grad_memory_ID = self._decoder.backward(grad_PD, decoding)
         assert grad_memory_ID is not None
@@ -214,7 +221,8 @@ class _StackOnRows:
 
     def __init__(self, model: Transformer, stack: Stack, kernels: Kernels) -> None:
         config = model.config
-        self._stack, self._kernels = stack, kernels
+        self._stack = stack
+        self._kernels = kernels
         side: Literal["source", "target"] = "source" if stack.part == "encoder" else "target"
         self._table = model.embedding_of(side).weight
         self._scale = math.sqrt(config.d_model) if config.embedding_scale == "sqrt" else 1.0
@@ -226,16 +234,19 @@ class _StackOnRows:
         layer: Any
         for index, layer in enumerate(stack.layers):
             site = f"{stack.part}.{index}"
-            own, own_norm = layer.self_attention, layer.self_attention_norm
+            own = layer.self_attention
+            own_norm = layer.self_attention_norm
             self._sublayers.append(
                 attention(own, own_norm, site=f"{site}.self", is_causal=is_causal)
             )
             if is_decoder:
-                cross, cross_norm = layer.cross_attention, layer.cross_attention_norm
+                cross = layer.cross_attention
+                cross_norm = layer.cross_attention_norm
                 self._sublayers.append(
                     attention(cross, cross_norm, site=f"{site}.cross", sees_memory=True)
                 )
-            network, network_norm = layer.feed_forward, layer.feed_forward_norm
+            network = layer.feed_forward
+            network_norm = layer.feed_forward_norm
             self._sublayers.append(feed_forward(network, network_norm, site=f"{site}.feed_forward"))
         norm: nn.LayerNorm | None = getattr(stack, "norm", None)
         self._norm = None if norm is None else NormOnRows(kernels, norm)
@@ -270,8 +281,11 @@ class _StackOnRows:
         return grad_memory_ID
 
     def _embed(self, run: StackPass, dropout: Dropout) -> Tensor:
-        part, table_VD, sentences = self._stack.part, self._table.detach(), run.sentences
-        rows, width = len(sentences.ids_J), table_VD.shape[1]
+        part = self._stack.part
+        table_VD = self._table.detach()
+        sentences = run.sentences
+        rows = len(sentences.ids_J)
+        width = table_VD.shape[1]
         if sentences.longest > self._stack.max_length:
             raise InputError(
                 f"A sentence must have at most {self._stack.max_length} tokens for this {part}, "

@@ -27,7 +27,8 @@ class _LinearOnRows:
     """
 
     def __init__(self, kernels: Kernels, layers: Sequence[nn.Linear]) -> None:
-        self._kernels, self._layers = kernels, layers
+        self._kernels = kernels
+        self._layers = layers
         widths = [layer.out_features for layer in layers]
         self.width = sum(widths)
         # One call computes the gradients of all layers if they have the same width.
@@ -110,7 +111,8 @@ class NormOnRows:
     """
 
     def __init__(self, kernels: Kernels, norm: nn.LayerNorm) -> None:
-        self._kernels, self._module = kernels, norm
+        self._kernels = kernels
+        self._module = norm
 
     def reserve(self, rows: int, tape: Tape) -> KernelNorm:
         """Allocate what the backward pass needs, for a forward pass to fill."""
@@ -133,7 +135,8 @@ class NormOnRows:
         dropout: DropoutBytes | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Compute what `Kernels.norm_backward` does."""
-        gain, shift = self._module.weight, self._module.bias
+        gain = self._module.weight
+        shift = self._module.bias
         # The kernel always adds to both gradients; that of a frozen parameter is thrown away.
         grads = [
             torch.zeros_like(one) if (grad := gradient_of(one)) is None else grad
@@ -215,7 +218,9 @@ class AttentionOnRows:
         is_causal: bool = False,
         sees_memory: bool = False,
     ) -> None:
-        self._kernels, self._config, self._site = kernels, config, site
+        self._kernels = kernels
+        self._config = config
+        self._site = site
         self._is_causal = is_causal
         self._around = _NormAndResidual(kernels, config, norm)
         parts = [attention.query, attention.key, attention.value]
@@ -261,10 +266,8 @@ class AttentionOnRows:
             part.data_ptr() for part in self._split(grads)
         )
         self._kernels.attend(call)
-        for loss in run.losses:
-            if self._site in loss.sites:
-                (query, key, _), (grad_query, grad_key, _) = map(self._split, (projected, grads))
-                loss.add_gradients(self._config, self._site, (query, key), (grad_query, grad_key))
+        if run.add_losses is not None:
+            run.add_losses(self._site, self._split(projected)[:2], self._split(grads)[:2])
         self._first.add_gradients(entering_JD, grads[0])
         if self._memory is not None:
             assert run.memory_ID is not None
@@ -284,7 +287,8 @@ class AttentionOnRows:
     def _call(
         self, run: StackPass, projected: Sequence[Tensor], context_JX: Tensor
     ) -> AttentionCall:
-        config, sentences = self._config, run.sentences
+        config = self._config
+        sentences = run.sentences
         seen = run.memory_sentences if self._memory is not None else sentences
         assert seen is not None
         query, key, value = self._split(projected)

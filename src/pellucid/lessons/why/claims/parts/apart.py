@@ -67,12 +67,15 @@ def look_apart(
         pronouns that are ``right``, likelier than the other gender's, over all sentences.
     """
     names = _names(model)
+    # The attention is chosen on other sentences: the best of so many would be high by chance.
     chosen = torch.stack([_look(model, case)[0] for case in draw(words[0], "choose")])
+    # More on the antecedent than on the other noun: an attention that likes all nouns says nothing.
     best = int((chosen[:, :, 0] - chosen[:, :, 1]).mean(dim=0).argmax())
     found = []
     for number in words:
         cases = draw(number, "look")
         seen = [_look(model, case) for case in cases]
+        # The near antecedent has no words in between.
         far = [place for place, case in enumerate(cases) if case.is_far]
         weights_X2 = torch.stack([seen[place][0][best] for place in far])
         even = sum(len(cases[place].antecedent) / len(cases[place].source) for place in far)
@@ -97,7 +100,9 @@ def draw_apart_tiny(tiny: Tiny, count: int, number: int, *, seed: int, part: str
     for (source, target), antecedent, other in draw_hesitant(
         count, least=number, most=number, seed=seed, part=part
     ):
-        words, written = source.split(), target.split()
+        words = source.split()
+        written = target.split()
+        # The decoder row that writes a word has read all words before it.
         row = next(i for i, word in enumerate(written) if word in ("il", "elle"))
         ids = tiny.target.encode(target)
         wrong = "elle" if written[row] == "il" else "il"
@@ -142,11 +147,8 @@ def _fitting(count: int, seed: int) -> tuple[Example, ...]:
     examples = make_split("pronoun", seed=seed, count=count)
     kept: list[Example] = []
     for one, two in zip(examples[::2], examples[1::2], strict=False):
-        pair = (one, two)
-        if all(_pronouns(example) in (["il"], ["elle"]) for example in pair) and (
-            _pronouns(one) != _pronouns(two)
-        ):
-            kept += pair
+        if sorted((_pronouns(one), _pronouns(two))) == [["elle"], ["il"]]:
+            kept += [one, two]
     return tuple(kept)
 
 
@@ -165,6 +167,7 @@ def _make_case(bundle: Bundle, example: Example, between: Sequence[str]) -> Case
     is_far = pronoun.source_antecedent < second
     first = pronoun.source_antecedent if is_far else words.index("was") - 1
     source = " ".join([*words[:second], *between, *words[second:]])
+    # The words between move the second noun and all that follows.
     shift = len(between)
     source_ids = tokenizer.encode_source(source)
     owners = words_of_tokens(tokenizer, "source", source, source_ids)
@@ -177,13 +180,16 @@ def _make_case(bundle: Bundle, example: Example, between: Sequence[str]) -> Case
     row = next(token for token, owned in enumerate(targets) if pronoun.target in owned)
     gender = example.target.split(" ")[pronoun.target]
     wrong = "elle" if gender == "il" else "il"
-    nouns = (tokens_of(first), tokens_of(second + shift))
+    antecedent = tokens_of(first)
+    other = tokens_of(second + shift)
+    if not is_far:
+        antecedent, other = other, antecedent
     return Case(
         tuple(source_ids),
         (tokenizer.config.target_start_id, *target_ids[:-1]),
         (tokens_of(pronoun.source + shift)[-1], tokens_of(len(words) - 1 + shift)[-1]),
-        nouns[0] if is_far else nouns[1],
-        nouns[1] if is_far else nouns[0],
+        antecedent,
+        other,
         row,
         target_ids[row],
         tokenizer.encode_target(wrong)[0],
@@ -193,19 +199,15 @@ def _make_case(bundle: Bundle, example: Example, between: Sequence[str]) -> Case
 
 def _names(model: EncoderDecoder) -> list[str]:
     config = model.config
-    return [
-        *(
-            f"row of {row} in encoder layer {layer} head {head}"
-            for layer in range(config.num_encoder_layers)
-            for row in ("it", "the last word")
-            for head in range(config.num_heads)
-        ),
-        *(
-            f"row of the pronoun in decoder layer {layer} head {head}"
-            for layer in range(config.num_decoder_layers)
-            for head in range(config.num_heads)
-        ),
-    ]
+    names = []
+    for layer in range(config.num_encoder_layers):
+        for row in ("it", "the last word"):
+            for head in range(config.num_heads):
+                names.append(f"row of {row} in encoder layer {layer} head {head}")
+    for layer in range(config.num_decoder_layers):
+        for head in range(config.num_heads):
+            names.append(f"row of the pronoun in decoder layer {layer} head {head}")
+    return names
 
 
 def _look(model: EncoderDecoder, case: Case) -> tuple[Tensor, bool]:
@@ -215,6 +217,7 @@ def _look(model: EncoderDecoder, case: Case) -> tuple[Tensor, bool]:
     rows = []
     for layer in range(model.config.num_encoder_layers):
         weights_HLM = keeper.found[f"encoder.{layer}.self.weights"][0]
+        # The order of these rows is that of the names.
         rows += [weights_HLM[:, row] for row in case.rows]
     for layer in range(model.config.num_decoder_layers):
         rows.append(keeper.found[f"decoder.{layer}.cross.weights"][0][:, case.target_row])

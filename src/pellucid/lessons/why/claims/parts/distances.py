@@ -6,6 +6,7 @@ The map of a step is exact for sinusoids, and fitted for a learned table.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import torch
@@ -13,10 +14,9 @@ from torch import Tensor
 
 from pellucid.attention.positions import offset_matrix, sinusoidal_positions
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells, write
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.head_weights import weights_of_heads
 from pellucid.lessons.why.packaged import load_packaged, packaged_name, write_examples_of
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny, train_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
@@ -24,23 +24,16 @@ from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
 OFFSETS = (1, 2, 3, 5, 8)
-EXACT, FITS = 1e-9, 0.9
-"""A matrix is exact below this error, and a map fits from this R² on."""
+EXACT = 1e-9
+"""A matrix is exact below this error."""
+FITS = 0.9
+"""A map fits from this R² on."""
 FOLDS = 5
 STRENGTHS = (1e-6, 1e-4, 1e-3, 1e-2, 0.1, 1.0, 10.0)
 """Of the ridge, as a share of the mean variance; the best one counts."""
 
 
-def add_distances(
-    setting: MeasurementSetting,
-    order: Cells,
-    number: str,
-    method: str,
-    verdicts: dict[str, Verdict],
-    tables: tuple[ResultTable, ...],
-    panel: Panel,
-    note: str,
-) -> Found:
+def add_distances(setting: MeasurementSetting, found: Found, order: Cells) -> Found:
     """Add what positions make of distance: a step as a linear map, and a word put in front."""
     count, longest, d_model, steps = setting.choose((4000, 48, 32, 600), (40, 24, 16, 3))
     waves = table_fits(sinusoidal_positions(longest, d_model, dtype=torch.float64).numpy(), OFFSETS)
@@ -50,11 +43,7 @@ def add_distances(
         lambda seed: fits_of_learned(
             OFFSETS, count=count, longest=longest, d_model=d_model, steps=steps, seed=seed
         ),
-        read=lambda found: [
-            {"offset": offset, "waves": waves[place], "loss": found["loss"]}
-            | {name: found[name][place] for name in ("encoder", "decoder", "before")}
-            for place, offset in enumerate(OFFSETS)
-        ],
+        read=lambda fits: _by_offset(fits, waves),
     )
     drawn = setting.choose(4000, 600)
     told = measure_cells(
@@ -64,27 +53,29 @@ def add_distances(
     )
     errors = {offset: error_of_matrix(offset, 5000, 512) for offset in (1, 3, 50)}
     loss = write(learned.all("loss", offset=OFFSETS[0]))
-    return Found(
-        number,
-        f"{method} A model with learned positions copies lines of 1 to {longest} letters (d = "
-        f"{d_model}, {steps} updates); R² is that of positions that the map was not fitted on. "
-        "Maps are compared over the words that both sentences have, rows summing to 1 again: 0 if "
-        "equal, 100 % if they share no weight.",
-        verdicts
-        | {
+    return found.plus(
+        method=" Half of the statements have “then” in front. A model with learned positions "
+        f"copies lines of 1 to {longest} letters (d = {d_model}, {steps} updates); R² is that of "
+        "positions that the map was not fitted on. Maps are compared over the words that both "
+        "sentences have, rows summing to 1 again: 0 if equal, 100 % if they share no weight.",
+        verdicts={
             "matrix": judge_seeds(lambda one: judge_matrix(max(errors.values()), one), learned),
             "relative": judge_seeds(judge_map_distance, order),
         },
-        (*tables, _matrix_table(errors), _fit_table(learned), _moving_table(order, told)),
-        (panel, *_distance_panels(learned, order)),
-        (
-            note,
-            "The tiny encoder has one layer: its scores depend on two words without positions, and "
-            "also on their distance with rotary, ALiBi and relative ones, so a word in front moves "
-            "nothing. In deeper layers it also speaks through the other words.",
+        tables=[_matrix_table(errors), _fit_table(learned), _moving_table(order, told)],
+        panels=_distance_panels(learned, order),
+        notes=[
             f"The copying model ends at a loss of {loss} nats.",
-        ),
+        ],
     )
+
+
+def _by_offset(fits: Mapping[str, Any], waves: Sequence[float]) -> list[dict[str, float]]:
+    rows = []
+    for place, offset in enumerate(OFFSETS):
+        row = {name: fits[name][place] for name in ("encoder", "decoder", "before")}
+        rows.append({"offset": offset, "waves": waves[place], "loss": fits["loss"], **row})
+    return rows
 
 
 def judge_matrix(error: float, learned: Cells) -> Verdict:
@@ -114,7 +105,7 @@ def judge_matrix(error: float, learned: Cells) -> Verdict:
 def judge_map_distance(order: Cells) -> Verdict:
     """Judge by how far the attention maps of trained models move with a word in front."""
     found = {
-        kind: tuple(order.mean(f"moved_by_{what}", kind=kind) for what in ("word", "place"))
+        kind: (order.mean("moved_by_word", kind=kind), order.mean("moved_by_place", kind=kind))
         for kind in order.values("kind")
     }
     by_word, by_place = found["sinusoidal"]
@@ -126,7 +117,6 @@ def judge_map_distance(order: Cells) -> Verdict:
             for kind, (word, place) in found.items()
         ),
         fails=by_word >= by_place,
-        unless={},
     )
 
 
@@ -151,10 +141,10 @@ def _fit_table(cells: Cells) -> ResultTable:
 
 
 def _moving_table(order: Cells, told: Cells) -> ResultTable:
-    by_word, by_place = (
-        write([100 * share for share in told.all(name)]) for name in ("by_word", "by_place")
-    )
+    by_word = write([100 * share for share in told.all("by_word")])
+    by_place = write([100 * share for share in told.all("by_place")])
     bank = f"{100 * told.rows[0]['bank']:.3g}"
+    sentences = sum(told.all("sentences"))
     return order.table(
         "Weight that moves when “then” is put in front, encoder, all layers and heads",
         "kind",
@@ -164,48 +154,36 @@ def _moving_table(order: Cells, told: Cells) -> ResultTable:
         ),
         names={kind: f"tiny model, {kind}" for kind in order.values("kind")},
         more=[
-            (
-                f"packaged model, {sum(told.all('sentences'))} sentences with told",
-                by_word,
-                by_place,
-            ),
+            (f"packaged model, {sentences} sentences with told", by_word, by_place),
             ("packaged model, “the bank told the man he was bankrupt”", bank, "–"),
         ],
     )
 
 
 def _distance_panels(learned: Cells, order: Cells) -> tuple[Panel, Panel]:
-    fits = tuple(
-        learned.line(name, "offset", what, role)
-        for name, what, role in (
-            ("sinusoids", "waves", "accent"),
-            ("learned, encoder", "encoder", "plain"),
-            ("learned, decoder", "decoder", "plain"),
-            ("before training", "before", "plain"),
-        )
-    )
-    moved = tuple(
-        order.bars(name, "kind", f"moved_by_{what}", role, scale=100)
-        for name, what, role in (
-            ("same words", "word", "accent"),
-            ("same places", "place", "plain"),
-        )
-    )
     return (
-        Panel(
+        learned.panel(
             "A step δ as a linear map",
-            "δ, positions",
-            "R², positions not fitted on",
-            fits,
+            ("δ, positions", "R², positions not fitted on"),
+            {
+                "sinusoids": {"what": "waves"},
+                "learned, encoder": {"what": "encoder"},
+                "learned, decoder": {"what": "decoder"},
+                "before training": {"what": "before"},
+            },
+            "offset",
             y_range=(-0.1, 1.1),
         ),
-        Panel(
+        order.panel(
             "Weight moved by “then” in front",
-            "",
-            "%",
-            moved,
+            ("", "%"),
+            {
+                "same words": {"what": "moved_by_word"},
+                "same places": {"what": "moved_by_place"},
+            },
+            "kind",
+            scale=100,
             kind="bars",
-            names=tuple(order.values("kind")),
         ),
     )
 
@@ -232,22 +210,28 @@ def fit_of_offset(table_LD: np.ndarray, offset: int) -> float:
     Returns:
         1 for a perfect map; 0 or less for one that is no better than the mean.
     """
-    start_XD, end_XD = table_LD[:-offset], table_LD[offset:]
+    start_XD = table_LD[:-offset]
+    end_XD = table_LD[offset:]
     fold_X = np.arange(len(start_XD)) % FOLDS
+    # The best strength counts, in favor of the claim.
     return max(_held_out(start_XD, end_XD, fold_X, strength) for strength in STRENGTHS)
 
 
 def _held_out(
     start_XD: np.ndarray, end_XD: np.ndarray, fold_X: np.ndarray, strength: float
 ) -> float:
-    missed = spread = 0.0
+    missed = 0.0
+    spread = 0.0
     for fold in range(FOLDS):
         is_in_X = fold_X != fold
-        center_D, target_D = start_XD[is_in_X].mean(axis=0), end_XD[is_in_X].mean(axis=0)
+        center_D = start_XD[is_in_X].mean(axis=0)
+        target_D = end_XD[is_in_X].mean(axis=0)
         given_XD = start_XD[is_in_X] - center_D
         gram_DD = given_XD.T @ given_XD
+        # Relative to the mean variance, since tables differ in size.
         gram_DD += strength * np.trace(gram_DD) / len(gram_DD) * np.eye(len(gram_DD))
         map_DD = np.linalg.solve(gram_DD, given_XD.T @ (end_XD[is_in_X] - target_D))
+        # Centered by the mean of what was fitted: the other positions are unknown to the map.
         true_XD = end_XD[~is_in_X] - target_D
         missed += float(((true_XD - (start_XD[~is_in_X] - center_D) @ map_DD) ** 2).sum())
         spread += float((true_XD**2).sum())
@@ -326,6 +310,7 @@ def distance_of_maps(first_HLM: Tensor, second_HLM: Tensor) -> tuple[float, floa
         same places (whose tokens are one apart).
     """
     length = first_HLM.shape[-1]
+    # Cut off what the new word reads, and what reads it.
     by_word = _total_variation(first_HLM, second_HLM[:, 1:, 1:])
     by_place = _total_variation(first_HLM, second_HLM[:, :length, :length])
     return by_word, by_place
@@ -348,8 +333,10 @@ def movement_of_packaged(count: int, *, seed: int) -> dict[str, object]:
     encode = bundle.tokenizer.encode_source
     written = [one.source for one in write_examples_of(count, seed=seed)]
     bank = "the bank told the man he was bankrupt"
+    # If no sentence is of this kind, the example of the notes stands for them.
     told = [one for one in written if one.startswith("the ") and " told " in one] or [bank]
     pairs = [(encode(one), encode(f"then {one}")) for one in told]
+    # A tokenizer may cut the first word differently behind another one.
     pairs = [pair for pair in pairs if pair[1][1:] == pair[0]]
     by_word, by_place = _movement(bundle.model, pairs)
     own, _ = _movement(bundle.model, [(encode(bank), encode(f"then {bank}"))])
@@ -361,13 +348,15 @@ def _movement(
     model: EncoderDecoder, pairs: Sequence[tuple[list[int], list[int]]]
 ) -> tuple[float, float]:
     found = []
-    for pair in pairs:
-        first, second = (weights_of_heads(model, ids) for ids in pair)
+    for plain, longer in pairs:
+        first = weights_of_heads(model, plain)
+        second = weights_of_heads(model, longer)
         found += [distance_of_maps(first[site], second[site]) for site in first]
     by_word, by_place = zip(*found, strict=True)
     return sum(by_word) / len(found), sum(by_place) / len(found)
 
 
 def _total_variation(first_HLM: Tensor, second_HLM: Tensor) -> float:
+    # The new word has taken a share of every row.
     second_HLM = second_HLM / second_HLM.sum(dim=-1, keepdim=True)
     return float((first_HLM - second_HLM).abs().sum(dim=-1).mean()) / 2

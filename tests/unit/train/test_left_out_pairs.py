@@ -1,10 +1,11 @@
-"""Pairs that are left out of training, and the report of it."""
+"""Pairs that are left out of training, and the reason."""
 
 from __future__ import annotations
 
 import pytest
 
-from pellucid.text.reading.drops import reason_to_drop
+from pellucid.config import DataConfig
+from pellucid.train.start.kept_pairs import reason_to_leave_out
 
 
 @pytest.mark.parametrize(
@@ -23,15 +24,9 @@ from pellucid.text.reading.drops import reason_to_drop
         ("a", "b", 8, 3, "length ratio"),
     ],
 )
-def test_reason_to_drop_pair_gives_reason(
+def test_reason_to_leave_out_a_pair_is_the_first_that_holds(
     source: str, target: str, source_length: int, target_length: int, reason: str | None
 ) -> None:
-    found = reason_to_drop(
-        source,
-        target,
-        range(source_length),
-        range(target_length),
-        max_length=11,
-        max_length_ratio=3.0,
-    )
+    data = DataConfig(train="a.tsv", validation="b.tsv", max_length=11, max_length_ratio=3.0)
+    found = reason_to_leave_out(data, source, target, range(source_length), range(target_length))
     assert found == reason

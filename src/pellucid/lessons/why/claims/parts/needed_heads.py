@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from statistics import fmean
 from typing import Any
 
@@ -23,7 +23,6 @@ from pellucid.lessons.why.cells import (
     measure_cells,
     write,
 )
-from pellucid.lessons.why.claim import Found
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
 from pellucid.lessons.why.packaged import (
     load_packaged,
@@ -32,7 +31,7 @@ from pellucid.lessons.why.packaged import (
     untrained_twin,
     write_examples_of,
 )
-from pellucid.lessons.why.result import Panel, ResultTable, Verdict
+from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.trials import LEARNED, TaskName, TextToLearn, make_task, run_trial
@@ -46,8 +45,7 @@ SEVERAL = 4
 """Heads that are compared with one: those of the packaged model."""
 FREE = 0.01
 """A rise of the loss up to this, in nats per token, counts as none."""
-TEXTS: dict[TaskName, str] = {"lists": "accent", "pronouns": "plain"}
-"""The texts of trainings, and their roles in a plot."""
+TEXTS: tuple[TaskName, ...] = ("lists", "pronouns")
 
 
 def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
@@ -64,54 +62,46 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
         lambda seed: cut_heads(seed, count),
         read=_by_number,
     )
-    numbers, free = setting.choose(NUMBERS, (1, 2)), count_free(cuts)
+    numbers = setting.choose(NUMBERS, (1, 2))
+    free = count_free(cuts)
     taught = join_rows(_teach(setting, text, numbers) for text in TEXTS)
-    return replace(
-        found,
-        number=f"{found.number} Of all {cuts.values('cut')[-1]} heads, those that "
-        f"write included, {max(free)} can be removed together before the translations of some test "
-        f"sentences become less probable, with other sentences {min(free) or 'none'}.",
-        method=f"{found.method} Number of heads: tiny models of width {WIDTH}, whose heads share "
+    return found.plus(
+        f". Of all {cuts.values('cut')[-1]} heads, those that write included, {max(free)} can be "
+        "removed together before the translations of some test sentences become less probable, "
+        f"with other sentences {min(free) or 'none'}",
+        f" Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
         "head of the same layer, averaged over rows and pairs of heads. Cutting: each time the "
         f"head of encoder and decoder whose loss least raises the loss on {count} sentences; "
         f"the curve is that of {count} others, with the true translations.",
-        verdicts=found.verdicts
-        | {
+        verdicts={
             "matrices": judge_seeds(judge_number, taught),
             "unique": judge_seeds(judge_head_distance, distances, taught.where(text="pronouns")),
             "needed": judge_seeds(judge_cut, cuts),
         },
-        tables=(
-            *found.tables,
+        tables=[
             *(_number_table(taught, text) for text in TEXTS),
             _distance_table(distances, taught),
             _cut_table(cuts),
-        ),
-        panels=(found.panels[0], *_panels(taught, cuts)),
+        ],
+        panels=_panels(taught, cuts),
     )
 
 
 def judge_number(cells: Cells) -> Verdict:
     """Judge by the updates that one head needs, compared with several at equal width."""
     several = SEVERAL if SEVERAL in cells.values("heads") else max(cells.values("heads"))
-    ratios = {
-        text: [
-            one / more
-            for one, more in zip(
-                *(cells.all("updates", text=text, heads=heads) for heads in (1, several)),
-                strict=True,
-            )
-        ]
-        for text in cells.values("text")
-    }
+    ratios: dict[str, list[float]] = {}
+    for text in cells.values("text"):
+        alone = cells.all("updates", text=text, heads=1)
+        shared = cells.all("updates", text=text, heads=several)
+        ratios[text] = [one / more for one, more in zip(alone, shared, strict=True)]
     return decide(
         f"holds if one head needs {FASTER} times the updates of {several} heads that share its "
         "width, or more, in every text; fails otherwise",
         "; ".join(f"{text}: one head needs × {write(ratio)}" for text, ratio in ratios.items()),
         fails=min(map(fmean, ratios.values())) < FASTER,
-        unless={},
     )
 
 
@@ -151,7 +141,6 @@ def judge_cut(cells: Cells) -> Verdict:
         "loss, fails if one can",
         f"heads cut without loss: {write(free, 'd')} of {cells.values('cut')[-1]}",
         fails=fmean(free) >= 1,
-        unless={},
     )
 
 
@@ -160,6 +149,7 @@ def count_free(cells: Cells) -> list[int]:
     found = []
     for seed in cells.values("seed"):
         losses = cells.all("loss", seed=seed)
+        # The most, not the first: a loss may rise above the limit and fall below it again.
         found.append(max(n for n, loss in enumerate(losses) if loss <= losses[0] + FREE))
     return found
 
@@ -170,7 +160,9 @@ def distance_between(weights_HLM: Tensor) -> float:
     It is 0 for heads with the same weights, 1 for heads that never look at the same word.
     """
     num_heads = len(weights_HLM)
+    # Rows sum to 1, so half of the absolute gaps is the share that moved.
     gaps_HHL = (weights_HLM[:, None] - weights_HLM[None]).abs().sum(dim=-1) / 2
+    # A head's distance from itself is 0, and does not count.
     return float(gaps_HHL.mean(dim=-1).sum() / (num_heads * (num_heads - 1)))
 
 
@@ -191,6 +183,7 @@ def _train(task: TextToLearn, num_heads: int, seed: int) -> dict[str, Any]:
     record: dict[str, Any] = asdict(trial) | {"trained": None, "untrained": None}
     if num_heads > 1:
         config = tiny.model.config
+        # The same seed draws the same first weights again.
         raw = make_tiny(
             [*task.train, *task.tests],
             seed=seed,
@@ -228,6 +221,7 @@ class _Sentences:
     """Sentences with their true translations, as one batch."""
 
     def __init__(self, bundle: Bundle, seed: int, part: int, count: int) -> None:
+        # One half decides, the other one judges.
         examples = write_examples_of(2 * count, seed=seed)[part * count : (part + 1) * count]
         pairs = pairs_of(bundle, examples)
         pad = bundle.tokenizer.config.pad_id
@@ -263,12 +257,16 @@ def cut_heads(seed: int, count: int) -> dict[str, list[Any]]:
     bundle = load_packaged()
     left = list(all_heads(bundle.model.config))
     shuffled = [left[i] for i in generator(seed, "why cut").permutation(len(left))]
-    chosen, others = (_Sentences(bundle, seed, part, count) for part in (0, 1))
+    chosen = _Sentences(bundle, seed, 0, count)
+    others = _Sentences(bundle, seed, 1, count)
     cut: list[Place] = []
     scores = [others.score([])]
+    # Nothing is cut yet in either order.
     drawn = [scores[0][0]]
     while left:
+        # Greedy: all orders of 24 heads are too many to try.
         cut.append(min(left, key=lambda head: chosen.score([*cut, head])[0]))
+        # A head that is cut stays cut.
         left.remove(cut[-1])
         scores.append(others.score(cut))
         drawn.append(others.score(shuffled[: len(cut)])[0])
@@ -297,6 +295,7 @@ def _number_table(cells: Cells, text: str) -> ResultTable:
 
 
 def _distance_table(packaged: Cells, taught: Cells) -> ResultTable:
+    # One head has no distance from another.
     several = Cells(tuple(row for row in taught.rows if row["heads"] > 1))
     cells = join_rows(
         (
@@ -317,25 +316,26 @@ def _cut_table(cells: Cells) -> ResultTable:
         Column("tokens right, %", "right", scale=100),
         Column("loss, order drawn", "random"),
     )
+    # Every second row is enough to see the course.
     even = Cells(tuple(row for row in cells.rows if row["cut"] % 2 == 0))
     return even.table("Packaged model with heads cut", "cut", columns, head="heads cut")
 
 
 def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
-    updates = tuple(
-        taught.line(text, "heads", "updates", role, text=text) for text, role in TEXTS.items()
-    )
-    losses = (
-        cuts.line("the least needed first", "cut", "loss", "accent"),
-        cuts.line("order drawn", "cut", "random"),
-    )
     return (
-        Panel(
+        taught.panel(
             "Updates until the text is learned",
-            "heads at equal width",
+            ("heads at equal width", "updates"),
+            taught.each("text"),
+            "heads",
             "updates",
-            updates,
             x_log=True,
         ),
-        Panel("Loss without heads", "heads cut, of all", "nats a token", losses, y_log=True),
+        cuts.panel(
+            "Loss without heads",
+            ("heads cut, of all", "nats a token"),
+            {"the least needed first": {"what": "loss"}, "order drawn": {"what": "random"}},
+            "cut",
+            y_log=True,
+        ),
     )

@@ -1,0 +1,1 @@
+"""Parts of claims that are too long for their file."""
