@@ -61,6 +61,7 @@ def make_page(
     # Each place is found from the template's start, so that no data can look like a place.
     page = ""
     rest = read_built_page()
+    # Only the page of a server may ask for something, and only that server.
     if services:
         rest = rest.replace("default-src 'none'", "default-src 'none'; connect-src 'self'", 1)
     for place, content in (

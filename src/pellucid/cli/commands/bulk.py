@@ -108,7 +108,9 @@ def bulk(
     own |= {"json": json, "collect": collect, "back_translation": back_translation}
     check_rules(RULES, {**own, **options})
     if collect is not None:
+        # Before hours of work, not after them.
         check_target(collect, may_overwrite=overwrite)
+    # Workers are made when their task is known, which --join reads from the job's manifest.
     make_crew = partial(_make_crew, workers, ray)
     code = 0
     if status is not None:

@@ -106,6 +106,7 @@ def evaluate(
     if tokenize is not None:
         check_tokenizer(tokenize)
     if lowercased_tokenized is not None:
+        # No text, only the check of the language.
         lowercase_and_tokenize([], lowercased_tokenized)
     errors: list[str] = []
     language = ""
@@ -114,6 +115,7 @@ def evaluate(
         errors = _translate(model, columns, change, to)
         config = _read_config(model)
         language = config.languages.target
+        # A model writes in its own normalization, in which references are compared then.
         form = Form.of_model(config.tokenizer)
     if no_normalize:
         form = AS_IT_IS

@@ -202,6 +202,7 @@ def translate(
 
 def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
     check_target(output_file, may_overwrite=may_overwrite)
+    # Two names, such as a link and its file, may be one file.
     if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
         raise InputError(
             f"The report must be a file, and another one than the output, but is {report}. Name "
