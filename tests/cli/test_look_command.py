@@ -198,7 +198,7 @@ def test_look_lists_all_heads_sorted(run_here: Run) -> None:
     found = run_here("look", SUBWORDS, SOURCE, "--heads", "--sort", "cut_effect")
     rows = [line.split() for line in found.stdout.splitlines() if re.match(r"(en|de)coder\.", line)]
     assert len(rows) == 24
-    effects = [float(row[-1]) for row in rows]
+    effects = [float(row[-1].replace("−", "-")) for row in rows]
     assert effects == sorted(effects)
     assert effects[0] < -0.5
 
@@ -278,7 +278,8 @@ def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_pat
     assert "Weight on columns that only one of them has" in found.stdout
     found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", "decoder.1.cross.3")
     row = next(line for line in found.stdout.splitlines() if line.startswith("row 2, "))
-    largest = (first[1, 2] - first[3, 2]).max()
+    differences = first[1, 2] - first[3, 2]
+    largest = differences[np.abs(differences).argmax()]
     assert float(re.findall(r"-?\d\.\d\d", row)[0]) == pytest.approx(largest, abs=0.006)
     begun = ("--prefix", "Le", "--compare-head", "decoder.1.cross.3")
     found = run_here("look", SUBWORDS, SOURCE, *one, *begun)

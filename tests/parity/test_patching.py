@@ -21,6 +21,7 @@ from pellucid.inside import Pair, make_pair, patch, patch_corpus
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.measures.patching import Patching
 from pellucid.inside.pair import states_of
+from pellucid.terminal.grid import write_fixed
 from pellucid.translate.translator import Translator
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -298,10 +299,11 @@ def test_study_command_patches_pairs_of_lines(
     assert done.stdout.startswith("site,part,pairs,share,low,high\nencoder.input,(changed),5,")
     done = run_here("study", "demo", *files, "--patch", "--position", "it")
     assert "5 pairs of lines" in done.stdout
-    value, low, high = (table.column("it")[-1] for table in (found.shares, found.low, found.high))
-    assert f"{value:.2f} [{low:.2f}, {high:.2f}]" in done.stdout
+    tables = (found.shares, found.low, found.high)
+    value, low, high = (write_fixed(table.column("it")[-1], 2) for table in tables)
+    assert f"{value} [{low}, {high}]" in done.stdout
     for options, said in (
-        (("--at", "encoder"), "--at and --position need --patch"),
+        (("--at", "encoder"), "--at needs --patch"),
         (("--patch", "--head", "decoder.0.cross.0"), "cannot be combined with --patch"),
         (("--patch", "--json", "--csv"), "--json cannot be combined with --csv"),
     ):

@@ -138,7 +138,7 @@ class Board:
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
         if failures:
-            # Before the piece: once that is there, nobody writes the list of its failures again.
+            # Before the piece: once that is there, its failures are not written again.
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
         self.store.write(f"{PIECES}/{piece.name}", body.encode())
         self._mine.discard(piece.name)

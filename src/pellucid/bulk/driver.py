@@ -161,7 +161,7 @@ class Driver:
         """Give windows to workers; start workers once there is something to do."""
         while True:
             worker = min(self._at_work, key=lambda one: len(self._at_work[one]), default=None)
-            # While nobody is ready, a window waits, unless the first workers are yet to be started.
+            # While no worker is ready, windows wait, unless the first ones are yet to be started.
             is_full = self._num_hired() > 0
             if worker is not None:
                 is_full = len(self._at_work[worker]) == _IN_FLIGHT

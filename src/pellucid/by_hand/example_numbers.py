@@ -12,7 +12,7 @@ from torch import Tensor
 
 
 @cache
-def read_example(name: str) -> dict[str, Any]:
+def read_example_file(name: str) -> dict[str, Any]:
     """Read the file of an example."""
     source = files("pellucid.by_hand.examples").joinpath(f"{name}.toml")
     return tomllib.loads(source.read_text(encoding="utf-8"))
@@ -21,7 +21,7 @@ def read_example(name: str) -> dict[str, Any]:
 def read_numbers(name: str) -> list[Any]:
     """Read a row or rows of an example: ``pizza.embeddings``."""
     example, _, key = name.partition(".")
-    found: list[Any] = read_example(example)["numbers"][key]
+    found: list[Any] = read_example_file(example)["numbers"][key]
     return found
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pydantic import Field
 
-from pellucid.by_hand.example_numbers import read_example
+from pellucid.by_hand.example_numbers import read_example_file
 from pellucid.by_hand.sheet import AttentionByHand, Part, Step, WorkedExample
 from pellucid.config.base import Strict
 
@@ -65,4 +65,4 @@ def write_example(name: str, *parts: Part, **values: object) -> WorkedExample:
 
 @cache
 def _read_words(name: str) -> _Words:
-    return _Words.model_validate(read_example(name))
+    return _Words.model_validate(read_example_file(name))

@@ -387,8 +387,9 @@ def _add_layers(
     if norm is not None and x_LD is not None:
         _check_sum(given, "norm", "x", x_LD, "the output", state_LD)
         # The sum takes x as it came in, whether or not a norm stood before the attention.
-        added = (names, x_LD, state_LD, norm, "x + output")
-        state_LD = _close(given, "after_attention", *added, parts)
+        state_LD = _close(
+            given, "after_attention", names, x_LD, state_LD, norm, "x + output", parts
+        )
     if file.feed_forward is None:
         return parts
     before: tuple[Step, ...] = ()
@@ -402,8 +403,8 @@ def _add_layers(
     parts.append(given.part("feed_forward", title, _NETWORK_NOTE, (*before, *inside)))
     if norm is not None:
         _check_sum(given, "feed_forward.outer", "its input", state_LD, "its output", change_LD)
-        added = (names, state_LD, change_LD, norm, "input + feed-forward")
-        _close(given, "after_feed_forward", *added, parts)
+        formula = "input + feed-forward"
+        _close(given, "after_feed_forward", names, state_LD, change_LD, norm, formula, parts)
     return parts
 
 
@@ -429,11 +430,11 @@ def _read_network(given: MatrixFile, width: int) -> FeedForwardByHand:
     # The inner width is free; the outer matrix must meet it.
     num_inner = inner.shape[-1]
     outer = given.matrix(f"{key}.outer", network.outer, num_inner, f"columns of {key}.inner")
-    biases = (
-        given.vector(f"{key}.inner_bias", network.inner_bias, num_inner, f"{key}.inner"),
-        given.vector(f"{key}.outer_bias", network.outer_bias, outer.shape[-1], f"{key}.outer"),
+    inner_bias = given.vector(f"{key}.inner_bias", network.inner_bias, num_inner, f"{key}.inner")
+    outer_bias = given.vector(
+        f"{key}.outer_bias", network.outer_bias, outer.shape[-1], f"{key}.outer"
     )
-    return FeedForwardByHand(inner, outer, *biases)
+    return FeedForwardByHand(inner, outer, inner_bias, outer_bias)
 
 
 def _close(

@@ -128,9 +128,11 @@ def _read_nouns() -> dict[str, Noun]:
             french, _, mark = rest.partition(".")
             gender: Gender = "f" if mark[0] == "f" else "m"
             plural = WORDS["irregular_plurals"].get(english, english + "s")
-            forms = (plural, make_plural(french))
             # A star marks what cannot be counted.
-            nouns[english] = Noun(english, french, gender, kind, mark.endswith("*"), *forms)
+            is_mass = mark.endswith("*")
+            nouns[english] = Noun(
+                english, french, gender, kind, is_mass, plural, make_plural(french)
+            )
     return nouns
 
 

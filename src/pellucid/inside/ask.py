@@ -83,7 +83,6 @@ def _attention(queries: str, keys: str) -> dict[str, str]:
 
 
 def _recurrent_arrays(model: ModelConfig) -> Iterator[WantedArray]:
-    """Yield every array of a recurrent model."""
     yield WantedArray("encoder.embedding", "SD")
     yield WantedArray("encoder.input", "SD")
     for layer in range(model.num_encoder_layers):

@@ -142,6 +142,5 @@ def _tokens_of(bundle: Bundle, word: str, sentence: str, ids: Sequence[int]) -> 
 
 
 def _bare(word: str) -> str:
-    """Return a word without capitals and without marks at its edges."""
     letters = [index for index, letter in enumerate(word) if letter.isalnum()]
     return word[letters[0] : letters[-1] + 1].casefold() if letters else word

@@ -119,12 +119,10 @@ def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -
 
 
 def _times(weight: Tensor, vector: Sequence[float]) -> list[float]:
-    """Multiply a matrix by a vector, with plain sums."""
     return [math.fsum(a * b for a, b in zip(line, vector, strict=True)) for line in weight.tolist()]
 
 
 def _may_see(pair: Pair, site: str, row: int, length: int) -> range:
-    """Return the positions that a row may attend to."""
     is_causal = site.startswith("decoder") and site.endswith("self")
     if is_causal and pair.model.config.look_ahead_mask:
         return range(row + 1)

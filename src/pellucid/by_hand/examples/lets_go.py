@@ -75,10 +75,10 @@ def _draw(count: int, name: str) -> Tensor:
 
 def _weights_part(weights: list[Tensor]) -> Part:
     names = ("W^q", "W^k", "W^v")
-    return write_part(
-        "lets-go.weights",
-        *tuple(make_weight_step(*named, "drawn") for named in zip(names, weights, strict=True)),
-    )
+    steps = [
+        make_weight_step(name, weight, "drawn") for name, weight in zip(names, weights, strict=True)
+    ]
+    return write_part("lets-go.weights", *steps)
 
 
 def _attention_part(attention: AttentionByHand, x_LD: Tensor, weights: list[Tensor]) -> Part:

@@ -120,7 +120,7 @@ def _edits_part() -> Part:
         steps.append(
             make_step(f"to {name}", "the last number is the distance", values, lines=[line])
         )
-    return write_part("room-number.edits", *tuple(steps))
+    return write_part("room-number.edits", *steps)
 
 
 def _first_match_part() -> Part:

@@ -217,7 +217,6 @@ def _check_places(paths: Sequence[str | None], *, overwrite: bool) -> list[str]:
 
 
 def _read_columns(named: Mapping[str, str | None]) -> dict[str, list[str]]:
-    """Read the files that were given, line by line."""
     files = {name: path for name, path in named.items() if path is not None}
     return dict(zip(files, read_parallel(files, damaged_in=("--source", "--target")), strict=True))
 
@@ -232,7 +231,6 @@ def _patch(
     *,
     overwrite: bool,
 ) -> int:
-    """Patch pairs of lines, and write the shares with their intervals."""
     from pellucid.inside.study.patched import patch_corpus
 
     with ProgressLine(bar="short") as line:
@@ -253,7 +251,6 @@ def _patch(
 
 
 def _write(study: Study, sort: str, form: Form, output: TextIO) -> None:
-    """Write a study as JSON, as CSV, or as tables to read."""
     if form == "json":
         output.write(to_json_line(study.record()))
         return

@@ -218,7 +218,6 @@ def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
 
 
 def _check_integrals(options: Mapping[str, Any]) -> None:
-    """Refuse options of integrals without one."""
     # A contrast measures integrated gradients unless told otherwise.
     is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
     is_used |= options["why"] is not None and not options["measure"]

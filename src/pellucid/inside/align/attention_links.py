@@ -282,7 +282,6 @@ class _Aligner:
         return pair, _Prepared(ids, (units[0], units[1]), lines)
 
     def _link(self, pair: Aligned, maps: PairMaps, prepared: _Prepared) -> Aligned:
-        """Read the links of a pair from its maps."""
         words = words_of_units(self.tokenizer, prepared.units, prepared.lines, prepared.ids)
         maps_XTS = np.stack([maps.get(view) for view in self.views])
         # Weights too large for the precision overflow; links of them would be chance.

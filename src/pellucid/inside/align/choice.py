@@ -53,7 +53,6 @@ def consistencies(aligned: Sequence[Aligned]) -> list[float]:
 def _repeat(
     aligned: Sequence[Aligned], words: Sequence[tuple[list[str], list[str]]], view: int
 ) -> float:
-    """Compute one view's consistency."""
     each = []
     together = Counter[tuple[str, str]]()
     single = Counter[tuple[str, bool]]()

@@ -196,7 +196,6 @@ class Canvas:
         self._reach((box.left, box.top), (box.right, box.bottom))
 
     def _reach(self, *points: tuple[float, float]) -> None:
-        """Enlarge the drawing to hold some points."""
         for x, y in points:
             self._left = min(self._left, x)
             self._right = max(self._right, x)

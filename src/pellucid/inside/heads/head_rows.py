@@ -175,7 +175,6 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
 
 def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
-    """Compute the figures of one map."""
     rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
     found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))

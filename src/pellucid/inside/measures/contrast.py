@@ -219,7 +219,6 @@ def _without_later(map_: Map, start: int, *, has_later: bool) -> tuple[np.ndarra
 
 
 def _replaced(text: str, words: Sequence[str], number: int, word: str) -> str:
-    """Put another word in the place of one."""
     place = 0
     for index in range(number + 1):
         place = text.index(words[index], place)

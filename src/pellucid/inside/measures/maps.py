@@ -215,7 +215,6 @@ def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
 
 
 def _without_tail(word: Sequence[int], tokens: Sequence[str]) -> list[tuple[int, ...]]:
-    """Split the punctuation marks off the end of a word."""
     end = len(word)
     # A word that is nothing but marks keeps its first.
     while end > 1 and is_punctuation(tokens[word[end - 1]]):

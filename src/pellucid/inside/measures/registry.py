@@ -111,7 +111,6 @@ def measure(
 
 
 def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: MapKind) -> None:
-    """Refuse a measure of what a recurrent model does not have."""
     # A recurrent model has no layers to take apart; what needs only its answers works.
     possible = [one.name for one in MEASURES.values() if one.is_for_recurrent]
     if not asked.is_for_recurrent:

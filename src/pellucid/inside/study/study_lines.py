@@ -261,7 +261,6 @@ class CutLines:
         }
 
     def _tell(self, index: int, text: str, fall: np.ndarray) -> dict[str, Any]:
-        """Describe a line that a head matters for."""
         line = self._lines[index]
         worst = int(fall.argmin())
         return {

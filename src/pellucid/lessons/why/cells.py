@@ -212,7 +212,7 @@ class Cells:
         self,
         title: str,
         labels: tuple[str, str],
-        shown: Mapping[str, Row],
+        shown: Mapping[str, str | Row],
         axis: str | Sequence[float],
         what: str = "",
         *,
@@ -225,7 +225,7 @@ class Cells:
         Args:
             title: of the panel.
             labels: of its axes.
-            shown: the rows of each name; their ``what`` if each is another number.
+            shown: the rows of each name, or the number of each name.
             axis: what was varied, or the places of numbers that each row has as a list.
             what: the number.
             scale: its factor.
@@ -238,7 +238,7 @@ class Cells:
         is_log = rest.get("y_log", False)
         series: list[Series] = []
         for name, chosen in shown.items():
-            given = {"what": what, **chosen}
+            given = {"what": chosen} if isinstance(chosen, str) else {"what": what, **chosen}
             role = "plain" if series else "accent"
             series.append(draw(name, axis, role=role, scale=scale, is_log=is_log, **given))
         if is_counted:

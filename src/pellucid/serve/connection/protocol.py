@@ -79,7 +79,7 @@ class Connection(HttpToolsProtocol):
         self._end_rest()
         super().connection_lost(exc)
         if self.on_lost is not None:
-            # Else a route would go on computing for nobody.
+            # Else a route would continue to compute what no client waits for.
             self.on_lost()
 
     def data_received(self, data: bytes) -> None:

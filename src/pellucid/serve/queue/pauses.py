@@ -59,7 +59,7 @@ class Turns:
         self._num_left = A_PASS
         while self._waiting and self._num_left > 0:
             turn = self._waiting.popleft()
-            # A client that has left in the meantime takes nobody's place.
+            # A client that has left in the meantime does not use up a place.
             if not turn.done():
                 turn.set_result(None)
                 self._num_left -= 1

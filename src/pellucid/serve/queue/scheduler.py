@@ -292,8 +292,7 @@ class Scheduler:
                     if isinstance(chosen, Job):
                         self._computing = self._take(chosen)
                         return self._computing
-                    # Its own thread waits for its turn and goes on; this one goes back to wait
-                    # for a job.
+                    # Its own thread waits for its turn and continues; this one waits for a job.
                     if chosen is not None:
                         self._paused.remove(chosen)
                         self._computing = chosen
@@ -406,8 +405,7 @@ class Scheduler:
         if is_short or not (self._jobs or self._paused):
             return
         with self._changed:
-            # Somebody must be there to begin what waits while this thread waits for its next
-            # turn.
+            # Another thread must begin what waits, while this one waits for its next turn.
             if not self._num_idle:
                 self._add_thread()
             self._end_turn(run)

@@ -179,7 +179,6 @@ def _dots_of_cell(panel: MapPanel, count: int) -> float:
 
 
 def _hidden(panel: MapPanel) -> np.ndarray:
-    """Return True for each cell without a color."""
     forbidden_LM = False if panel.forbidden_LM is None else panel.forbidden_LM
     hidden_LM: np.ndarray = ~np.isfinite(panel.cells_LM) | forbidden_LM
     return hidden_LM

@@ -353,8 +353,8 @@ def _panel(
         title,
         ("tokens written" if axis == "length" else "the token's place", label),
         {
-            "keys and values kept": {"what": name.format("cached")},
-            "computed again": {"what": name.format("plain")},
+            "keys and values kept": name.format("cached"),
+            "computed again": name.format("plain"),
         },
         axis,
         scale=scale,

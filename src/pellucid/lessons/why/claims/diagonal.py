@@ -33,9 +33,8 @@ from pellucid.lessons.why.packaged import (
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Series, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import make_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import START
-from pellucid.lessons.why.tiny.trials import make_task, run_trial
+from pellucid.lessons.why.tiny.trials import make_task, make_untrained, run_trial
 from pellucid.model import EncoderDecoder
 
 USUALLY = 0.5
@@ -195,15 +194,7 @@ def _look_at_tiny(setting: MeasurementSetting) -> Cells:
         task = make_task("pronouns", setting, seed=seed)
         # Compared with its own first weights, which the same seed draws again.
         _, tiny = run_trial(task, seed=seed)
-        config = tiny.model.config
-        raw = make_tiny(
-            [*task.train, *task.tests],
-            seed=seed,
-            num_heads=config.num_heads,
-            d_model=config.d_model,
-            d_ff=config.d_ff,
-            num_encoder_layers=config.num_encoder_layers,
-        )
+        raw = make_untrained(task, tiny, seed=seed)
         sentences = [
             (tiny.source.encode(source), [START, *tiny.target.encode(target)[:-1]])
             for source, target in task.tests

@@ -210,9 +210,8 @@ def _panels(cells: Cells) -> tuple[Panel, ...]:
     names = tuple(f"{count:,}" for count in cells.values("count"))
 
     def panel(title: str, label: str, lines: Mapping[str, str], **rest: Any) -> Panel:
-        shown = {said: {"what": name} for said, name in lines.items()}
         labels = ("sentences that tie the words", label)
-        return cells.panel(title, labels, shown, "count", names=names, **rest)
+        return cells.panel(title, labels, lines, "count", names=names, **rest)
 
     return (
         panel(

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import torch
 
-from pellucid.config import ModelConfig
 from pellucid.data import make_source_batch
 from pellucid.lessons.why.cells import (
     PERCENT,
@@ -22,8 +21,9 @@ from pellucid.lessons.why.cells import (
 from pellucid.lessons.why.clock import seconds_of
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
+from pellucid.lessons.why.tiny.tiny_models import make_transformer
 from pellucid.machine.randomness import generator
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 
 FIXED = 64
 ROWS = 16
@@ -162,13 +162,16 @@ def _lay_out_in_buckets(sentences: Sequence[list[int]], fixed: int, rows: int) -
 
 def make_encoder(width: int, *, seed: int) -> Transformer:
     """Make an untrained encoder of two layers."""
-    config = ModelConfig.model_validate(
-        {"d_model": width, "d_ff": 4 * width, "num_heads": 4, "num_encoder_layers": 2}
-        | {"num_decoder_layers": 1, "source_vocabulary_size": 100, "target_vocabulary_size": 100}
-    )
-    model = Transformer(config)
-    initialize(model, seed)
-    return model.eval()
+    return make_transformer(
+        seed,
+        d_model=width,
+        d_ff=4 * width,
+        num_heads=4,
+        num_encoder_layers=2,
+        num_decoder_layers=1,
+        source_vocabulary_size=100,
+        target_vocabulary_size=100,
+    ).eval()
 
 
 def _race(

@@ -293,7 +293,7 @@ def _longest_words(laws: Laws, rest_bytes: PowerLaw, way: Way) -> tuple[float, f
 
 def _tabulate(cells: Cells) -> ResultTable:
     return cells.table(
-        "Cost of one layer",
+        "Cost of one layer, with the heads that five stages compute at once",
         "length",
         (
             Column("stages, ms", "explicit_seconds", ".2f", 1000),
@@ -301,7 +301,7 @@ def _tabulate(cells: Cells) -> ResultTable:
             Column("rest, ms", "rest_seconds", ".2f", 1000),
             Column("stages, MiB", "explicit_bytes", ",.2f", 2**-20, over_seeds="first"),
             Column("fused, MiB", "fast_bytes", ",.2f", 2**-20, over_seeds="first"),
-            Column("heads at once", "heads_at_once", "d", over_seeds="first"),
+            Column("heads", "heads_at_once", "d", over_seeds="first"),
         ),
         head="tokens",
         is_of_this_machine=True,
@@ -360,7 +360,7 @@ def _panels(cells: Cells) -> Iterator[Panel]:
         yield cells.panel(
             title,
             ("tokens", label),
-            {name: {"what": f"{way}_{cost}"} for name, way in names.items()},
+            {name: f"{way}_{cost}" for name, way in names.items()},
             "length",
             scale=scale,
             x_log=True,

@@ -191,7 +191,7 @@ def _table(cells: Cells, floor: float) -> ResultTable:
             Column("next token, %", "weight_on_next", ".0f", 100),
         ),
         head=("layers", ""),
-        more=[(None, "least possible when fair", floor, floor, None, None)],
+        more=[(None, "least when fair", floor, floor, None, None)],
     )
 
 

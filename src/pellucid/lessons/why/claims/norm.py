@@ -34,15 +34,19 @@ def measure(setting: MeasurementSetting) -> Found:
     """Train the same model with the norm in three places, at several learning rates and depths."""
     rates = setting.choose((0.002, 0.008, 0.032), (0.008, 0.032))
     shallow, several = setting.choose((1, 4), (1, 2))
-    sizes = setting.choose((6000, 200, 200, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
-    count, _, steps, every = sizes
+    count, num_tests, steps, every = setting.choose(
+        (6000, 200, 200, 1), (60, 7, 4, 1), (6000, 200, 200, 10)
+    )
 
     def train(depth: int, rates: Sequence[float]) -> Cells:
         return measure_cells(
             setting,
             f"training, {{norm}}, {{depth}} layers, rate {{rate:g}}, {steps} updates",
             lambda depth, norm, rate, seed: train_deep(
-                *sizes,
+                count,
+                num_tests,
+                steps,
+                every,
                 seed=seed,
                 rate=rate,
                 depth=depth,

@@ -58,7 +58,10 @@ def measure(setting: MeasurementSetting) -> Found:
         "to. Differences are the largest in the encoder's output of any word, divided by the root "
         "mean square of the outputs. The verdict is about all seeds.",
         {"lengths": judge_seeds(judge, cells)},
-        (_table(cells), *(_tabulate_map(name, *shown) for name, shown in maps.items())),
+        (
+            _table(cells),
+            *(_tabulate_map(name, tokens, rows) for name, (tokens, rows) in maps.items()),
+        ),
         (
             _panel(cells, "Translations that change", "%", "changed", 100),
             _panel(
@@ -218,7 +221,7 @@ def _panel(cells: Cells, title: str, label: str, what: str, scale: float) -> Pan
     return cells.panel(
         title,
         ("padding tokens after each sentence", label),
-        {"not masked": {"what": f"open_{what}"}, "masked": {"what": f"masked_{what}"}},
+        {"not masked": f"open_{what}", "masked": f"masked_{what}"},
         "num_padding",
         scale=scale,
         x_log=True,

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.config import TrainingConfig
 from pellucid.data import Batch
 from pellucid.decode.greedy import decode_greedily
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
@@ -21,11 +21,11 @@ from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import Tiny, Updates, count_exact, make_tiny
 from pellucid.lessons.why.tiny.random_letters import LETTERS, draw_letters
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
-from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form
+from pellucid.lessons.why.tiny.tiny_models import FORMS, Form, make_form, make_transformer
 from pellucid.lessons.why.tiny.tiny_vocabulary import END, PAD, START, Pair, make_pair_batch
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
-from pellucid.model import Transformer, initialize
+from pellucid.model import Transformer
 
 MASSIVE = 10.0
 """Times as fast that count as massive."""
@@ -94,7 +94,7 @@ def _add_sequence(setting: MeasurementSetting, found: Found) -> Found:
             speeds.panel(
                 "Training",
                 ("tokens of source and target", "1,000 tokens a second"),
-                {"Transformer": {"form": "Transformer"}} | speeds.each("form"),
+                {"Transformer": {"form": "Transformer"}, **speeds.each("form")},
                 "length",
                 "speed",
                 scale=1e-3,
@@ -159,12 +159,16 @@ def _ratio(cells: Cells, length: int) -> float:
 def _race_all(setting: MeasurementSetting, seed: int) -> list[dict[str, Any]]:
     """Time one pass and a loop for each length."""
     width = setting.choose(WIDTH, 16)
-    config = ModelConfig.model_validate(
-        {"d_model": width, "d_ff": 2 * width, "num_heads": 4, "num_encoder_layers": 2}
-        | {"num_decoder_layers": 2, "source_vocabulary_size": 500, "target_vocabulary_size": 500}
+    model = make_transformer(
+        seed,
+        d_model=width,
+        d_ff=2 * width,
+        num_heads=4,
+        num_encoder_layers=2,
+        num_decoder_layers=2,
+        source_vocabulary_size=500,
+        target_vocabulary_size=500,
     )
-    model = Transformer(config)
-    initialize(model, seed)
     found = []
     for length in setting.choose((4, 8, 16, 32, 64), (2, 5)):
         setting.say(f"{length} words")
@@ -263,7 +267,7 @@ def _draw_races(races: Cells) -> tuple[Panel, Panel]:
         races.panel(
             "Forward and backward",
             ("words of the target", "ms"),
-            {"one pass": {"what": "pass_seconds"}, "word by word": {"what": "loop_seconds"}},
+            {"one pass": "pass_seconds", "word by word": "loop_seconds"},
             "length",
             scale=1000,
             x_log=True,

@@ -305,7 +305,7 @@ def _panels(cells: Cells, shares: Cells) -> tuple[Panel, ...]:
         shares.panel(
             "Weights explained, packaged model",
             ("encoder layer.head", "%"),
-            {"by distance": {"what": "distance"}, "by the two words": {"what": "words"}},
+            {"by distance": "distance", "by the two words": "words"},
             "place",
             scale=100,
             kind="bars",

@@ -8,7 +8,6 @@ from typing import Any
 
 import torch
 
-from pellucid.data import Batch
 from pellucid.lessons.why.cells import (
     PERCENT,
     Cells,
@@ -24,6 +23,7 @@ from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     count_exact,
+    derive_loss,
     loss_on,
     make_tiny,
     thin,
@@ -32,7 +32,6 @@ from pellucid.lessons.why.tiny.learn import (
 )
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.train.plain import compute_loss
 
 DEPTHS = (1, 2, 4, 6, 12, 24)
 PAPER = 6
@@ -60,15 +59,16 @@ _SHORT = {BOTH: "both", "residual only": "residual", NORM: "norm", NEITHER: "nei
 def measure(setting: MeasurementSetting) -> Found:
     """Measure gradient and difference of words by depth, and train deep models with and without."""
     kinds = setting.choose((BOTH, NORM, NEITHER), (BOTH, NORM, NEITHER), tuple(KINDS))
-    sizes = setting.choose((6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10))
-    count, _, steps, every = sizes
+    count, num_tests, steps, every = setting.choose(
+        (6000, 100, 400, 1), (60, 7, 4, 1), (6000, 200, 200, 10)
+    )
     rate = setting.choose(2e-3, 2e-3, 4e-3)
     untrained = _measure_untrained(setting, kinds, count)
     cells = measure_cells(
         setting,
         f"training, {{kind}}, {{depth}} encoder layers, {steps} updates, rate {rate:g}",
         lambda kind, depth, seed: train_deep(
-            *sizes, seed=seed, rate=rate, depth=depth, **KINDS[kind]
+            count, num_tests, steps, every, seed=seed, rate=rate, depth=depth, **KINDS[kind]
         ),
         depth=setting.choose((4,), (2,), (1, 3, 6, 12)),
         kind=kinds,
@@ -216,7 +216,7 @@ def look_untrained(
         average. It is 0 if all words have become the same.
     """
     tiny = make_tiny(pairs, seed=seed, num_encoder_layers=depth, **changes)
-    batch = _derive_loss(tiny, pairs)
+    batch = derive_loss(tiny, pairs)
     gradient = _norms_of_layers(tiny, depth)[0]
     with torch.no_grad():
         memory_BSD = tiny.model.encode(batch.source_BS, batch.source_mask_BS)
@@ -291,17 +291,9 @@ def gradient_by_layer(
         tiny = make_tiny(pairs, seed=seed, num_encoder_layers=layers, **changes)
         # Gradients through many layers may be smaller than float32 can hold.
         tiny.model.double()
-        _derive_loss(tiny, pairs)
+        derive_loss(tiny, pairs)
         norms[layers] = _norms_of_layers(tiny, layers)
     return [norm / norms[1][0] for norm in norms[depth]]
-
-
-def _derive_loss(tiny: Tiny, pairs: Sequence[Pair]) -> Batch:
-    """Compute the gradients of the translations' loss in all weights."""
-    batch = tiny.batch(pairs)
-    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
-    loss.backward()  # type: ignore[no-untyped-call]
-    return batch
 
 
 def _norms_of_layers(tiny: Tiny, depth: int) -> list[float]:

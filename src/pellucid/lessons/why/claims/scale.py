@@ -21,6 +21,7 @@ from pellucid.lessons.why.setting import MeasurementSetting
 from pellucid.lessons.why.tiny.learn import (
     Tiny,
     count_exact,
+    derive_loss,
     make_tiny,
     thin,
     train_tiny,
@@ -29,7 +30,6 @@ from pellucid.lessons.why.tiny.learn import (
 from pellucid.lessons.why.tiny.tiny_language import draw_statements
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
 from pellucid.machine.randomness import generator
-from pellucid.train.plain import compute_loss
 
 WIDTHS = (8, 16, 32, 64, 128, 256, 512)
 NUM_KEYS = 32
@@ -281,9 +281,7 @@ def _gradient(tiny: Tiny, pairs: Sequence[Pair]) -> float:
 
     It is divided by the norm of the weights, so that the two starts compare.
     """
-    batch = tiny.batch(pairs)
-    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
-    loss.backward()  # type: ignore[no-untyped-call]
+    derive_loss(tiny, pairs)
     chosen = [
         weight
         for name, weight in tiny.model.named_parameters()

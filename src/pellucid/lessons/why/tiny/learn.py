@@ -196,6 +196,14 @@ def loss_on(tiny: Tiny, pairs: Sequence[Pair]) -> float:
     return float(compute_loss(tiny.model, tiny.batch(pairs), 0.0, None)[1])
 
 
+def derive_loss(tiny: Tiny, pairs: Sequence[Pair]) -> Batch:
+    """Compute the gradients of the loss of translations in all weights; return their batch."""
+    batch = tiny.batch(pairs)
+    loss, _ = compute_loss(tiny.model, batch, 0.0, None)
+    loss.backward()  # type: ignore[no-untyped-call]
+    return batch
+
+
 def thin(losses: Sequence[float], every: int) -> list[float]:
     """Average a course of losses over each few updates, to keep and to draw it."""
     parts = [losses[start : start + every] for start in range(0, len(losses), every)]

@@ -118,10 +118,10 @@ def _statement(numbers: np.random.Generator) -> Pair:
 
 
 def _phrase(numbers: np.random.Generator) -> Pair:
-    return draw_animal(numbers, read_words("animals"))
+    return draw_colored(numbers, read_words("animals"))
 
 
-def draw_animal(numbers: np.random.Generator, animals: Words) -> Pair:
+def draw_colored(numbers: np.random.Generator, animals: Words) -> Pair:
     """Draw one of the animals, in more than half of the cases with a color."""
     english, french, gender = animals[numbers.integers(len(animals))]
     if numbers.random() < 0.4:

@@ -10,7 +10,7 @@ import torch
 from pellucid.config import ModelConfig
 from pellucid.lessons.why.tiny.learn import Tiny, make_tiny
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair
-from pellucid.model.make import make_model
+from pellucid.model import Transformer, initialize, make_model
 
 Form = Literal["fixed vector", "additive", "dot product", "Transformer"]
 
@@ -61,6 +61,13 @@ def make_form(form: Form, pairs: Sequence[Pair], *, seed: int, **sizes: Any) -> 
         while _NARROWEST <= width + step <= _WIDEST and distance(width + step) < distance(width):
             width += step
     return make_tiny(pairs, seed=seed, d_model=width, **FORMS[form])
+
+
+def make_transformer(seed: int, **sizes: Any) -> Transformer:
+    """Make an untrained Transformer of some sizes, for measurements that train nothing."""
+    model = Transformer(ModelConfig.model_validate(sizes))
+    initialize(model, seed)
+    return model
 
 
 def count_trained_numbers(tiny: Tiny) -> int:

@@ -102,6 +102,19 @@ def run_trial(
     return trial, tiny
 
 
+def make_untrained(task: TextToLearn, tiny: Tiny, *, seed: int) -> Tiny:
+    """Make a model of a trial again, as it was before its training."""
+    config = tiny.model.config
+    return make_tiny(
+        [*task.train, *task.tests],
+        seed=seed,
+        num_heads=config.num_heads,
+        d_model=config.d_model,
+        d_ff=config.d_ff,
+        num_encoder_layers=config.num_encoder_layers,
+    )
+
+
 def updates_to(losses: Sequence[float], limit: float) -> int:
     """Count the updates until the mean loss of the last few is below a limit."""
     for end in range(_WINDOW, len(losses) + 1):

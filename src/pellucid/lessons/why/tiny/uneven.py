@@ -11,7 +11,7 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.tiny_language import draw_animal, draw_lists
+from pellucid.lessons.why.tiny.tiny_language import draw_colored, draw_lists
 from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, read_words
 
 Kind = Literal["shorter", "equal", "longer"]
@@ -70,4 +70,4 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
 
 def _phrase(numbers: np.random.Generator) -> Pair:
     kind = _KINDS[numbers.integers(len(_KINDS))]
-    return draw_animal(numbers, read_words(f"animals_{kind}"))
+    return draw_colored(numbers, read_words(f"animals_{kind}"))

@@ -33,8 +33,14 @@ from pellucid.lessons.why.packaged import (
 )
 from pellucid.lessons.why.result import Found, Panel, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
-from pellucid.lessons.why.tiny.learn import make_tiny
-from pellucid.lessons.why.tiny.trials import LEARNED, TaskName, TextToLearn, make_task, run_trial
+from pellucid.lessons.why.tiny.trials import (
+    LEARNED,
+    TaskName,
+    TextToLearn,
+    make_task,
+    make_untrained,
+    run_trial,
+)
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder
 
@@ -182,16 +188,7 @@ def _train(task: TextToLearn, num_heads: int, seed: int) -> dict[str, Any]:
     trial, tiny = run_trial(task, seed=seed, num_heads=num_heads)
     record: dict[str, Any] = asdict(trial) | {"trained": None, "untrained": None}
     if num_heads > 1:
-        config = tiny.model.config
-        # The same seed draws the same first weights again.
-        raw = make_tiny(
-            [*task.train, *task.tests],
-            seed=seed,
-            num_heads=num_heads,
-            d_model=config.d_model,
-            d_ff=config.d_ff,
-            num_encoder_layers=config.num_encoder_layers,
-        )
+        raw = make_untrained(task, tiny, seed=seed)
         sources = tiny.source.encode_all([pair[0] for pair in task.tests[:40]])
         record["trained"] = _distance(tiny.model, sources)
         record["untrained"] = _distance(raw.model, sources)
@@ -334,7 +331,7 @@ def _panels(taught: Cells, cuts: Cells) -> tuple[Panel, Panel]:
         cuts.panel(
             "Loss without heads",
             ("heads cut, of all", "nats a token"),
-            {"the least needed first": {"what": "loss"}, "order drawn": {"what": "random"}},
+            {"the least needed first": "loss", "order drawn": "random"},
             "cut",
             y_log=True,
         ),
