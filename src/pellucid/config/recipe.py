@@ -176,6 +176,7 @@ class Recipe(Strict):
                 "training.both_directions_steps must be 0 unless tokenizer.sharing is 'joint', "
                 f"but is {self.training.both_directions_steps}"
             )
+        # Its symbols alone say that a model reads masks (docs/decisions/0027).
         if {*MASKS} <= {*self.tokenizer.symbols} and self.data.placeholders == "text":
             raise ValueError(
                 "data.placeholders must be 'masks' if tokenizer.symbols has all masks "

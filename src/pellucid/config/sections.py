@@ -49,6 +49,7 @@ def read_meanings(section: type[Strict]) -> Mapping[str, tuple[str, str]]:
         for field, text in itertools.pairwise(_body_of(kind.__name__, source)):
             if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
                 continue
+            # Lines of a tree count from 1, and the comment is one line higher.
             above = lines[field.lineno - 2].strip()
             topic = above.removeprefix("# ") if above.startswith("# ") else topic
             if isinstance(text, ast.Expr) and field.target.id in section.model_fields:

@@ -83,6 +83,7 @@ def fold(text: str) -> str:
 def _cut(text: str, words: Sequence[Span], copies: Iterable[tuple[int, int, int]]) -> list[Atom]:
     """Cut a text into atoms, in order; the first and the last are the spaces around it."""
     atoms = [Atom(0, len(text) - len(text.lstrip()))]
+    # In reverse, as the next copy is taken from the end.
     rest = sorted(copies, reverse=True)
 
     def add(start: int, end: int, word: int) -> None:
@@ -211,6 +212,7 @@ class Alignment:
             own = self.translation[first:last].strip()
             first = self.translation.find(own, first)
             last = first + len(own)
+            # A stop that the copy does not have stays outside of it.
             after = after or own[len(own.rstrip(".,;:!?…")) :]
             if own.startswith(before) and own.endswith(after):
                 yield first + len(before), last - len(after)

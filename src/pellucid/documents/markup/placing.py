@@ -127,6 +127,7 @@ class _Placing:
         end = target.end
         if atom is not None and atom.copy is not None:
             self._set(start, end, self._found.chains[atom.start])
+            # Only its edges: parts without text may touch them, and none stands inside.
             self._reached |= {atom.start: start, atom.end - 1: end - 1}
             return
         if atom is not None:
@@ -137,6 +138,7 @@ class _Placing:
             end = end - tail
             before = self._chains[start - 1] if head else before
             after = self._chains[end] if tail else after
+            # What is left of the word decides for what is left of its translation.
             if start < end and 0 < head + tail < atom.end - atom.start:
                 main = self._main(atom, head, tail)
         first, last = find_letters(self._found.translation, start, end)
@@ -175,6 +177,7 @@ def _fill_gaps(of_words: Sequence[Chain | None], around: Chain) -> list[Chain]:
     def keep(last: Chain, chain: Chain | None) -> Chain:
         return last if chain is None else chain
 
+    # `accumulate` gives its initial value first, which belongs to no word.
     before = list(accumulate(of_words, keep, initial=around))[1:]
     after = list(accumulate(reversed(of_words), keep, initial=around))[:0:-1]
     return list(map(common, before, after))
