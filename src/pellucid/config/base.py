@@ -22,6 +22,7 @@ Rate = Annotated[float, Field(ge=0, le=100)]
 """A learning rate, or a factor of one."""
 
 
+# TOML and JSON have lists, which pydantic, being strict, does not take for a tuple.
 def _listed(value: Any) -> Any:
     if isinstance(value, str):
         return (value,)
@@ -52,7 +53,9 @@ class Strict(BaseModel):
         strict=True,
         extra="forbid",
         allow_inf_nan=False,
+        # Pydantic claims names that begin with model_, such as our model_type and model_hash.
         protected_namespaces=(),
+        # Validators are built at first use: most commands need few sections.
         defer_build=True,
     )
 

@@ -11,6 +11,7 @@ from pellucid.config.base import Several, Strict
 from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import ModelConfig
 
+# SentencePiece learns neither NUL nor U+2585; other signs mark spaces, joints, unknown words.
 _RESERVED = re.compile(
     "[\0\u2581\u2585\uffed\ufdd0-\ufdef]|^(?:<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>)$"
 )
@@ -111,6 +112,7 @@ class BundleConfig(Strict):
 
     @model_validator(mode="after")
     def _check_precision(self) -> BundleConfig:
+        # Its states would add up the rounding of every step.
         if self.model.is_recurrent and self.precision != "float32":
             raise ValueError(
                 f"precision must be float32 for a recurrent model, but is {self.precision}"

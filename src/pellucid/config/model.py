@@ -26,6 +26,7 @@ NAMED_SIZES: dict[str, dict[str, int]] = {
     for name, numbers in {
         "tiny": (128, 256, 4, 4, 4),
         "small": (256, 1024, 8, 3, 3),
+        # These two are the paper's (table 3).
         "base": (512, 2048, 8, 6, 6),
         "big": (1024, 4096, 16, 6, 6),
     }.items()
@@ -202,7 +203,9 @@ class ModelConfig(Strict):
     @model_serializer(mode="wrap")
     def _write(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         values = _leave_out_other_architecture(write(self))
+        # Earlier versions refuse keys that they do not know.
         defaults = {name: type(self).model_fields[name].default for name in _LATER}
+        # Where it has an effect, the distance is written whatever it is.
         if self.positions == "relative":
             del defaults["max_relative_distance"]
         plain = {name for name, default in defaults.items() if values.get(name) == default}
@@ -213,6 +216,7 @@ class ModelConfig(Strict):
     def _fill_head_widths(cls, values: Any) -> Any:
         if not isinstance(values, dict):
             return values
+        # Before defaults are filled in: afterwards nothing tells them from what was given.
         _check_architecture(values)
         if values.get("architecture") == "recurrent":
             width = values.get("d_model", cls.model_fields["d_model"].default)
@@ -231,6 +235,7 @@ class ModelConfig(Strict):
                     f"given, but is {d_model}"
                 )
             filled[name] = d_model // num_heads
+        # Every query head has its own then, which all implementations compute.
         if filled.get("num_key_value_heads") == num_heads:
             filled["num_key_value_heads"] = 0
         return filled

@@ -37,6 +37,7 @@ def read_json_text(text: str | bytes) -> Any:
         values = json.loads(text)
     except RecursionError:
         raise _too_deep() from None
+    # Both are a ValueError, too, and say what is wrong.
     except (json.JSONDecodeError, UnicodeDecodeError):
         raise
     except ValueError:  # Python converts no integer of more than 4,300 digits.
@@ -70,6 +71,7 @@ def read_toml_text(text: str) -> dict[str, Any]:
     for level in _levels(values):
         for container in level:
             for value in _children(container):
+                # Python limits the digits of decimal integers only, not of hexadecimal ones.
                 if isinstance(value, int) and value.bit_length() > _MOST_BITS:
                     raise _too_long()
     return values

@@ -114,6 +114,7 @@ def _with_masks(values: dict[str, Any]) -> dict[str, Any]:
     tokenizer = values.get("tokenizer", {})
     if not (isinstance(data, dict) and data.get("placeholders") == "masks"):
         return values
+    # What is no section is reported where sections are checked.
     if not isinstance(tokenizer, dict):
         return values
     own = tokenizer.get("symbols", ())
@@ -155,6 +156,7 @@ class Recipe(Strict):
         if not isinstance(size, str) or size not in NAMED_SIZES:
             raise ValueError(
                 f"model.size must be a known size, but is {size!r}. "
+                # `validate` ends the sentence itself.
                 + suggestion(str(size), NAMED_SIZES).removesuffix(".")
             )
         sizes = named_size(size, model.get("architecture"))
@@ -174,6 +176,7 @@ class Recipe(Strict):
                 "training.both_directions_steps must be 0 unless tokenizer.sharing is 'joint', "
                 f"but is {self.training.both_directions_steps}"
             )
+        # Its symbols alone say that a model reads masks (docs/decisions/0027).
         if {*MASKS} <= {*self.tokenizer.symbols} and self.data.placeholders == "text":
             raise ValueError(
                 "data.placeholders must be 'masks' if tokenizer.symbols has all masks "
@@ -300,6 +303,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
 
 def _parse_value(text: str) -> Any:
     try:
+        # A shell takes quotes away, so that what is no TOML is meant as text.
         return read_toml_text(f"value = {text}")["value"]
     except tomllib.TOMLDecodeError:
         return text

@@ -36,6 +36,7 @@ def read_meanings(section: type[Strict]) -> Mapping[str, tuple[str, str]]:
         the meaning, from the string below the field. Nothing if the source is not installed.
     """
     found = {}
+    # The base first, so that a section's own meaning of a field replaces the base's.
     for kind in reversed(section.__mro__):
         if not issubclass(kind, Strict):
             continue
@@ -48,6 +49,7 @@ def read_meanings(section: type[Strict]) -> Mapping[str, tuple[str, str]]:
         for field, text in itertools.pairwise(_body_of(kind.__name__, source)):
             if not (isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name)):
                 continue
+            # Lines of a tree count from 1, and the comment is one line higher.
             above = lines[field.lineno - 2].strip()
             topic = above.removeprefix("# ") if above.startswith("# ") else topic
             if isinstance(text, ast.Expr) and field.target.id in section.model_fields:
@@ -98,6 +100,7 @@ def request_fields(
         bounded = Annotated[kind, *bounds] if bounds else kind
         description = meaning.replace("``", "")
         fields[name] = (
+            # None tells a field that was left out from one that was given its default.
             bounded if keep else bounded | None,
             Field(default if keep else None, description=description),
         )

@@ -197,6 +197,7 @@ class TrainingConfig(Strict):
     @property
     def subword_dropout(self) -> float:
         """The probability with which a byte-pair segmentation leaves out each merge."""
+        # Above 1 the amount can only be meant for a unigram vocabulary, as a power.
         return 0.1 if self.subword_amount == "auto" else min(1.0, self.subword_amount)
 
     @model_validator(mode="before")
@@ -224,6 +225,7 @@ class TrainingConfig(Strict):
     @field_validator("processes", mode="before")
     @classmethod
     def _auto_or_number(cls, value: Any) -> Any:
+        # Not `isinstance`, for which True is a number.
         if value != "auto" and (type(value) is not int or not 1 <= value <= 256):
             raise ValueError(
                 f"training.processes must be 'auto' or between 1 and 256, but is {value!r}"

@@ -28,6 +28,7 @@ def read_csv(chunks: Iterator[str], how: How) -> Iterator[str | Unit]:
     """
     start = next(chunks, "")
     first = start.split("\n", 1)[0]
+    # Spreadsheets write semicolons where the decimal sign is a comma.
     return _read(chain((start,), chunks), how, max(",;\t", key=first.count))
 
 
@@ -41,6 +42,7 @@ def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Uni
     needs_quotes = re.compile(rf"[{quote}{separator}\r\n]")
 
     def finish(segment: Segment, written: str) -> str:
+        # A cell that stays as it is keeps its form, also if it could do without quotes.
         is_plain = written == spell(segment.pieces) or not needs_quotes.search(written)
         return written if is_plain else '"{}"'.format(written.replace('"', '""'))
 
@@ -48,6 +50,7 @@ def _read(chunks: Iterator[str], how: How, separator: str) -> Iterator[str | Uni
     names: list[str] = []
     for source, rows in _read_parts(chunks, how, separator):
         if not names:
+            # An empty file has no columns: `_find_column` says so.
             first, *rows = rows or [[]]
             names = [_text(source, cell) for cell in first]
             own = _find_column(source, names, how.column, "--column")
@@ -65,6 +68,7 @@ def _units(
             have = count_of(len(row), "column")
             what = f"A row must have {count_of(count, 'column')}, as the first has, but has {have}"
             source.refuse(row[0][0], what, "Correct it.")
+        # A cell that is filled has its translation already.
         if into != own and _text(source, row[into]).strip() and not source.how.has_all:
             continue
         raw = source.text[slice(*row[own])]
@@ -134,6 +138,7 @@ def _find_column(source: Source, names: Sequence[str], wanted: str, option: str)
     language = source.how.languages[0]
     known = [*_SOURCES, language, NAMES.get(short_code(language), language)]
     lowered = [name.strip().casefold() for name in names]
+    # Without a language its code is empty, and must not find a column without a name.
     usual = [lowered.index(one.casefold()) for one in known if one and one.casefold() in lowered]
     found = [k for k, name in enumerate(names) if name == wanted] if wanted else usual
     if found and names.count(names[found[0]]) > 1:

@@ -30,6 +30,7 @@ def read_document_pairs(
         sources = _texts(unit.pieces)
         targets = _texts(unit.old)
         if len(sources) != len(targets):
+            # The lines do not belong to each other one by one; the texts do as a whole.
             sources = [" ".join(sources)]
             targets = [" ".join(targets)]
         reason = unit.state or ("" if any(targets) else "untranslated")

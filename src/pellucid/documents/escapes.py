@@ -14,6 +14,7 @@ from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax
 from pellucid.documents.placeholders import make_segment
 
 BACKSLASHES = (
+    # Both halves of a surrogate pair first: neither of them is a character.
     r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"
     r"|\\(?:u[0-9a-fA-F]{4}|U000[0-9a-fA-F]{5}|x[0-9a-fA-F]{2}|[0-7]{3}|.)"
 )
@@ -49,6 +50,7 @@ class Strings:
         forms: dict[int, str] = {}
         before = ""
         place = 0
+        # Breaks next to each other are one, so that adding them takes linear time.
         pattern = rf"(?P<break>(?:{self.breaks})++)|{self.forms}"
         for match in re.finditer(pattern, raw, re.DOTALL):
             letters += raw[place : match.start()]
@@ -56,6 +58,7 @@ class Strings:
             if match["break"] is None:
                 forms[len(letters)] = match[0]
                 letters.append(_character(match[0]))
+            # A break shows nothing: it belongs to the form of the character before it.
             elif letters:
                 last = len(letters) - 1
                 forms[last] = forms.get(last, letters[last]) + match[0]
@@ -74,6 +77,7 @@ class Strings:
                 continue
             start, end = match.span()
             if place < start:
+                # Looking through all forms for each line would take quadratic time.
                 inside = places[bisect_left(places, place) : bisect_left(places, start)]
                 own = {k - place: spelled.forms[k] for k in inside}
                 line = Spelled(spelled.text[place:start], own)

@@ -45,9 +45,11 @@ class Format:
             DataError: it is not of this format.
         """
         module, function = self.reader.split(".")
+        # Only the reader that is needed, since those of Markdown and YAML load libraries.
         read: Callable[..., Any] = getattr(import_module(f"pellucid.documents.{module}"), function)
         chunks = iter((text,) if isinstance(text, str) else text)
         first = next(chunks, "")
+        # The byte order mark is copied, and is no part of the first text.
         if first.startswith("\ufeff"):
             yield "\ufeff"
         chunks = chain((first.removeprefix("\ufeff"),), chunks)
@@ -56,6 +58,7 @@ class Format:
             return
         source = Source("".join(chunks), how)
         found = read(source)
+        # HTML also changes what is between its units: the language that a page names.
         yield from found if self.name == "html" else source.cut(found)
 
 

@@ -15,6 +15,7 @@ from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
 from pellucid.languages.codes import short_code
 
 _ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))
+# Codes whose two ends are elements of their own, so that what they span may cross.
 _HALVES: Mapping[str, TokenKind] = {
     **dict.fromkeys(("bpt", "bx", "sc"), "start"),
     **dict.fromkeys(("ept", "ex", "ec"), "end"),
@@ -43,6 +44,7 @@ def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
             add_text(maker, _TEXT.read(raw)[1], is_interface=True)
         elif node.name in _HALVES:
             own = node.attributes
+            # The attribute that both ends share: i in TMX, rid or startRef in XLIFF, else the id.
             pair = next((own[name] for name in ("i", "rid", "startRef", "id") if name in own), "")
             maker.add_tag(Token(_HALVES[node.name], raw, f"pair {pair}"), [raw])
         elif _holds_text(node):
@@ -68,6 +70,7 @@ def _again(written: str) -> Segment | None:
     return None if root is None else _read_content(written, root)
 
 
+# An id may stand only once, so that a code that was closed is not opened again.
 _SYNTAX = Syntax(MARKUP, reopens=False, read=_again)
 
 
@@ -98,8 +101,10 @@ def _target(
     if target is not None:
         raw = _STATE.sub("", target.raw) if mark else target.raw
         start = raw.removesuffix(">").removesuffix("/").rstrip()
+        # An empty element, <target/>, has no end tag yet.
         closing = text[target.close : target.end] or f"</{_tag_name(start)}>"
         return [text[place : target.start], start, *states, ">", segment, closing]
+    # From the source's tag, to keep a prefix of its namespace.
     name = _tag_name(own.raw).replace("source", "target")
     before = f"{text[place : own.end]}{_gap(text, own.start)}<{name}"
     return [before, *states, ">", segment, f"</{name}>"]
@@ -120,6 +125,7 @@ def _is_done(source: Source, own: Node, target: Node | None, state: str) -> bool
 
 def _gap(text: str, place: int) -> str:
     """Return the white space before a place."""
+    # By steps: a pattern that must end at a place would be tried at every place before it.
     start = place
     while start and text[start - 1].isspace():
         start -= 1
@@ -150,6 +156,7 @@ def read_xliff(source: Source) -> Iterator[Unit]:
         for node in [unit] if is_first else unit.walk("segment"):
             own = node.child("source")
             target = node.child("target")
+            # Version 1 writes the state at the target, version 2 at the segment.
             stated = target if is_first else node
             state = stated.attributes.get("state", "") if stated else ""
             if own is None or _is_done(source, own, target, state):
@@ -164,6 +171,7 @@ def read_xliff(source: Source) -> Iterator[Unit]:
 
 def _first_version(source: Source, node: Node, own: Node, target: Node | None) -> Unit:
     key = node.attributes.get("resname") or node.attributes.get("id", "")
+    # A new target must come after seg-source, if the unit has one.
     last = target or node.child("seg-source") or own
     start = last.start if last is target else last.end
     tag = Mark(node.raw, _APPROVED.sub(r"\1no", node.raw))
@@ -190,6 +198,7 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
     found: dict[str, str] = {}
     for source, root in read_parts(chunks, how, "tu"):
         yield from source.cut(_read_part(source, root, found))
+    # All languages are known only at the end, since the file is read in parts.
     asked = how.languages[: 1 + how.has_pairs]
     if not all(short_code(one) in found for one in asked):
         own = ", ".join(found) or "none"
@@ -218,9 +227,11 @@ def _read_part(source: Source, root: Node, found: dict[str, str]) -> Iterator[Un
         elif old is not None and (how.has_all or not _has_text(old)):
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
+            # As the file writes it elsewhere, such as fr-CA.
             code = found.get(short_code(how.languages[1]), how.languages[1])
             tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{code}"><seg>'
             segment = _read_content(source.text, text)
+            # Nothing is replaced: the new element goes after the source's.
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
 
 

@@ -19,7 +19,9 @@ from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import Source, Unit
 
 _FRONT_MATTER = re.compile(r"(---|\+\+\+)[ \t]*\r?\n(?:.*?\n)??\1[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+# Marks of callouts, tasks and footnotes, which are plain text for CommonMark.
 _COPIED_START = re.compile(r"(?:\[![A-Za-z]+\][+-]?|\[[ xX]\](?=\s)|\[\^[^\]\s]+\]:)\s*")
+# Containers, formulas and shortcodes of site generators.
 _COPIED_BLOCK = re.compile(r":::|\$\$|\{%|\{\{[%<]")
 _SIGNS = {sign: f"\\{sign}" for sign in "\\`*_{}[]<>()#+-.!|~&=:$^"}
 _PAIRED = re.compile(r"(em|strong|s|link)_(open|close)")
@@ -40,6 +42,7 @@ class _Places(StateInline):
         self._note()
         super().append_pending(text)
 
+    # Rules also write `state.pending += …`, which calls no method that could note the place.
     def __setattr__(self, name: str, value: Any) -> None:
         if name == "pending" and value:
             self._note()
@@ -63,6 +66,7 @@ class _Places(StateInline):
 @cache
 def _parser() -> MarkdownIt:
     made = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    # Inline rules run in `_read_items`, which notes places; joined fragments would lose theirs.
     made.core.ruler.enableOnly(["normalize", "block"])
     made.inline.ruler2.disable("fragments_join")
     return made
@@ -92,6 +96,7 @@ def read_markdown(source: Source) -> Iterator[Unit]:
     front = _FRONT_MATTER.match(text)
     head = text[: front.end()] if front else ""
     env: dict[str, Any] = {}
+    # Front matter becomes empty lines, so that all others keep their numbers.
     tokens = _parser().parse(re.sub(r"[^\r\n]", "", head) + text[len(head) :], env)
     cursor = 0
     for before, token in zip([None, *tokens], tokens, strict=False):
@@ -100,6 +105,7 @@ def read_markdown(source: Source) -> Iterator[Unit]:
         begin, end = (lines[number] for number in token.map)
         key = f"line {token.map[0] + 1}"
         if token.type == "html_block":
+            # Lines in a quote or a list begin with marks that are no HTML: they are copied.
             if re.sub(r"\r\n?", "\n", text[begin:end]).strip() == token.content.strip():
                 yield Unit(key, begin, end, read_segments(text[begin:end], source.how.languages))
             continue
@@ -122,12 +128,15 @@ def _find(text: str, lines: list[int], token: InlineToken, kind: str, cursor: in
     for number, own in enumerate(token.content.split("\n"), start=(token.map or [0])[0]):
         start = lines[number]
         line = text[lines[number] : lines[number + 1]]
+        # Marks of quotes and lists stand before the content, which ends where its line does.
         first = len(line.rstrip()) - len(own.rstrip())
         written = own
         if kind in _CELLS:
             written = own.replace("|", "\\|")
+            # Equal cells of a row are found one after the other.
             first = line.find(written, max(0, cursor - start))
         elif not line.startswith(own.rstrip(), max(0, first)):
+            # A heading may have signs after its text, which close it.
             first = -1 if kind == "paragraph_open" else line.find(own)
         if first < 0 or not own:
             return None
@@ -162,6 +171,7 @@ def _read_items(content: str, env: dict[str, Any]) -> list[_Item] | None:
         place = int(token.meta["place"])
         kind = token.type
         if kind in ("softbreak", "hardbreak"):
+            # The spaces before a line's end are a part of the break.
             place = len(content[:place].rstrip(" "))
         elif kind == "link_open":
             place, kind = (place, "autolink") if token.markup else (place - 1, kind)
@@ -183,6 +193,7 @@ def _joined(items: list[_Item], content: str) -> list[_Item]:
         if item.kind in ("link_open", "autolink") and copied is None:
             following_items = map(items.__getitem__, range(number, len(items)))
             last = next((one for one in following_items if one.kind == "link_close"), item)
+            # The text of a shortcut is the name of its target: translated, it would lead nowhere.
             if item.kind == "autolink" or content[last.start : last.end] in ("]", "][]"):
                 copied = last
                 found.append(_Item("copy", item.start, last.end, content[item.start : last.end]))
@@ -285,6 +296,7 @@ class _Reader:
         """Read a written segment; None if it is more than one, or another block."""
         if re.search(r"(?<!\\)(?:\\\\)*\\\Z", written):
             return None  # It would escape what follows.
+        # The lines of a quote or a list begin with marks that the content does not have.
         content = re.sub(r"\r?\n[ \t>]*", "\n", written)
         if self._kind in _CELLS:
             if re.search(r"(?<!\\)\||\n", content):
@@ -295,6 +307,7 @@ class _Reader:
                 blocks = _parser().parse(start + content.strip(), dict(self._env))
                 if [one.type for one in blocks] != ["paragraph_open", "inline", "paragraph_close"]:
                     return None
+        # At the end of a heading the sign would close it, and vanish.
         elif re.search(r"(?<!\\)#\s*\Z", content):
             return None
         plain = _Text(content, content, range(len(content) + 1))

@@ -108,6 +108,7 @@ def mask_lesson(
             left[copy] -= 1
             kept.append(copy)
     free = [one for one in MASKS if one in kept or one not in f"{source}{target}"]
+    # Python's own hash of a text differs from process to process; a run must be repeatable.
     number = crc32(source.encode("utf-8", "replace"))
     start = number // 2 % max(1, len(free) + 1 - len(kept)) if number % 2 else 0
     copies = dict(zip(free[start:], kept, strict=False))
@@ -119,6 +120,7 @@ def unmask(text: str, copies: Mapping[str, str]) -> str:
 
     A word of such symbols goes with a space, so that all other words stay words.
     """
+    # No symbol is in ASCII.
     if text.isascii():
         return text
     if gone := "".join(one for one in MASKS if one in text and one not in copies):
@@ -132,6 +134,7 @@ def _find(line: str) -> list[tuple[int, int]]:
     if not line.isascii():
         ends = [end for _, end in places]
         for symbol in [found.span() for found in SYMBOL.finditer(line)]:
+            # A symbol within a placeholder is a part of it, and gets no mask of its own.
             after = bisect_right(ends, symbol[0])
             if after == len(ends) or symbol[0] < places[after][0]:
                 places.append(symbol)

@@ -10,13 +10,16 @@ from dataclasses import replace
 from pellucid.documents.markup.lexing import Token, match_tags
 from pellucid.documents.markup.segments import ACCELERATOR, Maker, Segment, Spelled, Syntax
 
+# Repetitions have bounds: without them, a text of many braces takes quadratic time.
 _SIMPLE = r"[\w.:!<>^%#+\[\]-]{0,60}"
 _NESTED = r"(?:[^{}]|\{(?:[^{}]|\{[^{}]{0,400}+\}){0,400}+\}){0,400}+"
 _TABLE = {
+    # The first kind that fits wins: braces of Jinja and ICU look like Fluent's from within.
     "jinja": r"\{\{[^{}\n]{0,80}\}\}|\{%[^{}\n]{1,80}%\}",
     "icu": rf"\{{\s*\w{{1,40}}\s*,\s*(?:plural|select|number|date|time)\w*\b{_NESTED}\}}",
     "fluent": rf"\{{\s*+[$-]?{_SIMPLE}(?:\([^(){{}}\n]{{0,80}}\))?\s*+\}}",
     "ruby": r"%\{[\w.]{1,40}\}",
+    # A price begins with a digit, so that `$5 and $10` is no formula.
     "math": r"(?<![\w$])\$(?![\s\d$])[^$\n]{0,80}[^\s$\\]\$(?![\w$])",
     "shell": (
         r"\$\{[^{}\n]{1,60}\}|\$\([\w.]{1,40}\)|\$t\([^()\n]{1,80}\)"
@@ -48,6 +51,7 @@ _CODES = re.compile(
 _IN_ORDER = re.compile(rf"(?!%%|%\(|%<(?!PRI)|%[0-9]+\$)(?:{_TABLE['printf']})")
 """Directives without a number or a name: programs fill them in by their order."""
 _LONE_PERCENT = re.compile(r"(?<![0-9%])(?<![0-9][ \u00a0\u202f])%(?!%)(?:[a-zA-Z]\b)?")
+# One quick search, since most texts have no placeholder.
 _MAY_HOLD = re.compile(r"[{%$<&@:?]|--|\[\^")
 
 ACCELERATORS = re.compile(
@@ -110,6 +114,7 @@ def add_text(
     if is_interface:
         inside = {place for start, end, _ in marks for place in range(start, end)}
         keys = [one for one in ACCELERATORS.finditer(spelled.text) if one.start() not in inside]
+        # Of several signs none is surely that of a key: they are text.
         if len(keys) == 1:
             marks.append((*keys[0].span(), Token("void", "", ACCELERATOR)))
     place = 0
@@ -155,6 +160,7 @@ def without_surplus(segment: Segment, text: str) -> str:
     """Leave out the placeholders that a translation has and its source has not, or less often."""
     missing, surplus = _compare(segment, text)
     while surplus:
+        # From the last one on, so that the places of the others stay.
         for start, end in reversed(surplus):
             text = text[:start] + text[end:]
         surplus = _compare(segment, text)[1]  # What is left may be one again.
@@ -172,6 +178,7 @@ def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int,
         own = find_placeholders(_hide(segment, segment.text)[1])
         text_of_own = Counter(one[0] for one, token in own if token is None)
         found = [one for one in found if not _take(text_of_own, one[0])]
+    # A source without a percent sign of its own: one in the translation is a broken directive.
     elif segment.text.count("%") == sum(one.count("%") for one in segment.copies):
         found = [*_LONE_PERCENT.finditer(rest)]
     return missing, [one.span() for one in found]
@@ -187,8 +194,11 @@ def _hide(segment: Segment, text: str) -> tuple[Counter[str], str]:
     missing = Counter(segment.copies)
     if not missing:
         return missing, text
+    # The longest first, as one copy may begin with another.
     longest = sorted(missing, key=len, reverse=True)
+    # A copied word, as code has them, must not be found within another word.
     words = (rf"\b{one}\b" if one.isalnum() else re.escape(one) for one in longest)
+    # As many spaces as signs, so that all places stay.
     hidden = re.sub(
         "|".join(words), lambda one: " " * len(one[0]) if _take(missing, one[0]) else one[0], text
     )

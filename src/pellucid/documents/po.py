@@ -53,6 +53,7 @@ def read_po(source: Source) -> Iterator[Unit]:
             what = f"A message must stand once, but is that of line {first} again"
             source.refuse(place, what, "Remove one of them, as msguniq does.")
         seen[key] = place
+        # The message without a text is the header.
         if not texts["msgid"] and key[0] is None:
             num_plurals, needs_number = _read_header(source, place, texts.get("msgstr", ""))
             continue
@@ -68,6 +69,7 @@ def read_po(source: Source) -> Iterator[Unit]:
         elif source.how.has_all or not any(map(str.strip, translations)):
             yield _unit(source, start, spans, forms)
     for match in _OBSOLETE.finditer(source.text if source.how.has_pairs else ""):
+        # The empty segment makes it a unit, so that it is counted among those left out.
         yield Unit("", *match.span(), [Segment()], state="obsolete")
 
 
@@ -86,6 +88,7 @@ def _forms(source: Source, spans: Texts, *, needs_number: bool) -> list[Form]:
     one = spans["msgid"]
     other = spans.get("msgid_plural", one)
     codes = [codes_of(source.text[slice(*span)]) for span in (one, other)]
+    # `one file` lacks the number of `%d files`, which a form for 1 and 21 must show.
     is_other = not others or (needs_number and codes[0] != codes[1])
     return [(other if is_other else one, first), *((other, form) for form in others)]
 
@@ -98,6 +101,7 @@ def _unit(source: Source, start: int, spans: Texts, forms: Sequence[Form]) -> Un
     place = start if flags is None else flags.start(1)
     first = text.rfind("\n", 0, spans.get("msgctxt", key)[0]) + 1
     pieces: list[Piece | Mark] = []
+    # If it is marked, a message without flags gets a line of them above its first keyword.
     if flags is None:
         place = first
         newline = "\r\n" if "\r\n" in text[start : forms[0][1][0]] else "\n"
@@ -153,6 +157,7 @@ def _text(source: Source, span: Span) -> str:
 def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
     """Check the encoding of a header; return its number of plurals, and if 1 and 21 share one."""
     charset = re.search(r"charset=([\w.:-]+)", header)
+    # A template has the word CHARSET in the place of an encoding.
     if charset and charset[1].lower() not in ("utf-8", "utf8", "us-ascii", "ascii", "charset"):
         what = f"The encoding must be UTF-8, but the header names {charset[1]}"
         source.refuse(place, what, "Convert the file with msgconv -t UTF-8.")
@@ -161,5 +166,7 @@ def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
     if language and wanted and short_code(language[1]) != short_code(wanted):
         what = f"The language must be {wanted}, but the header names {language[1]}"
         source.refuse(place, what, "Use a model of these languages, or correct the header.")
+    # Nine digits at most: Python refuses to read a number of more than 4,300.
     plurals = re.search(r"nplurals\s*=\s*(\d{1,9}).*", header)
+    # A remainder, as in n%10==1, is how a rule gives 1 and 21 the same form.
     return (int(plurals[1]), "%" in plurals[0]) if plurals else (0, False)

@@ -10,11 +10,13 @@ from pellucid.documents.markup.segments import MARKUP
 from pellucid.documents.units import Source, Unit
 from pellucid.documents.xml import read_xml
 
+# Android reads a plain apostrophe or quote as a sign of its own, and folds white space.
 _ANDROID = Strings(
     {**MARKUP, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
 )
 _RESX = Strings(MARKUP, REFERENCES)
 _FORMS = (
+    # Nothing in CDATA stands for another character: `(?!)` never matches.
     (re.compile(r"\s*<!\[CDATA\[((?:(?!<!\[CDATA\[).)*)\]\]>\s*", re.DOTALL), Strings({}, r"(?!)")),
     (re.compile(r"\s*\"(.*)(?<!\\)\"\s*", re.DOTALL), _ANDROID),
     (re.compile(r"(.*)", re.DOTALL), _ANDROID),
@@ -57,6 +59,7 @@ def read_resx(source: Source) -> Iterator[Unit]:
         own = node.attributes
         value = node.child("value")
         name = own.get("name", "")
+        # Names with >> hold what the form designer knows of a control, such as its class.
         if value and not {"type", "mimetype"} & {*own} and not name.startswith(">>"):
             pieces = _RESX.pieces(source.text[value.inner : value.close])
             yield Unit(name, value.inner, value.close, pieces)

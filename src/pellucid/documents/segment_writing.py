@@ -66,6 +66,7 @@ def write_segment(
     if found is None:
         segment.reason = BY_ORDER if links is None else BY_LINKS
         text = without_surplus(segment, text).strip()
+        # A source that has such spaces itself keeps them.
         if not _LOOSE.search(own):
             text = _LOOSE.sub(r"\1", text)
         # A stop after a copy is in no word, so that it may get lost with the copy.
@@ -75,12 +76,14 @@ def write_segment(
     if not text.strip():
         segment.reason = EMPTY
         return
+    # Without links, words stand for those at the same share of the text.
     if links is None:
         words = (own.split(), text.split()) if segment.reason else ((), ())
         share = len(words[1]) / max(1, len(words[0]))
         copies = segment.copies
         plain = (k for k, word in enumerate(words[0]) if not any(map(word.__contains__, copies)))
         links = [(place, int(place * share)) for place in plain]
+    # The model read the text without the white space at its edges.
     whole = f"{own[: len(own) - len(own.lstrip())]}{text.strip()}{own[len(own.rstrip()) :]}"
     for one in _ways(segment):
         placed = write_placed(Alignment(one, whole, *words, links))
@@ -116,6 +119,7 @@ def _is_same(segment: Segment, written: str, shown: str) -> bool:
     # Without a word an element is read as a part without text.
     found += Counter({one: count for one, count in others.items() if one in wanted})
     others = Counter({one: count for one, count in others.items() if one not in wanted})
+    # An element that was closed and opened again counts twice.
     is_whole = {*found} == {*wanted} if segment.syntax.reopens else found == wanted
     return is_whole and others == points and again_copies == copies
 

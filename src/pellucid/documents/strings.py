@@ -65,11 +65,13 @@ def read_json(source: Source) -> Iterator[Unit]:
             path.append(last + 1 if isinstance(last, int) else "")
             is_key = isinstance(last, str)
         elif match["text"] is not None and is_key:
+            # Not strict: a tab or a line end within a string is read like any other sign.
             path[-1] = json.loads(part, strict=False)
             is_key = False
         elif match["text"] is not None:
             key = ".".join(map(str, path))
             if path == ["@@locale"] and target and short_code(match["text"]) == short_code(own):
+                # The empty segment makes it a unit: without one it would be copied.
                 yield Unit(key, *match.span("text"), [target, Segment()])
             elif not any(isinstance(one, str) and one.startswith("@") for one in path):
                 yield Unit(key, *match.span("text"), strings.pieces(match["text"]))
@@ -80,6 +82,7 @@ def _check_json(source: Source) -> None:
         found: dict[str, Any] = {}
         for key, value in pairs:
             if key in found:
+                # No place is told here, and the key may be written with escapes or without.
                 place = max(source.text.rfind(one) for one in (json.dumps(key), f'"{key}"'))
                 what = f"A key must stand once in its object, but {key!r} stands twice"
                 source.refuse(max(place, 0), what, "Remove one of them.")
@@ -102,6 +105,7 @@ def read_properties(source: Source) -> Iterator[Unit]:
     Raises:
         DataError: a key stands twice.
     """
+    # No quotes stand around these texts, so that one inside is a sign like others.
     escapes = {sign: form for sign, form in QUOTED.items() if sign != '"'}
     strings = _strings(source, escapes, _CONTINUED)
     # Java's MessageFormat, which fills in {0}, reads two apostrophes as one.

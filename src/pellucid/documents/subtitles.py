@@ -37,6 +37,7 @@ _CUTS = re.compile(
     r"|(?:(?<=</v>)|(?<=[^>\s]))[ \t]*+(?=<v[.\s]))"
 )
 """What is between two sentences of a cue: a line's end after a stop, or what precedes a speaker."""
+# A dash, a bracket or a note begins something new: a speaker, a sound or a song.
 _NEW = re.compile(rf"{_TAGS}[-–—\[(♪♫]")
 _CUE_END = "cue end"
 _MOST_CUES = 4
@@ -69,6 +70,7 @@ def _finish(segment: Segment, written: str) -> str:
     ends = [*raws, ""]
     for part in _split(written, ends):
         is_end = part == ends[len(bounds)]
+        # Scripts without spaces may be cut between any two letters.
         if last and (is_end or part.isspace() or (is_unspaced(last) and is_unspaced(part[0]))):
             words.append([])
             last = ""
@@ -86,6 +88,7 @@ def _finish(segment: Segment, written: str) -> str:
     parts = list[str]()
     first = 0
     for number, (raw, bound) in enumerate(zip(ends, bounds, strict=True)):
+        # Each cue gets a word, and leaves one for each cue after it.
         end = min(max(bound, first + 1), bounds[-1] - len(raws) + number)
         parts += ["".join(join.from_iterable(words[first:end])).strip(), raw]
         first = end
@@ -112,6 +115,7 @@ def _split(written: str, ends: Sequence[str]) -> Iterator[str]:
     yield ""
 
 
+# SRT has no references: & and < are written as they are.
 _SRT: Syntax = Syntax({}, finish=_finish, read=lambda raw: _read_text(raw, _SRT))
 _VTT: Syntax = replace(_SRT, escapes=MARKUP, read=lambda raw: _read_text(raw, _VTT))
 
@@ -174,9 +178,12 @@ def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
     return (
         _match_between(text, one.end, other.start) == other.start
         and (len(group) < _MOST_CUES or letters <= _MOST_LETTERS)
+        # Cues that overlap for long do not share a sentence either.
         and abs(_seconds(other.time) - _seconds(one.until)) <= _MOST_SECONDS
         and not (_SPEAKER.search(first) or _NEW.match(second) or _ENDED.search(first))
+        # The cues of one speaker may each name the voice again.
         and (not voices or voices == _VOICE.findall(text, group[0].start, one.end)[-1:])
+        # A last line with nothing but tags has no word that could go on.
         and all(re.sub(_TAG, "", one).strip() for one in (first[max(cuts, default=0) :], second))
     )
 
@@ -204,6 +211,7 @@ def _find_between(text: str) -> Iterator[tuple[int, int]]:
 
 def _seconds(time: str) -> float:
     *hours, minutes, seconds = time.replace(",", ".").split(":")
+    # WebVTT may leave out the hours: `float()` is 0.
     return 3600 * float(*hours) + 60 * float(minutes) + float(seconds)
 
 
@@ -229,6 +237,7 @@ def _read_text(raw: str, syntax: Syntax) -> Segment:
     place = 0
     for start, end in _find_between(raw):
         add_text(maker, strings.read(raw[place:start])[1], has_copied_tags=False)
+        # The model reads the cues as one sentence, in which their ends are spaces.
         maker.add_space()
         maker.add_tag(Token("end", "", _CUE_END), [raw[start:end]])
         place = end

@@ -108,6 +108,7 @@ class Source:
     first_line: int = 1
 
     def __post_init__(self) -> None:
+        # Found once: counting line ends again for each unit would take quadratic time.
         self._ends = [match.start() for match in re.finditer("\n", self.text)]
 
     def line(self, place: int) -> int:
@@ -122,8 +123,10 @@ class Source:
         """Yield units with what is copied between them."""
         place = 0
         for unit in units:
+            # Nothing in it is translated, so that it is copied with what is around it.
             if not any(isinstance(one, Segment) for one in unit.pieces):
                 continue
+            # A unit that begins above its text, as at the flags of PO, says its line itself.
             unit.line = unit.line or self.line(unit.start)
             if unit.start > place:
                 yield self.text[place : unit.start]

@@ -14,6 +14,7 @@ def read_html(source: Source) -> Iterator[str | Unit]:
     place = 0
     line = 1
     for piece in read_segments(source.text, source.how.languages):
+        # Before the unit is handed out: once its labels are translated, it spells something else.
         raw = piece if isinstance(piece, str) else spell(piece.pieces)
         if isinstance(piece, Segment):
             yield Unit(f"line {line}", place, place + len(raw), [piece], line)

@@ -85,6 +85,7 @@ def read_xml(source: Source) -> Node:
         DataError: it is not well-formed, declares entities or uses those of other files, or names
             another encoding than UTF-8.
     """
+    # Only the check counts here, not the bytes that it hands out.
     deque(_check((source.text,), source.how), maxlen=0)
     return cut_xml(source.text) or Node("", "", 0, 0)
 
@@ -95,6 +96,7 @@ def read_parts(chunks: Iterable[str], how: How, name: str) -> Iterator[tuple[Sou
     Raises:
         DataError: as for `read_xml`.
     """
+    # Bytes, because expat counts places in bytes.
     waiting = bytearray()
     begin = 0
     line = 1
@@ -147,6 +149,7 @@ def _check(chunks: Iterable[str], how: How, name: str = "") -> Iterator[tuple[by
     Yields:
         Its bytes, with the place of the last start of an element of a name; at the end none.
     """
+    # Whatever the first line names: the text was decoded already.
     parser = expat.ParserCreate("UTF-8")
     start = 0
 
@@ -165,6 +168,7 @@ def _check(chunks: Iterable[str], how: How, name: str = "") -> Iterator[tuple[by
             start = parser.CurrentByteIndex
 
     parser.XmlDeclHandler = refuse_encoding
+    # Entities can grow without bound, or read other files.
     parser.EntityDeclHandler = partial(refuse, "declare entities, but declares")
     parser.SkippedEntityHandler = partial(refuse, "use entities of other files, but uses")
     parser.StartElementHandler = note

@@ -62,6 +62,7 @@ def read_yaml(source: Source) -> Iterator[Unit]:
         while loader.check_node():
             yield from _units(source, loader.get_node(), (), is_flow=False)
     except yaml.YAMLError as error:
+        # PyYAML's errors about single characters have neither a mark nor a problem.
         mark = getattr(error, "problem_mark", None)
         problem = getattr(error, "problem", None) or "a character is not allowed"
         what = f"YAML must be well-formed, but is not: {problem}"
@@ -121,6 +122,7 @@ def _read_block(raw: str, style: str) -> list[Piece]:
 def _load(written: str, *, is_flow: bool) -> str | None:
     """Read a written scalar; None if it is not one text."""
     try:
+        # Between brackets a comma or a bracket ends a text; elsewhere it does not.
         found = yaml.safe_load(f"[{written}]" if is_flow else f"- {written}")
     except yaml.YAMLError:
         return None
@@ -138,4 +140,5 @@ def _quote(segment: Segment, written: str, *, is_flow: bool) -> str:
     text = " ".join(written.split())
     if written == spell(segment.pieces) or _load(written, is_flow=is_flow) == text:
         return written
+    # A string of JSON is one of YAML as well.
     return json.dumps(text, ensure_ascii=False)

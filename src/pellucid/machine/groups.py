@@ -34,6 +34,7 @@ def _find_mounts(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
         controller: that of version 1; empty for version 2.
         root: the folder with ``proc`` and ``sys``.
     """
+    # The usual place, also for systems that do not list their mounts.
     yield root / "sys/fs/cgroup" / controller, "/"
     with suppress(OSError, ValueError):
         for line in read_system_lines(root / "proc/self/mountinfo"):
@@ -47,10 +48,12 @@ def _find_mounts(controller: str, root: Path) -> Iterator[tuple[Path, str]]:
 
 def find_quota(root: Path) -> int | None:
     """Return the processors whose time the control groups allow, rounded up; None for no limit."""
+    # A group above may allow less than the one inside it.
     return min(filter(None, map(_quota_of, find_groups("cpu", root))), default=None)
 
 
 def _quota_of(group: Path) -> int | None:
+    # Version 2 has quota and period in one file, version 1 a file for each.
     for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
         with suppress(OSError, ValueError):  # "max" and -1 mean unlimited.
             quota, period = map(int, " ".join((group / name).read_text() for name in names).split())

@@ -150,6 +150,7 @@ def _require_threads(count: int) -> None:
     may_end = threading.Event()
     started: list[threading.Thread] = []
     try:
+        # This thread is one of the team.
         for _ in range(count - 1):
             thread = threading.Thread(target=may_end.wait, daemon=True)
             thread.start()
@@ -215,6 +216,7 @@ def has_fast_bfloat16(device: torch.device) -> bool:
     import torch
 
     if device.type == "cuda":
+        # The first with bfloat16 in their matrix units (docs/decisions/0010).
         return torch.cuda.get_device_capability(device) >= (8, 0)
     return torch.cpu._is_avx512_bf16_supported() or torch.cpu._is_amx_tile_supported()
 
@@ -251,6 +253,7 @@ def available_memory(device: torch.device, *, root: Path = Path("/")) -> int | N
     ]
     if not limits:
         with suppress(OSError, ValueError):
+            # Without /proc, as on macOS, all of the machine's memory is the best guess.
             limits.append(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"))
     return min(limits, default=None)
 
@@ -263,6 +266,7 @@ def reachable_memory(device: torch.device) -> int | None:
     if device.type == "cuda":
         import torch
 
+        # PyTorch keeps what it has freed, and can use it again.
         return left + torch.cuda.memory_reserved(device)
     held = 0
     with suppress(OSError, ValueError, IndexError):
@@ -315,11 +319,13 @@ def leave_lasting_objects() -> Iterator[None]:
     nothing, which costs two to four percent of a small model's step.
     """
     is_frozen_by_others = gc.get_freeze_count() > 0
+    # What is garbage now would be frozen with the rest, and never freed.
     gc.collect()
     gc.freeze()
     try:
         yield
     finally:
+        # Unfreezing knows no owners: it would also free what a worker or the service has frozen.
         if not is_frozen_by_others:
             gc.unfreeze()
 

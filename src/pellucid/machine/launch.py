@@ -64,6 +64,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Ran
 
     def number(name: str, default: int | None = None) -> int:
         found = environment.get(name, default)
+        # `int` would also read signs, underscores and digits of other scripts.
         if not re.fullmatch(r"\d{1,9}", str(found), re.ASCII):
             raise ConfigurationError(
                 f"{name} must be a whole number, but is {environment.get(name)!r}. Start every "
@@ -86,6 +87,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Ran
     num_local = number("LOCAL_WORLD_SIZE", 1)
     address = environment.get("MASTER_ADDR", LOOPBACK)
     if is_slurm:
+        # From what all ranks know: jobs and steps that share a machine get other ports.
         port = 20_000 + (64 * number("SLURM_JOB_ID", 0) + number("SLURM_STEP_ID", 0)) % 10_000
         num_local = num_ranks if number("SLURM_STEP_NUM_NODES", 1) == 1 else 1
         # "node[03-05,09],other" begins with node03.
@@ -97,6 +99,7 @@ def find_place(environment: Mapping[str, str], wait: float | None = None) -> Ran
         number(local, 0),
         num_local,
         address,
+        # torchrun has no default port here, so that a missing one is an error.
         number("MASTER_PORT", port),
         is_kept=environment.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
         attempt=number("TORCHELASTIC_RESTART_COUNT", 0),

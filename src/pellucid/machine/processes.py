@@ -67,6 +67,7 @@ class Child:
     ) -> None:
         self._advice = advice
         self.connection, theirs = Pipe()
+        # While this process holds the child's end, the child's death does not end the stream.
         with theirs:
             task = {
                 "run": run,
@@ -128,6 +129,7 @@ class Child:
 
 def end_all(children: list[Child]) -> None:
     """Kill processes and clear the list; they hold nothing that could get lost."""
+    # All end side by side; only then each is waited for.
     for child in children:
         child.process.kill()
     for child in children:
@@ -156,6 +158,7 @@ def serve_parent(descriptor: int, set_up: Callable[[], Callable[[Take], Any]]) -
                 connection.send_bytes(to_bytes(answer(messages.get)))
         except Exception as error:
             connection.send_bytes(to_bytes(_error_to_json(error)))
+    # At once: the reading thread still waits for the parent.
     os._exit(0)
 
 
@@ -173,6 +176,7 @@ def _read(connection: Connection, messages: SimpleQueue[bytes]) -> None:
     except (EOFError, OSError):
         code = 0
     finally:
+        # `sys.exit` would end only this thread, not the work of the other one.
         os._exit(code)
 
 
@@ -183,6 +187,7 @@ def _error_to_json(error: Exception) -> dict[str, str]:
 
 def _error_of_json(kind: str, message: str, trace: str) -> Exception:
     """Rebuild a child's error: in its class if that is one of ours, else as a RuntimeError."""
+    # A caller that runs out of memory makes its batches smaller.
     found = {**vars(errors), "MemoryError": MemoryError}.get(kind)
     if isinstance(found, type) and issubclass(found, PellucidError | MemoryError):
         error: Exception = found(message)

@@ -13,6 +13,7 @@ from contextvars import ContextVar
 Turn = Callable[[], None]
 """Lets others compute, and returns when it is this computation's turn again."""
 
+# An argument instead would pass through some thirty functions (docs/decisions/0020).
 _turn: ContextVar[Turn | None] = ContextVar("turn", default=None)
 
 

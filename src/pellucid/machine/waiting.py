@@ -11,6 +11,7 @@ from __future__ import annotations
 import os
 import sys
 
+# Not spinning at all took a third of the idle speed on one processor (docs/decisions/0017).
 SPINS = 5000
 """Turns of libgomp's waiting loop before a thread sleeps: a tenth to a quarter of a millisecond.
 ``benchmarks/busy.py`` compares other bounds."""

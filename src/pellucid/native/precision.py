@@ -63,6 +63,7 @@ def configure_fastest(
     settings = {**defaults, **options}
     if options.get("precision", "auto") == "auto":
         settings["precision"] = defaults["precision"]
+        # `strict` is only for float32.
         if bleu and settings["precision"] == "float32" and settings["strict"] is False:
             fastest = fastest_precision(bleu)
             if find_obstacle(fastest) is None:
@@ -79,6 +80,7 @@ def read_precisions(manifest: Mapping[str, Any]) -> dict[Precision, float]:
     bleu: dict[Precision, float] = {
         one: float(found[one])
         for one in FASTEST_FIRST
+        # A manifest may come from anywhere, and hold anything.
         if isinstance(found.get(one), (int, float)) and math.isfinite(found[one])
     }
     return bleu if "float32" in bleu else {}

@@ -61,6 +61,7 @@ def make_page(
     # Each place is found from the template's start, so that no data can look like a place.
     page = ""
     rest = read_built_page()
+    # Only the page of a server may ask for something, and only that server.
     if services:
         rest = rest.replace("default-src 'none'", "default-src 'none'; connect-src 'self'", 1)
     for place, content in (
@@ -86,6 +87,7 @@ def _encodable(text: str) -> str:
 
 def script_json(data: Any) -> str:
     """Write JSON that may stand in a script element of a page."""
+    # NaN is no JSON: the page could not read its data.
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     # ``<`` could end the element.
     text = text.replace("<", "\\u003c")

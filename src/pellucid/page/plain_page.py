@@ -70,5 +70,6 @@ def scrolling(table: str, name: str) -> str:
 
 def _align(cell: str) -> str:
     starts_with_digit = cell.removeprefix("−")[:1].isdigit()
+    # Digits with letters, such as `3 lines`, are words, and stand at the left.
     is_number = starts_with_digit and not any(letter.isalpha() for letter in cell)
     return ' class="number"' if is_number else ""

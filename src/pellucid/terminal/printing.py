@@ -19,6 +19,7 @@ class Printer:
     """
 
     def __init__(self, widest: int | None = None) -> None:
+        # No highlighting: rich would color every number and path by itself.
         self._console = Console(file=styled_output(), highlight=False, soft_wrap=True)
         width = max(self._console.width, _NARROWEST)
         self.width = width if widest is None else min(width, widest)
@@ -34,6 +35,7 @@ class Printer:
             first: the beginning of the first line.
             later: the beginning of the others; that of the first unless given.
         """
+        # A copy, as its control characters are replaced below.
         styled = Text(text, style) if isinstance(text, str) else text.copy()
         styled.plain = make_printable(styled.plain)
         indent = first if later is None else later

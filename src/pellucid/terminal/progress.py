@@ -15,6 +15,7 @@ SECONDS_BETWEEN = 10.0
 def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:
     """Tell whether a standard stream is a terminal."""
     stream = getattr(sys, name)
+    # A stream that the shell closed is None.
     return stream is not None and not stream.closed and bool(stream.isatty())
 
 
@@ -50,6 +51,7 @@ class ProgressLine:
         bars = {"none": (), "short": (BarColumn(bar_width=20),), "wide": (wide,)}
         self._line = Progress(
             *bars[bar],
+            # The words may have brackets, as names of files do, which rich would read as styles.
             TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True)),
             console=Console(stderr=True),
             transient=True,
@@ -102,6 +104,7 @@ def show_progress(
         words = describe_progress(now, total=total, before=done, seconds=seconds)
         if line.is_shown:
             line.show(words, now)
+        # The last line of a log says that all is done, however soon that is.
         elif is_wanted and (time.monotonic() - last_logged >= SECONDS_BETWEEN or now == total):
             last_logged = time.monotonic()
             log(words)

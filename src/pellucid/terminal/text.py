@@ -79,6 +79,7 @@ def lay_out(rows: Sequence[Sequence[str]], is_right: Sequence[bool]) -> Iterator
     """
     from rich.cells import cell_len
 
+    # Cells of the terminal, of which a Chinese letter takes two.
     widths = [max(map(cell_len, column)) for column in zip(*rows, strict=True)]
     for row in rows:
         cells = []
@@ -121,6 +122,7 @@ class TerminalOutput:
 
 def styled_output() -> TextIO:
     """Return standard output for texts with styles, whose control characters are shown already."""
+    # Only on a terminal is standard output a `TerminalOutput`.
     found: TextIO = getattr(sys.stdout, "styled", sys.stdout)
     return found
 
@@ -138,6 +140,7 @@ def replace_letters(error: UnicodeError) -> tuple[str, int]:
         raise error
     shown = []
     for letter in error.object[error.start : error.end].translate(_IN_ASCII):
+        # Decomposed, a letter comes before its accents.
         plain = unicodedata.normalize("NFKD", letter)[0]
         is_half = "\ud800" <= letter <= "\udfff"
         shown.append(ascii(letter)[1:-1] if is_half else plain if plain.isascii() else "?")

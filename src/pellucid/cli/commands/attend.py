@@ -84,8 +84,10 @@ def attend(
             + suggestion(example, NAMES)
         )
 
+    # Options are read before PyTorch is imported, so that a mistake shows at once.
     number = _read_page(page)
 
+    # Not at the top, because --help must not import PyTorch (docs/decisions/0002).
     from pellucid.cli.attend.show import AttendOptions, show_example
 
     show_example(
@@ -107,6 +109,7 @@ def _read_page(page: str | None) -> int | None:
     """Read the number of a page; None means all of them."""
     if page is None or page == "all":
         return None
+    # Python refuses to read numbers of thousands of digits.
     if page.isdecimal() and len(page) < 19:
         return int(page)
     raise InputError(

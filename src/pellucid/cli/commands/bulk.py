@@ -41,6 +41,8 @@ RULES = (
     Needs("back_translation", "collect"),
 )
 
+# Stored and claimed as a whole: a command that is killed loses what it had begun of one
+# (docs/decisions/0025).
 PIECE_BYTES = 16_000_000
 
 
@@ -106,7 +108,9 @@ def bulk(
     own |= {"json": json, "collect": collect, "back_translation": back_translation}
     check_rules(RULES, {**own, **options})
     if collect is not None:
+        # Before hours of work, not after them.
         check_target(collect, may_overwrite=overwrite)
+    # Workers are made when their task is known, which --join reads from the job's manifest.
     make_crew = partial(_make_crew, workers, ray)
     code = 0
     if status is not None:
@@ -119,6 +123,7 @@ def bulk(
         code = bulk_jobs.begin(
             task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
         )
+    # What else is allowed is -o FOLDER --collect FILE, which only writes results.
     elif model is not None or inputs or output is None or collect is None:
         raise InputError(
             "Name a job: MODEL -i SHARD -o FOLDER begins one, --join FOLDER works on one, --status "
@@ -182,4 +187,5 @@ def _make_task(
 
 def _absolute(name: str) -> str:
     """Make the name of a file absolute; names of packaged models stay."""
+    # Workers may run in other folders than this command.
     return str(Path(name).resolve()) if Path(name).exists() else name

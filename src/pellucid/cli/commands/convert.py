@@ -31,7 +31,9 @@ def convert(
     from pellucid.formats.from_marian import import_marian
     from pellucid.formats.safe_reading import check_place
 
+    # Before the model is read: a folder that is in the way shows at once.
     check_place(out)
+    # Another format is another entry.
     imported = {"marian": import_marian}[kind](folder)
     imported.save(out)
     if imported.dropped:

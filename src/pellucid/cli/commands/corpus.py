@@ -40,6 +40,7 @@ def corpus(
 
     names = list(dict.fromkeys(split)) if split else list(DEFAULT_COUNTS)
     for name in names:
+        # All names are checked before the first file is written.
         if name not in DEFAULT_COUNTS:
             raise InputError(
                 f"--split must be a split of the corpus, but is {name!r}. "

@@ -68,6 +68,7 @@ def distill(
     parameters, bytes and speed. The student is in DIR/student/bundle. The same command again
     resumes.
     """
+    # Checked before PyTorch is imported, which takes seconds.
     if n_best > beam:
         raise ConfigurationError(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
@@ -120,5 +121,6 @@ def _show(rows: Sequence[MeasuredModel]) -> None:
         )
         for row in rows
     ]
+    # Name, search and precision are words; what follows are numbers.
     for line in lay_out(lines, [index >= 3 for index in range(len(heads))]):
         sys.stdout.write(f"{line}\n")

@@ -89,6 +89,7 @@ def evaluate(
         if threads is not None:
             warn("--threads has no effect without MODEL, which translates.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
+    # A chain: all three must be None.
     if model is not None and not reference and source is hypothesis is baseline is None:
         columns = _read_test(model)
     else:
@@ -105,6 +106,7 @@ def evaluate(
     if tokenize is not None:
         check_tokenizer(tokenize)
     if lowercased_tokenized is not None:
+        # No text, only the check of the language.
         lowercase_and_tokenize([], lowercased_tokenized)
     errors: list[str] = []
     language = ""
@@ -113,6 +115,7 @@ def evaluate(
         errors = _translate(model, columns, change, to)
         config = _read_config(model)
         language = config.languages.target
+        # A model writes in its own normalization, in which references are compared then.
         form = Form.of_model(config.tokenizer)
     if no_normalize:
         form = AS_IT_IS
@@ -120,6 +123,7 @@ def evaluate(
     references = [columns[name] for name in names]
     if not tokenized and lowercased_tokenized is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
+    # Without sources, the first reference says which placeholders a line must have.
     kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
     scoring = Scoring(
@@ -254,6 +258,7 @@ def _to_json(
     if kept.lines:
         record["placeholders"] = dataclasses.asdict(kept)
     if evaluation.normalized is None:
+        # Only what happened is reported, as in the warnings.
         del record["normalized"]
     if comparison is not None:
         record[other] = {

@@ -63,12 +63,14 @@ def export(
             "--precision auto needs lines to measure BLEU with. Give --to pellucid with --source "
             "FILE and --reference FILE, or name a precision."
         )
+    # Before the model is loaded, and before minutes of measuring.
     check_place(out)
 
     from pellucid.bundle import load_bundle, resolve_model
 
     bundle = load_bundle(resolve_model(model))
     errors: Sequence[str] = ()
+    # `auto` needs lines, and lines need a bundle: the first half is for the type checker.
     if precision == "auto" or target == "pellucid":
         errors = _export_bundle(bundle, out, precision, lines)
     elif target == "marian":
@@ -127,10 +129,12 @@ def _export_bundle(
         before = evaluate_corpus(texts, references).bleu
         texts, errors_after, _ = translate_all(load(trial), sources)
         after = evaluate_corpus(texts, references).bleu
+    # A line that failed before as well says nothing about the precision.
     lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
     for error in (*errors, *lost):
         warn(error)
     difference = after.score - before.score
+    # Too much is lost, so that the bundle keeps the precision that it has.
     if asked == "auto" and difference < -LOSS_ALLOWED:
         note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}: too low")
         precision = bundle.config.precision

@@ -42,9 +42,11 @@ def extract(
     with open_output(output_file, may_overwrite=overwrite) as output:
         for name in expand_home(files):
             for pair in read_pairs_of_file(name, (source_language, target_language), bad):
+                # A tab or a line end would begin another side, or another pair.
                 sides = (re.sub(r"[\t\n]+", " ", one) for one in (pair.source, pair.target))
                 output.write("\t".join(sides) + "\n")
                 num_pairs += 1
+        # Inside the block, where an error leaves the old file or none.
         if not num_pairs:
             none = "The files must hold at least one pair, but hold none."
             raise DataError(f"{none} {bad.about_entries()}".strip())

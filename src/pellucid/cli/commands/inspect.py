@@ -46,6 +46,7 @@ def inspect(
     if (draw is None) is not (output_file is None):
         raise InputError("--draw and -o FILE must be given together. Give both or neither.")
     if output_file is not None:
+        # Before the model is loaded, which may take seconds.
         check_target(output_file, may_overwrite=True)
     bundle = load_bundle(resolve_model(model))
     if draw is not None and output_file is not None:
@@ -116,6 +117,7 @@ def _count_parameters(bundle: Bundle) -> dict[str, int]:
     return {**counts, "total": sum(counts.values())}
 
 
+# A bundle may come from anyone: its control characters are shown, and steer no terminal.
 def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     """Write nested values as an indented list."""
     for key, value in record.items():
@@ -127,6 +129,7 @@ def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
         elif key == "language_codes":
             if value:  # Most models have none.
                 yield f"{indent}{name}: {' '.join(value)}\n"
+        # True is an int as well, but no number to write with separators.
         elif isinstance(value, int) and not isinstance(value, bool):
             yield f"{indent}{name}: {value:,}\n"
         else:

@@ -75,6 +75,7 @@ def lesson(
             f"--from must be from 1 to {len(found.statements)}, the statements of {name}, but is "
             f"{first}."
         )
+    # Without a person at both ends, waiting for Enter would wait for ever.
     is_walked = sys.stdin.isatty() and sys.stdout.isatty() and not plain
     for line in walk(found, first, wait=ask_for_enter if is_walked else None):
         typer.echo(line)
@@ -107,6 +108,7 @@ def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterat
         f"Most answers come at once. {len(measured)} are measured on this machine, some by "
         f"training small models, up to a minute each: statements {', '.join(measured)}."
     )
+    # Several statements may read one command's output, which is then made once.
     shown: dict[str, str] = {}
     for number, one in enumerate(statements[first - 1 :], start=first):
         yield ""
@@ -122,6 +124,7 @@ def walk(lesson: Walk, first: int, *, wait: Callable[[], bool] | None) -> Iterat
         else:
             yield f"$ {one.command}"
             if one.is_measured:
+                # Shown at once, since the next line is asked for only after this one is written.
                 yield f"{INDENT}(measuring, up to a minute …)"
             shown[one.command] = output_of(one)
         yield from answer(one, shown[one.command])
@@ -151,6 +154,7 @@ def ask_for_enter() -> bool:
     sys.stderr.write("[Enter: continue; q: end] ")
     sys.stderr.flush()
     line = sys.stdin.readline()
+    # Nothing at all is the end of the input, as after Ctrl-D.
     return bool(line) and line.strip().lower() not in ("q", "quit")
 
 

@@ -61,6 +61,7 @@ def score(
     write = _to_json if json else _to_line
     has_errors = False
     number = 0
+    # Files are checked first: PyTorch and the model take seconds to load.
     with open_output(output_file, may_overwrite=overwrite) as output:
         from pellucid.text.language_tokens import CodeFaults, find_fault
         from pellucid.translate.translator import load
@@ -74,10 +75,12 @@ def score(
                 if scored.error is not None:
                     has_errors = True
                     warn(f"line {number + 1}: {scored.error}")
+                # With --to the code of the language is put in, and cannot be wrong.
                 if to is None:
                     codes.add(number, find_fault(translator.tokenizer, scored.source))
                 output.write(write(number, scored, has_tokens=tokens))
                 number += 1
+            # Who reads a pipe gets these results while the next ones are computed.
             output.flush()
     if sentence := codes.sentence(translator.tokenizer, "--to LANGUAGE"):
         warn(sentence)

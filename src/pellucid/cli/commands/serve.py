@@ -96,6 +96,7 @@ def serve(
         path_prefix=path_prefix,
         trusted_proxies=tuple(trust_proxy or ()),
     )
+    # An address that is open to all is refused before anything listens there.
     settings.check_public(is_public=public_no_auth)
     _warn_of_useless(settings, is_public=public_no_auth)
     named = name_models(models)
@@ -103,6 +104,7 @@ def serve(
     from pellucid.serve.connection.server import bind
     from pellucid.serve.connection.server import run_server as answer
 
+    # A port that is in use must show before models are loaded for it.
     with bind(settings) as listening:
         from pellucid.serve.service import Service
 
@@ -148,6 +150,7 @@ def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
 
 def _announce(address: str) -> None:
     note(f"Serving at {address}")
+    # Programs that start a server wait for this line, often through a pipe.
     sys.stdout.flush()
 
 
@@ -156,7 +159,9 @@ def _start_log(level: str) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("pellucid.serve")
     logger.handlers = [] if level == "none" else [handler]
+    # Handlers that a library gives to the root would write each line once more.
     logger.propagate = False
     logger.setLevel(logging.INFO if level == "requests" else logging.ERROR)
+    # Without any handler Python writes errors to standard error itself.
     if level == "none":
         logger.addHandler(logging.NullHandler())

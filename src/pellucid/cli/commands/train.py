@@ -159,6 +159,7 @@ def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> Data
     if isinstance(sizes, Mapping):
         longest = (sizes.get("max_source_length"), sizes.get("max_target_length"))
         if given := [number for number in longest if isinstance(number, int)]:
+            # `Recipe` refuses a model that is too short for its text; here only the text counts.
             text["max_length"] = min(data.max_length, *given)
     values = {**values, "data": text, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
@@ -208,6 +209,7 @@ def _print_check(
         if found is not None:
             lines += _list_worst(found, str(model))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
+    # 2, as for all input that must change.
     return 2 if report.has_errors else 0
 
 
@@ -231,6 +233,7 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         f"by {model}: log-probability of the target, per token."
     )
     for pair in found.pairs:
+        # In a table both sides stand in one place.
         places = dict.fromkeys((pair.source_where, pair.target_where))
         yield f"{pair.score:8.3f}  {' | '.join(places)}"
         yield cut_line(f"    {pair.source}")

@@ -153,8 +153,10 @@ def translate(
     check_rules(TRANSLATED_LINKS_RULES, options)
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
+    # The input may have damaged lines, which get no translation; the other files may not.
     files = {INPUT: input_file, **constraints.files}
     is_document = choice not in LINES
+    # How many texts a document has does not follow from its lines.
     num_lines = None if is_document else check_readable(files, damaged_in=[INPUT]).get(INPUT)
     _check_outputs(output_file, options["report"], may_overwrite=overwrite)
 
@@ -165,6 +167,7 @@ def translate(
     translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
     warn_without_engine()
     if change:
+        # Both read attention, which is not at hand where a change is decoded step by step.
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
         translator = change_translator(translator, change, read)
     job = TranslationJob(
@@ -178,6 +181,7 @@ def translate(
         aligner=_make_aligner(translator, options) if options["align"] else None,
         change=tuple(change or ()),
     )
+    # In a document the options for documents do have an effect.
     _warn_of_useless(job, {} if is_document else options)
     objects: DocumentForm | ObjectForm | None
     if is_document:
@@ -198,6 +202,7 @@ def translate(
 
 def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool) -> None:
     check_target(output_file, may_overwrite=may_overwrite)
+    # Two names, such as a link and its file, may be one file.
     if report and (is_special(report) or os.path.realpath(report) == os.path.realpath(output_file)):
         raise InputError(
             f"The report must be a file, and another one than the output, but is {report}. Name "

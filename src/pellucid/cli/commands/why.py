@@ -41,6 +41,7 @@ _STYLES = {
         "With --full, keep finished parts here (default why-results): they are not measured again.",
     ),
     seed=("N", "Seed of everything drawn.", {"min": 0}),
+    # For tests: at the size toy a measurement takes a moment, and its numbers mean nothing.
     size=("", "", {"hidden": True}),
 )
 def why(
@@ -73,6 +74,7 @@ def why(
     from pellucid.lessons.why.claim import CLAIMS
 
     if claim is None or list_:
+        # The default seed is not told from one that was given.
         _list_claims(json, png=png, full=full, results=results, seed=seed != 1, threads=threads)
         return
     if claim not in CLAIMS:
@@ -93,6 +95,7 @@ def why(
     from pellucid.lessons.why.record import to_record
     from pellucid.machine.hardware import set_threads
 
+    # A folder that cannot be written to must show before the first minute.
     kept = _open_kept(claim, results or KEPT_IN) if full else None
     set_threads(threads)
     started = time.monotonic()

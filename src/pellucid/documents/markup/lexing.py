@@ -23,6 +23,7 @@ _OTHER = re.compile(r"<!--(?:-?>|.*?--!?>|.*)|<[!?][^>]*>?", re.DOTALL)
 """A comment or a declaration."""
 _NEXT = re.compile(r"<(?=[a-zA-Z!?]|/[a-zA-Z])")
 _ATTRIBUTE = re.compile(
+    # Never from within spaces: starting at each of many would take quadratic time.
     r"""(?<!\s)\s*+([^\s/>=]++)(?:\s*+=\s*+("[^"]*+"|'[^']*+'|(?:[^\s>/]|/(?!>))++))?+"""
 )
 _RAW_NAMES = frozenset(("script", "style", "textarea", "xmp", "iframe", "noembed", "noframes"))
@@ -54,6 +55,7 @@ class Token:
         """Find the attributes of a tag by name; group 2 is the value as it is written."""
         found: dict[str, re.Match[str]] = {}
         for match in _ATTRIBUTE.finditer(self.raw, len(self.name) + 1):
+            # Of equal attributes the first counts, as in browsers.
             found.setdefault(match[1].lower(), match)
         return found
 
@@ -79,6 +81,7 @@ def cut_html(document: str) -> Iterator[Token]:
         token = _read_tag(document, stop)
         yield token
         place = stop + len(token.raw)
+        # Only its own end tag ends such an element, whatever its text looks like.
         if token.kind == "start" and token.name in (*_RAW_NAMES, _TITLE):
             end = re.compile(rf"</{token.name}(?=[\s/>])", re.IGNORECASE).search(document, place)
             stop = len(document) if end is None else end.start()
@@ -105,6 +108,7 @@ def match_tags(tokens: list[Token]) -> dict[int, int]:
 
     Readings of ruby text may leave out their end tags; any other element without one is not listed.
     """
+    # A stack for each name: also elements that cross, as browsers allow, find their ends.
     opened: dict[str, list[int]] = {}
     pairs: dict[int, int] = {}
     reading = -1

@@ -59,6 +59,7 @@ def locate_words(text: str, words: Iterable[str]) -> list[Span]:
     found = []
     place = 0
     for word in words:
+        # A bound: words that are missing would each be sought to the end of the text.
         start = text.find(word, place, place + len(word) + _LONG)
         found.append((max(start, place), place if start < 0 else start + len(word)))
         place = found[-1][1]
@@ -74,6 +75,7 @@ def find_letters(text: str, start: int, end: int) -> Span:
 def fold(text: str) -> str:
     """Return a text without capitals, of the same length."""
     lower = text.lower()
+    # One letter may become two, as Turkish İ does, and would move all places after it.
     same = (one.lower() if len(one.lower()) == 1 else one for one in text)
     return lower if len(lower) == len(text) else "".join(same)
 
@@ -81,6 +83,7 @@ def fold(text: str) -> str:
 def _cut(text: str, words: Sequence[Span], copies: Iterable[tuple[int, int, int]]) -> list[Atom]:
     """Cut a text into atoms, in order; the first and the last are the spaces around it."""
     atoms = [Atom(0, len(text) - len(text.lstrip()))]
+    # In reverse, as the next copy is taken from the end.
     rest = sorted(copies, reverse=True)
 
     def add(start: int, end: int, word: int) -> None:
@@ -157,6 +160,7 @@ class Alignment:
 
     def _find_copies(self, spans: dict[int, Span]) -> dict[int, Span]:
         copies: dict[int, Span] = {}
+        # Each way for all copies before the next, so that a guess takes no place of a sure one.
         for seek in (self._seek_in_words, self._seek_everywhere, self._seek_instead):
             for number, span in spans.items():
                 if number in copies:
@@ -208,6 +212,7 @@ class Alignment:
             own = self.translation[first:last].strip()
             first = self.translation.find(own, first)
             last = first + len(own)
+            # A stop that the copy does not have stays outside of it.
             after = after or own[len(own.rstrip(".,;:!?…")) :]
             if own.startswith(before) and own.endswith(after):
                 yield first + len(before), last - len(after)
@@ -257,6 +262,7 @@ class Alignment:
             own = of_words.get(key, [])
             equal = {self.folded[self.sources[k].start : self.sources[k].end]: k for k in own}
             for number, place in enumerate(places if own else ()):
+                # With other numbers of parts on both sides, each gets its share of the others.
                 one = own[number * len(own) // len(places)]
                 if len(own) != len(places):
                     atom = self.targets[place]

@@ -65,6 +65,7 @@ class _Placing:
         self._found = found
         inner = slice(found.sources[0].end, found.sources[-1].start)
         shown = zip(found.chains[inner], found.text[inner], strict=True)
+        # Elements around all of the text stay around all of the translation.
         self._around: Chain = reduce(common, {own for own, sign in shown if sign != " "} or {()})
         self._chains = [self._around] * len(found.translation)
         self._reached: dict[int, int] = {}
@@ -126,6 +127,7 @@ class _Placing:
         end = target.end
         if atom is not None and atom.copy is not None:
             self._set(start, end, self._found.chains[atom.start])
+            # Only its edges: parts without text may touch them, and none stands inside.
             self._reached |= {atom.start: start, atom.end - 1: end - 1}
             return
         if atom is not None:
@@ -136,6 +138,7 @@ class _Placing:
             end = end - tail
             before = self._chains[start - 1] if head else before
             after = self._chains[end] if tail else after
+            # What is left of the word decides for what is left of its translation.
             if start < end and 0 < head + tail < atom.end - atom.start:
                 main = self._main(atom, head, tail)
         first, last = find_letters(self._found.translation, start, end)
@@ -151,6 +154,7 @@ class _Placing:
         if head == len(one) == len(other):
             return head, 0
         tail = count_shared(one[head:][::-1], other[head:][::-1])
+        # Within a word equal letters may be chance: only up to a border they are kept.
         while head and not self._is_border(atom, atom.start + head):
             head -= 1
         while tail and not self._is_border(atom, atom.end - tail):
@@ -173,6 +177,7 @@ def _fill_gaps(of_words: Sequence[Chain | None], around: Chain) -> list[Chain]:
     def keep(last: Chain, chain: Chain | None) -> Chain:
         return last if chain is None else chain
 
+    # `accumulate` gives its initial value first, which belongs to no word.
     before = list(accumulate(of_words, keep, initial=around))[1:]
     after = list(accumulate(reversed(of_words), keep, initial=around))[:0:-1]
     return list(map(common, before, after))

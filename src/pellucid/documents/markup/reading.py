@@ -80,11 +80,13 @@ def _text_of(tokens: Sequence[Token]) -> str:
 
 def _is_box(name: str) -> bool:
     """Tell whether an element holds its own text, next to the sentence that it stands in."""
+    # A name with a hyphen is that of a custom element, which may show anything.
     return name in _BOXES or "-" in name
 
 
 def _is_translated(token: Token) -> bool | None:
     """Tell whether a tag says that its content is translated; None if it says nothing."""
+    # Nearly every tag ends here, before its attributes are read.
     if "translat" not in token.raw.lower():
         return None
     values = {name: _value(found).lower() for name, found in token.attributes().items()}
@@ -183,12 +185,14 @@ class _Frame:
             return None
         name, number = opened[0]
         touches = following.isalnum() and (last.isalnum() or last in _BREAKS) and not is_raised
+        # In scripts without spaces words always touch.
         is_within = is_unspaced(last) and is_unspaced(following)
         return number if closed == name == "a" or (touches and not is_within) else None
 
     def add_text(self, raw: str) -> None:
         """Add text."""
         if raw:
+            # No named reference is longer than 40 characters, and only the first one counts.
             self.add_tags(unescape(raw[:40])[:1])
             self.maker.write(raw)
 
@@ -219,6 +223,7 @@ class _Reader:
         self._pairs = match_tags(tokens)
         self._frames = [_Frame(-1, "box")]
         self._num_pre = 0
+        # Counted up to each token, so that blocks in a link are found without looking through it.
         self._breaks = list(accumulate(one.name in _BLOCKS for one in tokens))
 
     def read(self) -> list[Piece]:
@@ -236,6 +241,7 @@ class _Reader:
 
     def _copy(self, frame: _Frame, token: Token, place: int) -> None:
         """Read a token of a part that is not translated."""
+        # `translate="yes"` may stand within what is not translated.
         if self._stop(frame, place) is not None and _is_translated(token):
             self._enter("box", place)
         else:
@@ -244,6 +250,7 @@ class _Reader:
     def _read(self, frame: _Frame, token: Token, place: int) -> None:
         """Read a token of a part that is translated."""
         if token.kind == "text":
+            # In `pre` each line is a text of its own.
             for number, line in enumerate(token.raw.split("\n") if self._num_pre else [token.raw]):
                 if number:
                     frame.end(["\n"])

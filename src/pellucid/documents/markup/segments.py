@@ -57,6 +57,7 @@ _BARE = re.compile(r"""[^\s"'=<>`/]+""")
 
 
 def _quote(_: Segment, written: str) -> str:
+    # Without quotes a value ends at its first space, which a translation may have.
     return written if _BARE.fullmatch(written) else f'"{written}"'
 
 
@@ -189,6 +190,7 @@ def find_segments(pieces: Iterable[Piece]) -> Iterator[Segment]:
     """Find all segments in parts of a document; those inside the tags of others come first."""
     for piece in pieces:
         if isinstance(piece, Segment):
+            # A label in a tag must have its translation before the tag is written.
             yield from find_segments(piece.pieces)
             yield piece
 
@@ -229,12 +231,14 @@ class Maker:
             if text == form and form[0] == "&":  # No name follows the sign.
                 form = text = "&"
                 place = match.start() + 1
+            # A reference to a character that HTML forbids shows nothing.
             if not text:
                 self._made.points.append(self._element([form]))
                 self._space = -1
             elif text[0] in " \t\n\r\f":
                 self._write_space(form)
             else:
+                # Some names stand for two characters, neither of which has a form of its own.
                 if len(text) == 1:
                     self._made.spellings[self._length] = form
                 self._write(text)
@@ -359,9 +363,11 @@ class Maker:
         made.text = "".join(self._texts)
         known = made.elements
 
+        # A start tag without an end tag has become a point, which is around nothing.
         def checked(one: Element) -> Element:
             return replace(one, parents=tuple(filter(known.__contains__, one.parents)))
 
+        # By number, as a parent ends after its children but must come before them.
         made.elements = {number: checked(one) for number, one in sorted(known.items())}
         made.points = [checked(point) for point in made.points]
         return made

@@ -40,6 +40,7 @@ class TagWriter:
         self._segment = found.segment
         self._translation = found.translation
         reopens = self._segment.syntax.reopens
+        # Where a tag may stand only once, an element keeps its longest run of characters.
         self._chains = chains if reopens else once_each(chains, self._segment.elements)
         self._reached = reached
         self._parts: list[str] = []
@@ -106,6 +107,7 @@ class TagWriter:
         """Find how the document writes a last space, and the other characters in turn."""
         text = self._segment.text
         spellings = self._segment.spellings
+        # The last space is often a line's end before a tag: no other space may be written so.
         final = spellings.get(len(text) - 1) if text.endswith(" ") else None
         forms: dict[str, list[str]] = {text[place]: [] for place in spellings}
         for place in range(len(text) - (final is not None)):
@@ -143,6 +145,7 @@ class TagWriter:
                 self._go_to(chain)
                 self._parts.append(self._spell(place, end))
                 self._shown.append(self._translation[place:end])
+                # -9 is next to no place, for characters that no place of the text gave.
                 self._note(self._translation[end - 1], self._origins.get(end - 1, -9) + 1)
             place = end
         self._go_to(())
@@ -167,6 +170,7 @@ class TagWriter:
                 target = find_accelerator(self._segment.text, point.start, self._translation)
             else:
                 target = self._find_place(point.start)
+            # A tag without its partner must not pass another one, which may be its own.
             if point.is_half:
                 target = least = max(least, target)
             raw = spell(point.opening)
@@ -195,6 +199,7 @@ class TagWriter:
         return sorted(found, key=lambda point: point[:2])
 
     def _write_copy(self, chain: Chain) -> None:
+        # A copy may have several runs of characters, but is written at the first.
         if chain[-1] not in self._written:
             element = self._segment.elements[chain[-1]]
             if self._is_lost:
@@ -287,6 +292,7 @@ def once_each(chains: Sequence[Chain], numbers: Iterable[int]) -> list[Chain]:
         for place in places.get(number, ()):
             chain, count = runs[place]
             own = chain[: chain.index(number) + 1]
+            # Neighbors within the same elements are one run.
             if spans and spans[-1][2] == place and own == last:
                 before, start, _ = spans.pop()
                 spans.append((before + count, start, place + 1))
