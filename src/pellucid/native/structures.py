@@ -27,6 +27,7 @@ _TYPES: dict[str, Any] = {
 
 def array_address(array: np.ndarray) -> int:
     """Give the address of an array's numbers; it does not keep the array alive."""
+    # C takes numbers to be neighbors; a view with steps would be read wrongly.
     assert array.flags.c_contiguous
     return int(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 

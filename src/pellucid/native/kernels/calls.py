@@ -37,6 +37,7 @@ class DropoutMask(ctypes.Structure):
 
 _NOTHING_DROPPED = DropoutMask()
 
+# Up to three layers share an input: those of query, key and value.
 _fields = partial(fields, dropout_mask=DropoutMask, pointers=ctypes.c_void_p * 3)
 
 
