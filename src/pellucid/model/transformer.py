@@ -55,12 +55,14 @@ class Stack(nn.Module):
         x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
         positions_LD = self.positions_of(offset, end, like=x_BLD)
         if positions_LD is not None:
+            # Expanded, so that a probe can change the positions of one sentence.
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD), is_shared=True)
         # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 
     def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
+        # Those of `IN_ATTENTION` act where a query meets a key.
         if self.config.positions in ("none", *IN_ATTENTION):
             return None
         if self.config.positions == "learned":
