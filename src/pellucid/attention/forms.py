@@ -107,6 +107,7 @@ def attend_causally(
 
     The weights are 0 above the diagonal.
     """
+    # Without the axes of batch and heads, which one sentence lacks.
     mask_LM = causal_mask(x_LD.shape[-2], device=x_LD.device)[0, 0]
     return attend_with_values(x_LD, query, key, value, mask=mask_LM)
 

@@ -20,6 +20,7 @@ from pellucid.data.token_store import Gathered, TokenStore
 from pellucid.errors import DataError
 
 
+# Not compared by value, because tensors compare number by number.
 @final
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -140,6 +141,7 @@ def _pad(
     width = width or int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]  # (rows, width)
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
+    # NumPy fills the places of a mask row by row, which is the order of the tokens.
     padded[mask] = tokens
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
@@ -180,9 +182,12 @@ def with_guide(
     pairs = np.repeat(np.arange(len(indices)), counts)
     if convention == "reads":
         rows = rows + 1
+        # No row reads the last token, so its links are dropped.
         is_inside = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
         pairs, rows, sources = pairs[is_inside], rows[is_inside], sources[is_inside]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
+    # Assigned, not added: a link that is listed twice counts once.
     guide_BTS[pairs, rows, sources] = 1
+    # At least 1, so that rows without links stay 0.
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1)
     return replace(batch, guide_BTS=guide_BTS)
