@@ -314,7 +314,7 @@ class Ensemble:
         """Read a token of every row; return the logarithm of the mean probability: ``logs_AV``."""
         logs = []
         for member, state in zip(self._members, states.members, strict=True):
-            # Normalized first, because logits of two models have no common zero.
             logits_AV = member.step(state, newest_A, is_growing_A)
+            # Normalized first, because logits of two models have no common zero.
             logs.append(logits_AV.sub_(log_normalizer(logits_AV)[:, None]))
         return torch.stack(logs).logsumexp(dim=0).sub_(math.log(len(logs)))

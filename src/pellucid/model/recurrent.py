@@ -155,6 +155,7 @@ class RecurrentEncoderLayer(nn.Module):
 
     def directions(self) -> list[tuple[str, GatedCell]]:
         """List the cells with their names, the one from left to right first."""
+        # Children come in the order in which they were made.
         return [(name, cast(GatedCell, cell)) for name, cell in self.named_children()]
 
     def forward(self, x_BSD: Tensor, mask_BS: Tensor | None, site: Site) -> Tensor:
@@ -375,6 +376,7 @@ class RecurrentModel(EncoderDecoder):
         past.length += target_BT.shape[1]
         x_BTD = embed(target_BT, self.embedding_of("target"), self.config, site, end=past.length)
         x_BTD = site.show("input", site.within("input").drop(x_BTD))
+        # Once for each sentence, because all steps read the same of the source.
         if not past.states:
             self.start(memory_BSD, source_mask_BS, past, probe=probe)
         states_BTD, context_BTD = self._read(x_BTD, past, source_mask_BS, site.within(0))

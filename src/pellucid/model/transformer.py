@@ -37,6 +37,7 @@ class Stack(nn.Module):
         num_layers = config.num_encoder_layers if is_encoder else config.num_decoder_layers
         make_layer = EncoderLayer if is_encoder else DecoderLayer
         self.layers = nn.ModuleList(make_layer(config) for _ in range(num_layers))
+        # The last sum of a pre-norm stack has had no norm yet; post-norm ends with one.
         self.norm = make_norm(config) if config.norm == "pre" else None
         if config.positions == "learned":
             self.positions = make_embedding(self.max_length, config.d_model)
@@ -141,6 +142,7 @@ class Transformer(EncoderDecoder):
         Raises:
             InputError: a sentence is too long, or a mask comes with a cache.
         """
+        # A cache keeps no mask, so padding among the earlier tokens would be seen.
         if cache is not None and target_mask_BT is not None:
             raise InputError(
                 "target_mask_BT cannot be combined with a cache. Leave one of them out."

@@ -61,6 +61,7 @@ def find_wrong_shape(config: ModelConfig, weights: Mapping[str, Any]) -> str | N
         is_bytes = weights[name].dtype == np.int8
         if is_bytes and weights.get(name + SCALE, weights[name]).shape != shape[:1]:
             return name + SCALE
+    # A weight too many is wrong as well: the file then belongs to another configuration.
     known = {*expected, *(name + SCALE for name in expected)}
     return next((name for name in weights if name not in known), None)
 
@@ -183,8 +184,10 @@ class Packed:
         self._weights = weights
         self._precision = precision
         self._library = library
+        # C knows addresses only, so what they point to must stay alive here.
         self._kept: list[object] = []
         self._positions = {"source": 0, "target": 0}
+        # Sentences may be encoded in several threads, each of which may need longer tables.
         self._lock = threading.Lock()
         self.num_weights = 0
         self.model = self._make_model()

@@ -35,6 +35,7 @@ class DropoutMask(ctypes.Structure):
     """)
 
 
+# Fields that are not given are 0, and without bytes C drops nothing.
 _NOTHING_DROPPED = DropoutMask()
 
 # Up to three layers share an input: those of query, key and value.

@@ -277,6 +277,7 @@ class Kernels:
             weights: the gradient of each layer's weights; None if it is not wanted.
             biases: the same of its bias.
         """
+        # Layers that are not trained want none of them.
         if all(grad is None for grad in (*weights, *biases)):
             return
         call = WeightGradientCall(
@@ -392,6 +393,7 @@ class Kernels:
 
     def embed(self, call: EmbeddingCall) -> None:
         """Look up embeddings, add positions, and drop; with a gradient, run backward instead."""
+        # Not by `_run`: both allocate nothing, so they return no status.
         embed = self._library.embed_backward if call.grad else self._library.embed
         embed(ctypes.byref(call))
 
