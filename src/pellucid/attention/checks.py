@@ -35,6 +35,7 @@ def as_tensor(matrix: Any, what: str, device: torch.device | None = None) -> Ten
 
 def as_floats(**matrices: Any) -> list[Tensor]:
     """Convert all to the widest floating type, or else float32, on the device of a tensor."""
+    # Lists and arrays have no device, so they follow the tensors.
     device = next((one.device for one in matrices.values() if isinstance(one, Tensor)), None)
     tensors = [as_tensor(matrix, what, device) for what, matrix in matrices.items()]
     types = [tensor.dtype for tensor in tensors if tensor.is_floating_point()]
@@ -50,6 +51,7 @@ def check_shapes(query: Tensor, key: Tensor, value: Tensor, mask: Tensor | None)
     """
     shapes = [tuple(matrix.shape) for matrix in (query, key, value)]
     fits = min(map(len, shapes)) >= 2
+    # After the number of axes, without which these axes may not exist.
     fits = fits and query.shape[-1] == key.shape[-1] and key.shape[-2] == value.shape[-2]
     leading = _broadcast(*(shape[:-2] for shape in shapes)) if fits else None
     if leading is None:

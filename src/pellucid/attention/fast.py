@@ -56,6 +56,7 @@ def attend_fast(
             weights_BHLM = drop(weights_BHLM)
         context_BHLE = weights_BHLM @ value_BHME
     else:
+        # PyTorch takes one of the two: truth values, or numbers to add, which then hold the mask.
         added = mask if bias is None else bias.to(query_BHLK.dtype)
         if bias is not None and added is not None and mask is not None:
             added = added.masked_fill(~mask, torch.finfo(added.dtype).min)

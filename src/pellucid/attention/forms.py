@@ -68,6 +68,7 @@ def attend_to_others(x_LD: Tensor) -> AttentionSteps:
     current word, just as it is. We add them up."
     """
     is_other_LM = ~torch.eye(x_LD.shape[-2], dtype=torch.bool, device=x_LD.device)
+    # A word alone has no others: its context is 0 until its own embedding is added.
     steps = attend(x_LD, x_LD, x_LD, is_other_LM)
     return replace(steps, context=x_LD + steps.context)
 
@@ -107,6 +108,7 @@ def attend_causally(
 
     The weights are 0 above the diagonal.
     """
+    # Without the axes of batch and heads, which one sentence lacks.
     mask_LM = causal_mask(x_LD.shape[-2], device=x_LD.device)[0, 0]
     return attend_with_values(x_LD, query, key, value, mask=mask_LM)
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 def padding_mask(is_token_BM: Tensor) -> Tensor:
     """Let every query attend to real tokens only: ``mask_B11M``. Combine masks with ``&``."""
+    # The same for every head and every query, so these axes broadcast.
     return is_token_BM[:, None, None, :]
 
 
@@ -33,6 +34,7 @@ def causal_mask(
     """
     num_keys = num_queries if num_keys is None else num_keys
     mask_LM = torch.ones(num_queries, num_keys, dtype=torch.bool, device=device)
+    # Moved to the right by the positions that come before the first query.
     return mask_LM.tril(num_keys - num_queries)[None, None]
 
 

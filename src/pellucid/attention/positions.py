@@ -54,6 +54,7 @@ def sinusoidal_positions(
     angles = place_L1 / 10000 ** (two_j / d_model)
     pair = (angles.sin(), angles.cos())
     positions_LD = torch.cat(pair, dim=1) if halves else torch.stack(pair, dim=2).flatten(1)
+    # Rounded before it moves, because some devices have no float64.
     return positions_LD.to(dtype=dtype).to(device=device)
 
 
@@ -85,6 +86,7 @@ def offset_matrix(offset: int, d_model: int, *, dtype: torch.dtype = torch.float
     Raises:
         InputError: the width is odd.
     """
+    # The encoding of δ holds the sines and cosines of its own angles.
     step_D = sinusoidal_positions(1, d_model, offset=offset, dtype=torch.float64)[0]
     sines = step_D[0::2]
     cosines = step_D[1::2]

@@ -32,6 +32,7 @@ class Probe(Protocol):
 
 def is_watched(probe: Probe, site: str) -> bool:
     """True if a probe wants every stage of attention at a site."""
+    # Optional, so that any object with `see` is a probe.
     sites = getattr(probe, "sites", None)
     return sites is None or site in sites
 

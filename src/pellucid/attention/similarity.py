@@ -74,6 +74,7 @@ def compare_strings(
 
 def edit_distance(first: str, second: str) -> int:
     """Count the fewest insertions, deletions and substitutions between two strings."""
+    # One row of the table at a time, since each needs only the one above.
     above = list(range(len(second) + 1))
     for row, first_letter in enumerate(first, start=1):
         current = [row]

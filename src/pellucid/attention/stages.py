@@ -82,6 +82,7 @@ def attend(
         InputError: shapes or numbers cannot be used, or the mask does not hold truth values.
     """
     query, key, value = as_floats(query=query, key=key, value=value)
+    # Not turned into truth values, since an additive mask has 0 for what it allows.
     mask = None if mask is None else as_tensor(mask, "mask", query.device)
     check_shapes(query, key, value, mask)
     scores = score(query, key)

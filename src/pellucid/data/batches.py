@@ -19,6 +19,7 @@ from pellucid.data.segmentations import EpochText
 from pellucid.data.token_store import Gathered, TokenStore
 
 
+# Not compared by value, because tensors compare number by number.
 @final
 @dataclass(frozen=True, eq=False)
 class Batch:
@@ -129,6 +130,7 @@ def _pad(
     width = int(lengths.max(initial=0))
     mask = np.arange(width) < lengths[:, None]  # (rows, width)
     padded = np.full(mask.shape, pad_id, dtype=np.int64)
+    # NumPy fills the places of a mask row by row, which is the order of the tokens.
     padded[mask] = tokens
     return torch.from_numpy(padded), torch.from_numpy(mask)
 
@@ -156,11 +158,14 @@ def with_guide(
     pairs = np.repeat(np.arange(len(indices)), counts)
     if convention == "reads":
         rows = rows + 1
+        # No row reads the last token, so its links are dropped.
         is_inside = rows < batch.target_mask_BT.sum(dim=1).numpy()[pairs]
         pairs = pairs[is_inside]
         rows = rows[is_inside]
         sources = sources[is_inside]
     guide_BTS = torch.zeros(*batch.target_in_BT.shape, batch.source_BS.shape[1])
+    # Assigned, not added: a link that is listed twice counts once.
     guide_BTS[pairs, rows, sources] = 1
+    # At least 1, so that rows without links stay 0.
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1)
     return replace(batch, guide_BTS=guide_BTS)

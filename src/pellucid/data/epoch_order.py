@@ -122,6 +122,7 @@ class BatchOrder:
                 epoch=epoch,
                 max_tokens_per_batch=self._max_tokens,
             )
+            # The plan numbers the chosen pairs; the store has them under other numbers.
             self._plan = plan if pairs is None else replace(plan, pairs=pairs[plan.pairs])
         return self._plan
 
@@ -183,8 +184,10 @@ def plan_epoch(
     bands = _bands(targets, num_bands, float(phase) / 2.0**64)
     is_rising = (bands + int(direction) % 2) % 2 == 0
     snake = np.where(is_rising, sources, -sources)
+    # The last key counts most: by bands, along the snake, and by chance among equals.
     pairs = np.lexsort((_draw(len(sources), seed, epoch, "pairs"), snake, bands))
     cuts = _cut(sources[pairs], targets[pairs], bands[pairs], budget=max_tokens_per_batch)
+    # Stable, so that equal numbers keep their order on every machine.
     shuffled = np.argsort(_draw(len(cuts) - 1, seed, epoch, "batches"), kind="stable")
     return EpochPlan(epoch, pairs, cuts[:-1][shuffled], cuts[1:][shuffled])
 
@@ -213,6 +216,7 @@ def _draw(count: int, seed: int, epoch: int, what: str) -> NDArray[np.uint64]:
 def _bands(lengths: NDArray[np.int64], num_bands: int, phase: float) -> NDArray[np.int64]:
     """Number the band of each pair: about equally many pairs a band, equal lengths in the same."""
     counts = np.bincount(lengths)
+    # All pairs of a length have one rank, so that no band cuts through a length.
     middle_ranks = (np.cumsum(counts) - counts / 2) / len(lengths)
     band_of_length = np.floor(middle_ranks * num_bands + phase).astype(np.int64)
     return band_of_length[lengths]
@@ -332,4 +336,5 @@ def turned_pairs(count: int, *, seed: int, epoch: int, batch: int) -> NDArray[np
         epoch: the epoch, from 0.
         batch: the batch's place in the epoch.
     """
+    # 128 of the 256 values of a byte are one half.
     return random_bytes(count, seed, "direction", epoch, batch) < 128

@@ -136,6 +136,7 @@ def build_variants(
                 real = list(variants[:count])
                 missing = count - len(real)
                 scores[side] += [score for _, score in real] + [np.nan] * missing
+                # Free places hold the best one, but no score, so they are never drawn.
                 filled.append([ids for ids, _ in real] + [real[0][0]] * missing)
             yield from zip(*filled, strict=True)
 

@@ -172,6 +172,7 @@ def build_store(
                 "Training must have at least one pair, but the files are empty or all were left out"
                 f"{_list_dropped(dropped)}. Check the files and data.max_length."
             )
+        # Written last: a folder without it is no store.
         description = _Description(
             format=1,
             num_pairs=source.num_sequences,
@@ -192,14 +193,17 @@ class _Tokens:
         self._tokens = tokens
         self._offsets = offsets
         self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)
+        # Handed out without a copy, so that nobody may write into it.
         self.lengths.flags.writeable = False
 
     @classmethod
     def open(cls, folder: Path, name: str, side: _Side, *, num_pairs: int) -> Self:
         """Map one side's files, after checking their sizes and offsets."""
+        # Files move between machines, so the order of their bytes is fixed.
         dtype = np.dtype(side.dtype).newbyteorder("<")
         tokens = _map(folder / f"{name}.tokens", dtype, side.num_tokens)
         path = folder / f"{name}.offsets"
+        # Signed, because NumPy makes float64 of uint64 with int64.
         offsets = _map(path, np.dtype("<u8"), num_pairs + 1).astype(np.int64)
         is_rising = bool(np.all(offsets[1:] > offsets[:-1]))
         if offsets[0] != 0 or offsets[-1] != side.num_tokens or not is_rising:
@@ -211,6 +215,7 @@ class _Tokens:
 
     def sequence(self, index: int) -> NDArray[np.unsignedinteger]:
         """Return one sequence's ids, without a copy."""
+        # A negative index would give another pair without a word.
         if not 0 <= index < len(self.lengths):
             raise IndexError(f"pair {index} of {len(self.lengths)}")
         return self._tokens[self._offsets[index] : self._offsets[index + 1]]
@@ -263,6 +268,7 @@ class _Writer:
         self._write()
         for stream in (self._tokens_file, self._offsets_file):
             stream.flush()
+            # A rename may reach the disk before the data, and half a store would look finished.
             os.fsync(stream.fileno())
 
     def describe(self) -> _Side:
@@ -280,6 +286,7 @@ class _Writer:
     def _write(self) -> None:
         """Write the buffers to the files and clear them."""
         ids = np.array(self._ids, dtype=np.int64)
+        # Here and not in `append`, so that NumPy looks at a whole buffer at once.
         if ids.size and (ids.min() < 0 or ids.max() >= self._vocabulary_size):
             wrong = ids.min() if ids.min() < 0 else ids.max()
             raise DataError(
@@ -327,6 +334,7 @@ def _map(
                 f"{count * dtype.itemsize} bytes, but {path} has {size}. "
                 f"Delete {path.parent} and build it again."
             )
+        # As a plain array: each slice of a memmap would be one again, which takes longer.
         return np.memmap(path, dtype=dtype, mode="r", shape=(count,)).view(np.ndarray)
     except OSError as error:
         raise DataError(

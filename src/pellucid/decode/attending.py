@@ -30,6 +30,7 @@ def attend_in_c(
         InputError: an id is not in the vocabulary, or a line is too long for the model.
     """
     threads = threads_in_use()
+    # One hypothesis each, because the targets are given and nothing branches.
     session = engine.open_session(sentences=len(sources), width=1)
     everyone = range(len(sources))
     session.insert(everyone, engine.encode(sources, threads=threads), everyone)
@@ -40,9 +41,11 @@ def attend_in_c(
         found.append(np.zeros(shape, np.float32))
     length_B = np.array([len(target) for target in targets])
     newest_B = np.full(len(targets), start_id, np.int64)
+    # Step by step as in a search: the engine has no pass over a whole target.
     for step in range(int(length_B.max(initial=0))):
         weights_BNHS = session.attend(newest_B, length_B > step, threads=threads)
         for row in np.nonzero(length_B > step)[0].tolist():
+            # The table is as wide as the longest source of the session.
             found[row][:, :, step] = weights_BNHS[row, :, :, : len(sources[row])]
             newest_B[row] = targets[row][step]
     return found

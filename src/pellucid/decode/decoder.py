@@ -44,6 +44,7 @@ class Decoder:
     @cached_property
     def on_pytorch(self) -> PyTorchDecoder:
         """The searches in Python, whose tensors are PyTorch's."""
+        # Importing PyTorch was 2 of the 2.5 seconds of a first translation: docs/decisions/0019.
         from pellucid.decode.on_pytorch import PyTorchDecoder
 
         return PyTorchDecoder(self._models, self._special, self._native)
@@ -132,5 +133,6 @@ def make_decoder(models: Sequence[EncoderDecoder | StoredModel], tokenizer: Toke
     ids = tokenizer.config
     # Models of Marian have no `<s>`.
     never = {ids.pad_id, ids.target_start_id, ids.eos_id if ids.bos_id is None else ids.bos_id}
+    # `</s>` stands in for a missing `<s>` above, but ends every translation.
     special = SpecialIds(ids.target_start_id, ids.eos_id, tuple(never - {ids.eos_id}))
     return Decoder(models, special)

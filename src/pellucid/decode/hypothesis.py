@@ -37,6 +37,7 @@ class Hypothesis:
     @property
     def has_overflowed(self) -> bool:
         """True for `OVERFLOWED`."""
+        # No other answer has it: a search gives up where a sum is not a number.
         return math.isnan(self.score)
 
 

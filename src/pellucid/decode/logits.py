@@ -40,6 +40,7 @@ def best_of_rows(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     _, chosen = _top(highest, count)
     inside = torch.arange(BLOCK, device=values_AV.device)
     columns = (chosen[:, :, None] * BLOCK + inside).flatten(1)
+    # The columns behind the last whole block are candidates as they are.
     if rest:
         last = torch.arange(width - rest, width, device=values_AV.device)
         columns = torch.cat([columns, last.expand(rows, -1)], dim=1)
@@ -49,6 +50,7 @@ def best_of_rows(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
 
 def _top(values_AV: Tensor, count: int) -> tuple[Tensor, Tensor]:
     if count == 1:
+        # Of equal values argmax takes the first, which topk does not promise.
         best_A1 = values_AV.argmax(dim=-1, keepdim=True)
         return values_AV.gather(1, best_A1), best_A1
     return torch.topk(values_AV, count, dim=-1)

@@ -87,11 +87,13 @@ class NativePath:
             if known is not None:  # nothing about it can change
                 return known.obstacle
         else:
+            # Looked at each time, since the caller may have moved or converted the model.
             weight = next(model.parameters())
             if weight.device.type != "cpu":
                 return f"the model is on the device {weight.device.type}"
             if str(weight.dtype) != "torch.float32":
                 return f"the weights are {weight.dtype}"
+        # This comes first, because to make an engine packs all weights.
         if (obstacle := find_obstacle(model.config, precision)) is not None:
             return obstacle
         return self._engine(index, precision).obstacle
@@ -144,6 +146,7 @@ class NativePath:
     ) -> list[tuple[Hypothesis, ...]]:
         special = self._special
         size = self._models[0].config.target_vocabulary_size
+        # The engine knows only whether ids exist; a prefix that holds `</s>` is refused here.
         if any(one.prefix_ids or one.forbidden for one in requests):
             check_requests(requests, special.eos, size)
         longest = max((len(request.source_ids) for request in requests), default=1)
@@ -171,6 +174,7 @@ class NativePath:
                 weights = model.weights
             else:
                 state = model.state_dict()
+                # Views, not copies: the engine goes on reading the embeddings from them.
                 weights = {name: tensor.detach().numpy() for name, tensor in state.items()}
             self._engines[key] = NativeEngine(model.config, weights, precision)
         return self._engines[key]
@@ -181,6 +185,7 @@ def _forbidden_ids(requests: Sequence[Request]) -> tuple[int, ...] | None:
     if not requests:
         return ()
     forbidden = requests[0].forbidden
+    # A call of the engine has one list of forbidden tokens for all of its requests.
     is_common = all(request.forbidden == forbidden for request in requests)
     if not is_common or any(len(sequence) != 1 for sequence in forbidden):
         return None

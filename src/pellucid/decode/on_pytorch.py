@@ -87,6 +87,7 @@ class PyTorchDecoder:
     def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
         """Answer one request step by step, as `Decoder.stream` describes."""
         stepper = self._stepper(config, torch.float64 if config.strict else None)
+        # Numbered as in `draw_many_samples`, so that a stream draws what `decode` would draw.
         request = number_sample(request, 0)
         search = Search(stepper, [request], config, self._special, sentences=1)
         num_decided = 0
@@ -118,6 +119,7 @@ class PyTorchDecoder:
         if config.strict:
             for index, answer in enumerate(found):
                 if answer.margin < DOUBT:
+                    # Made only now, since it is a copy of all weights in float64.
                     exact = self._stepper(config, torch.float64)
                     request = requests[index]
                     (found[index],) = self._run(exact, [request], config, batch_tokens=1)
@@ -135,6 +137,7 @@ class PyTorchDecoder:
         answers: dict[int, SearchAnswer] = {}
         lengths = [len(request.source_ids) for request in requests]
         for group in _group_by_length(lengths):
+            # The first of a group is the longest, to whose length the others are padded.
             sentences = max(1, batch_tokens // (lengths[group[0]] * config.beam))
             asked = [requests[index] for index in group]
             search = Search(stepper, asked, config, self._special, sentences=sentences)
@@ -153,6 +156,7 @@ class PyTorchDecoder:
     ) -> list[tuple[Hypothesis, ...]]:
         """Find the likeliest tokens after each prefix, then continue each to the end."""
         one_step: dict[str, Any] = {"beam": config.n_best, "diverse_groups": 1}
+        # A penalty would reorder the tokens, and an early stop leave some out.
         one_step |= {"alternatives": False, "length_penalty": "none", "stopping": "never"}
         allow_growth = cache(_allow_growth)  # the requests of a search share their phrases
         found = self._search(
@@ -168,6 +172,7 @@ class PyTorchDecoder:
             for first in answer
             if not (first.is_finished or first.has_overflowed)
         ]
+        # All of them are continued in one search, so that they fill its batches.
         rest = config.model_copy(update={"alternatives": False, "n_best": 1})
         ends = iter(self._search(continued, rest, batch_tokens=batch_tokens))
         return [
@@ -188,6 +193,7 @@ class PyTorchDecoder:
         """Score a hypothesis that ends right after the prefix, if it has all required phrases."""
         if ended.has_overflowed:
             return (ended,)
+        # The search for one token ran without the phrases (`_limit_to_one_token`).
         vocabulary = self._models[0].config.target_vocabulary_size
         phrases = RequiredPhrases([request], vocabulary_size=vocabulary, device="cpu")
         progress = phrases.start(torch.zeros(1, dtype=torch.long))
@@ -209,6 +215,7 @@ class PyTorchDecoder:
         return self._steppers[key]
 
     def _make_steppers(self, precision: Precision, dtype: torch.dtype | None) -> list[Stepper]:
+        # The engine has no products in float64.
         if dtype is None and self._native.find_obstacle(precision) is None:
             return [NativeStepper(engine) for engine in self._native.engines(precision)]
         return [ModelStepper(model, precision, dtype=dtype) for model in self.load_models()]
@@ -232,6 +239,7 @@ def _limit_to_one_token(
     forbidden = request.forbidden_texts
     if length < request.max_length:
         forbidden = tuple(map(allow_growth, forbidden))
+    # Required phrases may still come with the tokens that follow.
     return replace(request, max_length=length, required=(), forbidden_texts=forbidden)
 
 
@@ -255,6 +263,7 @@ def _group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     group: list[int] = []
     # Equal lengths keep their order, because Python's sort is stable.
     for index in sorted(range(len(lengths)), key=lambda index: -lengths[index]):
+        # Short sources may differ by a large ratio and still hold little padding.
         if group and lengths[index] * GROWTH < lengths[group[0]] and lengths[group[0]] > SHORT:
             yield group
             group = []

@@ -25,6 +25,7 @@ def mean_logs(each_NBT: Sequence[np.ndarray], targets: Ids) -> list[tuple[float,
         each_NBT: what each model gives, by a function below.
         targets: padded in the columns of ``each_NBT``.
     """
+    # A log that is not a number stays one, and says that logits were not finite.
     with np.errstate(invalid="ignore"):
         logs_BT = np.logaddexp.reduce(np.stack(each_NBT)) - np.log(len(each_NBT))
     return [
@@ -80,6 +81,7 @@ def score_on_pytorch(
     model: EncoderDecoder, sources: Ids, targets: Ids, start_id: int
 ) -> np.ndarray:
     """Do the same with a model."""
+    # Imported here, so that scoring in C does not load PyTorch.
     from pellucid.data import make_source_batch
 
     # Padding is never attended to; any id that exists will do.

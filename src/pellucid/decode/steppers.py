@@ -90,6 +90,7 @@ class _ModelState:
     def insert(self, slots_X: Tensor, memory: _Memory, chosen_X: Tensor) -> None:
         """Start sentences in all slots."""
         self.cache = self._model.new_cache()
+        # A row for each hypothesis: the model knows rows of a batch, not the sentences of a beam.
         self.source = memory.choose(chosen_X.repeat_interleave(self._width))
 
     def retire(self, slots_X: Tensor) -> None:
@@ -104,6 +105,7 @@ class _ModelState:
 
     def reorder(self, parents_BW: Tensor) -> None:
         """Let every hypothesis continue another one of its sentence, given by its column."""
+        # The sources stay where they are, because a parent is of the same sentence.
         sentences_B = torch.arange(len(parents_BW), device=parents_BW.device)
         self.cache.reorder((sentences_B[:, None] * self._width + parents_BW).flatten())
 
@@ -120,6 +122,7 @@ class ModelStepper:
         InputError: a recurrent model was asked for another precision than float32.
     """
 
+    # The cache has one length for all rows: docs/decisions/0022.
     starts_together = True
 
     def __init__(
@@ -136,6 +139,7 @@ class ModelStepper:
             )
         own = model.output_weight.dtype
         dtype = dtype or (torch.bfloat16 if precision == "bfloat16" else own)
+        # A copy, since `to` would change the caller's own model.
         self._model = model if dtype == own else copy.deepcopy(model).to(dtype)
         self.device = model.output_weight.device
 
@@ -150,6 +154,7 @@ class ModelStepper:
         # Padding is never attended to; any id that exists will do.
         batch = make_source_batch(sources, pad_id=0)
         source_BS, mask_BS = (one.to(self.device) for one in batch)
+        # Attention is faster without a mask, so sentences of one length get none.
         is_padded = len(set(map(len, sources))) > 1
         memory_BSD = self._model.encode(source_BS, mask_BS if is_padded else None)
         return _Memory(memory_BSD, mask_BS if is_padded else None)
@@ -166,6 +171,7 @@ class ModelStepper:
         newest_A1 = newest_A[:, None]
         states_A1D = self._model.decode(newest_A1, *state.source, cache=state.cache)
         logits_AV = self._model.logits(states_A1D)[:, 0]
+        # The softmax and the sums of the search need more than bfloat16's 8 significant bits.
         return logits_AV.float() if logits_AV.dtype == torch.bfloat16 else logits_AV
 
 
@@ -201,6 +207,7 @@ class NativeStepper:
         engine: one without an obstacle.
     """
 
+    # Every slot has its own keys and values, so a sentence may start at any step.
     starts_together = False
 
     def __init__(self, engine: NativeEngine) -> None:
@@ -286,6 +293,7 @@ class Ensemble:
             )
         self._members = tuple(members)
         self.device = members[0].device
+        # All members fill the same slots, so the one that can do least decides.
         self.starts_together = any(member.starts_together for member in members)
 
     @property
@@ -307,5 +315,6 @@ class Ensemble:
         logs = []
         for member, state in zip(self._members, states.members, strict=True):
             logits_AV = member.step(state, newest_A, is_growing_A)
+            # Normalized first, because logits of two models have no common zero.
             logs.append(logits_AV.sub_(log_normalizer(logits_AV)[:, None]))
         return torch.stack(logs).logsumexp(dim=0).sub_(math.log(len(logs)))

@@ -32,6 +32,7 @@ class AdditiveAttention(nn.Module):
 
     def project_query(self, state_BLD: Tensor) -> Tensor:
         """Make the queries: ``query_BHLK``, with one head."""
+        # One head, so that stages and probes see the axes that a Transformer has.
         projected: Tensor = self.query(state_BLD)[:, None]
         return projected
 
@@ -93,6 +94,7 @@ class Rows:
             rows = torch.cat(computed, dim=2)
             changed = self._see_rows(self._site.name, stage, rows)
             if changed is not None:
+                # Only the newest row is replaced: the others have had their effect.
                 row_BH1X = fitted(changed, rows, self._site.name, stage)[:, :, -1:]
         self._shown.setdefault(stage, []).append(row_BH1X)
         return row_BH1X
@@ -108,6 +110,7 @@ class Rows:
             return
         for stage, rows in self._shown.items():
             replacement = probe.see(self._site.name, stage, torch.cat(rows, dim=2))
+            # A probe with `see_rows` has replaced rows in time, and may repeat them here.
             if replacement is not None and self._see_rows is None:
                 raise InputError(
                     "A probe that replaces the attention of a recurrent decoder must have a method "

@@ -90,6 +90,7 @@ class Dropout:
         """
         levels = {place: _dropped_levels(self._rate_at(place)) for place in counts}
         places = [place for place, dropped_levels in levels.items() if dropped_levels]
+        # Only states: the kernels draw from them the same bytes as `_multiplier` does.
         states = [
             generator_state(self.seed, "dropout", self.step, self._name(place)) for place in places
         ]
@@ -109,6 +110,7 @@ class Dropout:
         return self.feed_forward_rate if place.endswith(_ACTIVATED) else self.rate
 
     def _name(self, place: str) -> str:
+        # Part 0 has no suffix, so that a step in one part has the masks that it always had.
         return f"{place}.{self.part}" if self.part else place
 
     def _drop(self, tensor: Tensor, place: str, rate: float) -> Tensor:
@@ -137,6 +139,7 @@ class Dropout:
 
     def _random_bytes(self, tensor: Tensor, place: str) -> Tensor:
         device_generator = torch.Generator(device=tensor.device)
+        # 63 of the key's 128 bits, which every seed of PyTorch can hold.
         device_generator.manual_seed(derive_key(self.seed, "dropout", self.step, place) >> 65)
         return torch.randint(
             _LEVELS,
@@ -148,6 +151,7 @@ class Dropout:
 
 
 def _dropped_levels(rate: float) -> int:
+    # Never all levels, since the factor would be infinite.
     return min(round(rate * _LEVELS), _LEVELS - 1)
 
 

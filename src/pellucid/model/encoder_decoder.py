@@ -45,6 +45,7 @@ def embed(
         )
     x_BLD = embedding(ids_BL)
     if known_option(config, "embedding_scale", ("sqrt", "none")) == "sqrt":
+        # Embeddings start with deviation 1/√d (`initialize`); positions are numbers up to 1.
         x_BLD = x_BLD * math.sqrt(config.d_model)
     return site.show("embedding", site.drop_tokens(x_BLD))
 
@@ -52,6 +53,7 @@ def embed(
 def number_layers(layers: Iterable[Any]) -> Iterator[tuple[int, Any]]:
     """Number layers, giving way before each."""
     for index, layer in enumerate(layers):
+        # To give way runs code of the caller, which would break a compiler's graph.
         if not torch.compiler.is_compiling():
             give_way()
         yield index, layer
@@ -63,6 +65,7 @@ class Output(nn.Module):
     def __init__(self, config: ModelConfig, has_bias: bool) -> None:
         super().__init__()
         size = config.target_vocabulary_size
+        # A tied weight is left out, so that files hold its table once.
         if config.tied_embeddings == "none":
             self.weight = nn.Parameter(torch.empty(size, config.d_model))
         if has_bias:
@@ -141,6 +144,7 @@ class EncoderDecoder(nn.Module, ABC):
     @property
     def output_bias(self) -> Tensor | None:
         """The bias of the logits, (V), or None."""
+        # Imported models may have one, and those with new tokens: docs/decisions/0018.
         return getattr(self.output, "bias", None)
 
     def logits(self, states_BTD: Tensor, *, probe: Probe | None = None) -> Tensor:

@@ -26,10 +26,12 @@ def initialize(model: nn.Module, seed: int) -> None:
 
 
 def _draw(name: str, parameter: Tensor, seed: int) -> Tensor:
+    # By name, because gains and biases are both vectors.
     if name.endswith("norm.weight"):
         return torch.ones_like(parameter)
     if parameter.dim() == 1:
         return torch.zeros_like(parameter)
+    # A generator for each name, so that other layers change nothing: docs/decisions/0006.
     numbers = generator(seed, "initialization", name)
     shape = tuple(parameter.shape)
     if "embedding" in name or "positions" in name or name == "output.weight":
@@ -37,4 +39,5 @@ def _draw(name: str, parameter: Tensor, seed: int) -> Tensor:
     else:
         bound = math.sqrt(6 / (shape[0] + shape[1]))
         drawn = numbers.uniform(-bound, bound, shape)
+    # Drawn in float64, so that models of all types start from the same numbers, rounded.
     return torch.from_numpy(drawn).to(parameter.dtype)

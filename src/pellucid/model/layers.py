@@ -98,9 +98,11 @@ class MultiHeadAttention(nn.Module):
         """Attend with every head, concatenate, and project: ``output_BLD``."""
         drop = site.drop_weights
         positions = self.positions
+        # Here and not before, so that a cache keeps the few heads only.
         key_BHMK = self.share(key_BHMK)
         value_BHME = self.share(value_BHME)
         if site.is_watched:
+            # Shared with a cache, and without projections with the input itself.
             query_BHLK = site.show("query", query_BHLK, is_shared=True)
             key_BHMK = site.show("key", key_BHMK, is_shared=True)
             value_BHME = site.show("value", value_BHME, is_shared=True)
@@ -179,6 +181,7 @@ class AddNorm:
         """Run one sub-layer, ``sublayer(x_BLD, site, *rest)``, with everything around it."""
         # post-norm: norm(x + sublayer(x))
         # pre-norm:  x + sublayer(norm(x))
+        # A probe that replaces the input changes the residual connection as well.
         x_BLD = entering_BLD = site.show("input", x_BLD)
         if self.norm_place == "pre" and norm is not None:
             entering_BLD = site.show("norm", norm(x_BLD))
@@ -254,6 +257,7 @@ class DecoderLayer(nn.Module):
     def _attend_to_target(
         self, x_BTD: Tensor, site: Site, mask: Tensor | None, cache: LayerCache | None
     ) -> Tensor:
+        # Read before the new rows are appended, which changes the length.
         start = 0 if cache is None else cache.self_attention.length
         query_BHTK = self.self_attention.project_query(x_BTD, start)
         key_BHMK, value_BHME = self.self_attention.project_key_value(x_BTD, start)

@@ -85,6 +85,7 @@ class GatedCell(nn.Module):
         reset_BD = torch.sigmoid(reset_x_BD + reset_h_BD)
         update_BD = torch.sigmoid(update_x_BD + update_h_BD)
         candidate_BD = torch.tanh(candidate_x_BD + reset_BD * candidate_h_BD)
+        # (1 - z) ⊙ n + z ⊙ h with one product less.
         new_BD = candidate_BD + update_BD * (state_BD - candidate_BD)
         return GatedStep(update_BD, reset_BD, candidate_BD, new_BD)
 
@@ -116,6 +117,7 @@ class GatedCell(nn.Module):
             step = self(inputs[position], state_BD)
             is_token_B1 = masks[position]
             if is_token_B1 is not None:
+                # So a short sentence's state comes through its padding unchanged.
                 step = step._replace(state=torch.where(is_token_B1, step.state, state_BD))
             steps[position] = step
             state_BD = step.state
@@ -124,6 +126,7 @@ class GatedCell(nn.Module):
 
 def _show_steps(directions: Sequence[Sequence[GatedStep]], site: Site) -> Tensor:
     """Put steps into one array a stage, directions side by side; return the ``state_BLD``."""
+    # Gates are put together for a probe only: the model itself needs the states alone.
     wanted = GatedStep._fields if site.probe is not None else ("state",)
     arrays = {
         name: torch.cat(
@@ -144,6 +147,7 @@ class RecurrentEncoderLayer(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
+        # Two directions side by side are as wide as one alone.
         width = config.d_model // 2 if config.has_attention else config.d_model
         self.left_to_right = GatedCell(config.d_model, width)
         if config.has_attention:
@@ -151,6 +155,7 @@ class RecurrentEncoderLayer(nn.Module):
 
     def directions(self) -> list[tuple[str, GatedCell]]:
         """List the cells with their names, the one from left to right first."""
+        # Children come in the order in which they were made.
         return [(name, cast(GatedCell, cell)) for name, cell in self.named_children()]
 
     def forward(self, x_BSD: Tensor, mask_BS: Tensor | None, site: Site) -> Tensor:
@@ -185,6 +190,7 @@ class RecurrentDecoderLayer(nn.Module):
         self.initial = nn.Linear(config.d_model, config.d_model)
         self.cell = GatedCell(config.d_model, config.d_model)
         if is_first:
+            # No bias: what it makes is added to the cell's input, which has one.
             self.context = nn.Linear(config.d_model, 3 * config.d_model, bias=False)
             if config.recurrent_attention == "additive":
                 self.cross_attention: AdditiveAttention | DotAttention = AdditiveAttention(config)
@@ -209,6 +215,7 @@ class RecurrentDecoderLayer(nn.Module):
         Returns:
             ``states_BTD`` and ``context_BTD``.
         """
+        # The context is the same in every step, so one product serves them all.
         from_input = self.cell.input(x_BTD) + self.context(vector_BD)[:, None]
         states_BTD = _show_steps([self.cell.run(from_input, state_BD)], site.within("recurrent"))
         return states_BTD, vector_BD[:, None].expand_as(states_BTD)
@@ -234,6 +241,7 @@ class RecurrentDecoderLayer(nn.Module):
         rows = Rows(cross)
         steps = []
         contexts = []
+        # One position after the other, because each asks with the state that the last one left.
         for from_input in self.cell.input(x_BTD).unbind(dim=1):
             give_way()
             query_BH1K = rows.show("query", self.cross_attention.project_query(state_BD[:, None]))
@@ -319,6 +327,7 @@ class RecurrentModel(EncoderDecoder):
         x_BSD = site.show("input", site.within("input").drop(x_BSD))
         for index, layer in enumerate(self.encoder.layers):
             place = site.within(index)
+            # The input of the first layer has had its dropout already.
             x_BSD = layer(x_BSD if index == 0 else place.drop(x_BSD), source_mask_BS, place)
         return x_BSD
 
@@ -330,6 +339,7 @@ class RecurrentModel(EncoderDecoder):
         rows_B = torch.arange(len(memory_BSD), device=memory_BSD.device)
         last_B = torch.full_like(rows_B, memory_BSD.shape[1] - 1)
         if source_mask_BS is not None:
+            # Padding is on the right, so the number of tokens gives the place of the last.
             last_B = source_mask_BS.sum(dim=1) - 1
         vector_BD = memory_BSD[rows_B, last_B]
         if self.config.has_attention:
@@ -366,9 +376,11 @@ class RecurrentModel(EncoderDecoder):
         past.length += target_BT.shape[1]
         x_BTD = embed(target_BT, self.embedding_of("target"), self.config, site, end=past.length)
         x_BTD = site.show("input", site.within("input").drop(x_BTD))
+        # Once for each sentence, because all steps read the same of the source.
         if not past.states:
             self.start(memory_BSD, source_mask_BS, past, probe=probe)
         states_BTD, context_BTD = self._read(x_BTD, past, source_mask_BS, site.within(0))
+        # Only decoding goes on from here, and its targets have no padding.
         past.states[0] = states_BTD[:, -1]
         for index, layer in enumerate(self.decoder.layers[1:], start=1):
             place = site.within(index)
@@ -411,6 +423,7 @@ class RecurrentModel(EncoderDecoder):
         """Run the first layer: ``states_BTD``, ``context_BTD``."""
         layer = self.decoder.layers[0]
         state_BD = past.states[0]
+        # `start` has filled it; type checkers cannot know.
         assert past.vector is not None
         if past.key_value is None:
             return layer.read_vector(x_BTD, state_BD, past.vector, site)

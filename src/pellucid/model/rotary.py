@@ -39,6 +39,7 @@ def rotate(x_BHLK: Tensor, start: int, longest: int) -> Tensor:
         Su et al. 2021, "RoFormer: Enhanced Transformer with Rotary Position Embedding", section
         3.2.2, equations 14, 15 and 34.
     """
+    # In bfloat16 sines and cosines would be rounded to 8 bits before the products.
     wide = x_BHLK if x_BHLK.dtype == torch.float64 else x_BHLK.float()
     end = start + x_BHLK.shape[2]
     waves = position_rows(start, end, like=wide, halves=False, max_length=longest)
@@ -87,6 +88,7 @@ class PositionsInside(nn.Module):
         super().__init__()
         is_inside = is_used and config.positions in IN_ATTENTION
         self.kind = config.positions if is_inside else "none"
+        # One number for both sides, so that encoder and decoder share a table.
         self._longest = max(config.max_source_length, config.max_target_length)
         if self.kind == "relative":
             self._farthest = config.max_relative_distance
@@ -118,6 +120,7 @@ class PositionsInside(nn.Module):
         """Compute all that positions add to scaled scores, for attention that hides its stages."""
         if self.kind == "alibi":
             shape = (*query_BHLK.shape[1:-1], key_BHMK.shape[-2])
+            # Zeros lowered are what lowering adds.
             return self.lower(query_BHLK.new_zeros(shape))
         if self.kind != "relative":
             return None
@@ -135,6 +138,7 @@ class PositionsInside(nn.Module):
         """Match each query with the vector of its distance to each key."""
         rows_LM = behind(query_BHLK.shape[-2], num_keys, query_BHLK.device)
         rows_LM = rows_LM.clamp(-self._farthest, self._farthest) + self._farthest
+        # One product for each distance, which many pairs share, and not for each pair.
         by_distance = query_BHLK @ self.weight.to(query_BHLK.dtype).T
         return by_distance.gather(-1, rows_LM.expand(*query_BHLK.shape[:-1], num_keys))
 

@@ -37,6 +37,7 @@ class Site:
 
     def show(self, stage: str, tensor: Tensor, *, is_shared: bool = False) -> Tensor:
         """Hand a result to the probe, or a copy of one that something else shares; return it."""
+        # A probe may change in place what it is handed.
         is_copied = is_shared and self.probe is not None
         return show(self.probe, self.name, stage, tensor.clone() if is_copied else tensor)
 

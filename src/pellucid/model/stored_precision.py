@@ -20,6 +20,7 @@ def quantize_tensor_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         The int8 matrix, and the float32 scales, one a row.
     """
+    # One quantizer for both, so that stored integers are those that the engine would make.
     values, scale = quantization.quantize_rows(weight.detach().numpy(force=True))
     return torch.from_numpy(values), torch.from_numpy(scale)
 
@@ -74,5 +75,6 @@ def unpack_weights(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         if tensor.dtype == torch.int8
         else tensor.float()
         for name, tensor in tensors.items()
+        # Only next to its matrix is a tensor of such a name a scale.
         if not (name.endswith(SCALE) and name.removesuffix(SCALE) in tensors)
     }

@@ -60,11 +60,14 @@ def load_model(path: Path, config: BundleConfig, tokenizer: Tokenizer) -> Encode
     shapes = {name: tuple(tensor.shape) for name, tensor in model.state_dict().items()}
     _verify_tensors(packed_types(shapes, config.precision), tensors, path)
     weights = unpack_weights(tensors)
+    # Padding that a converter appended must have no share of a softmax: unowned.py.
     if isinstance(tokenizer, MarianTokenizer):
         unowned = rows_of_zeros(weights, tokenizer.unwritten_ids())
         weights = silence_logits(weights, unowned)
+        # Silencing has added a bias, for which the first model has no place.
         if "output.bias" not in tensors and unowned:
             model = _empty_model(config, weights)
+    # Assigned, because a model on the meta device has no memory to copy into.
     model.load_state_dict(weights, assign=True)
     return model.eval().requires_grad_(False)
 
@@ -96,6 +99,7 @@ def _verify_tensors(
                     f"Every row of {name} and its scale must be as pellucid quantizes them, but "
                     f"some are not ({path}). Export the float32 model again."
                 )
+        # Integers are finite; their scales are tensors of their own in this loop.
         elif not bool(torch.isfinite(tensor).all()):
             raise BundleError(
                 f"Every weight must be a finite number, but {name} holds others ({path}). "

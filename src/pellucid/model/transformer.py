@@ -37,6 +37,7 @@ class Stack(nn.Module):
         num_layers = config.num_encoder_layers if is_encoder else config.num_decoder_layers
         make_layer = EncoderLayer if is_encoder else DecoderLayer
         self.layers = nn.ModuleList(make_layer(config) for _ in range(num_layers))
+        # The last sum of a pre-norm stack has had no norm yet; post-norm ends with one.
         self.norm = make_norm(config) if config.norm == "pre" else None
         if config.positions == "learned":
             self.positions = make_embedding(self.max_length, config.d_model)
@@ -55,12 +56,14 @@ class Stack(nn.Module):
         x_BLD = embed(ids_BL, embedding, self.config, site, end=end)
         positions_LD = self.positions_of(offset, end, like=x_BLD)
         if positions_LD is not None:
+            # Expanded, so that a probe can change the positions of one sentence.
             x_BLD = x_BLD + site.show("positions", positions_LD.expand_as(x_BLD), is_shared=True)
         # Dropout masks are drawn by the name of their place; this one is "encoder.input".
         return site.show("input", site.within("input").drop(x_BLD))
 
     def positions_of(self, start: int, end: int, *, like: Tensor) -> Tensor | None:
         """Get the vectors of positions ``start`` to ``end``: ``positions_LD``, or None."""
+        # Those of `IN_ATTENTION` act where a query meets a key.
         if self.config.positions in ("none", *IN_ATTENTION):
             return None
         if self.config.positions == "learned":
@@ -139,6 +142,7 @@ class Transformer(EncoderDecoder):
         Raises:
             InputError: a sentence is too long, or a mask comes with a cache.
         """
+        # A cache keeps no mask, so padding among the earlier tokens would be seen.
         if cache is not None and target_mask_BT is not None:
             raise InputError(
                 "target_mask_BT cannot be combined with a cache. Leave one of them out."

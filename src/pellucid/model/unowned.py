@@ -26,6 +26,7 @@ def rows_of_zeros(weights: Mapping[str, Tensor], ids: Collection[int]) -> list[i
         ids: of the target vocabulary.
     """
     output_VD = _output(weights)
+    # A softmax that has an id moves its row in training, so zeros were never in one.
     return [id_ for id_ in ids if not output_VD[id_].any()]
 
 
@@ -42,6 +43,7 @@ def silence_logits(weights: Mapping[str, Tensor], ids: Collection[int]) -> dict[
     if not ids:
         return dict(weights)
     output_VD = _output(weights)
+    # A copy, because the caller keeps its tensors.
     bias_V = weights.get("output.bias", torch.zeros(len(output_VD))).clone()
     bias_V[list(ids)] = NEVER
     return {**weights, "output.bias": bias_V}
@@ -49,4 +51,5 @@ def silence_logits(weights: Mapping[str, Tensor], ids: Collection[int]) -> dict[
 
 def _output(weights: Mapping[str, Tensor]) -> Tensor:
     """Return the matrix that turns states into logits; which table it is depends on the tying."""
+    # In order: a table of its own comes before those that it may be tied to.
     return next(weights[name] for name in _TABLES if name in weights)

@@ -66,6 +66,7 @@ class Call:
         limit_R = [limit.max_length for limit in limits]
         starts_R = _starts([best * limit for limit in limit_R])
         prefixes = [limit.prefix_ids for limit in limits]
+        # C expects them in rising order (search.h).
         never = sorted(set(search.never))
         self._limit_R = limit_R
         self._starts_R = starts_R
@@ -94,6 +95,7 @@ class Call:
         )
         arrays = (self._numbers, self._integers, penalties, self._scores, self._ids, self._logs)
         numbers, integers, penalty, score, ids, logs = map(array_address, arrays)
+        # Addresses within the one array of each type: 8 bytes a number, 4 bytes an integer.
         of_numbers = {name: numbers + 8 * place for name, place in number_places.items()}
         of_integers = {name: integers + 4 * place for name, place in self._places.items()}
         self.job = JobStruct(
@@ -107,6 +109,7 @@ class Call:
             temperature=config.temperature,
             top_p=config.top_p,
             epsilon=config.epsilon,
+            # More than any vocabulary has, and it fits the field.
             top_k=min(config.top_k, 2**31),
             longest_source=self.longest_source,
             longest_limit=self.longest_limit,
@@ -145,8 +148,10 @@ class Call:
         """
         if has_turns():
             return self._run_in_turns(library, let_others_in)
+        # Only the main thread takes signals; the others may stay in C as long as it takes.
         if is_short or threading.current_thread() is not threading.main_thread():
             return int(library.translate(ctypes.byref(self.job)))
+        # What stays if the thread ends before C has returned.
         status = [NO_MEMORY]
         done = threading.Event()
 
@@ -184,6 +189,7 @@ class Call:
                 stopped.append(error)
                 self._stop()
 
+        # The name keeps the function alive while C may call it.
         function = TurnFunction(turn)
         self.job.turn = ctypes.cast(function, ctypes.c_void_p).value
         status = int(library.translate(ctypes.byref(self.job)))
@@ -218,6 +224,7 @@ class Call:
                 ids = self._ids[start:end].tolist()
                 logs = self._logs[start:end].tolist()
                 ended.append(Ended(tuple(ids), tuple(logs), bool(finished[place]), scores[place]))
+            # C writes -1 hypotheses if logits were not finite (search.h).
             found.append("overflowed" if number < 0 else tuple(ended))
         return found
 

@@ -113,11 +113,13 @@ class NativeEngine:
         if search.config.sample:
             call.draw([uniforms[i] for i in order])
         most = min(sentences, MOST_ROWS // search.config.beam, self._fitting(sources, search))
+        # A beam wider than `MOST_ROWS` still needs a slot.
         call.job.slots = max(1, min(most, len(sources)))
         call.job.threads = max(1, threads)
         with self._is_computing:
             self._packed.need_positions(call.longest_source, call.longest_limit)
             call.job.model = ctypes.addressof(self._packed.model)
+            # Elsewhere it costs more than it saves: docs/decisions/0019, "share products".
             call.job.shares_products = (
                 len(sources) < threads
                 and self._step_bytes() >= SHARED_BYTES
@@ -220,13 +222,16 @@ def has_free_cores(threads: int) -> bool:
     """
     try:
         with Path("/proc/loadavg").open() as file:
+            # The fourth field counts threads, running and all: 2/517.
             num_running = int(file.read().split()[3].split("/")[0])
     except (OSError, ValueError, IndexError):
+        # Without that file nothing is known, so it counts as an idle machine.
         return True
     return num_running - 1 + threads <= (os.cpu_count() or 1)  # this thread is one that runs
 
 
 def _check_ids(side: str, ids: Sequence[int], size: int) -> None:
+    # Nearly always all ids are right, and min and max read them without a loop in Python.
     if len(ids) and not 0 <= min(ids) <= max(ids) < size:
         wrong = next(one for one in ids if not 0 <= one < size)
         raise InputError(

@@ -17,6 +17,7 @@ FOLDERS = {
     "engine": Path(__file__).parent / "decoding",
 }
 
+# Strict aliasing is off, because the code reads the bytes of numbers under several types.
 GENERAL = "-O3 -std=gnu11 -fno-strict-aliasing -fPIC -shared -fvisibility=hidden"
 
 AVX512 = "-mavx512f -mavx512bw -mavx512vl -mavx512dq -mfma -mprefer-vector-width=512"
@@ -64,6 +65,7 @@ def libraries() -> list[Library]:
         flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
         found += [Library(FOLDERS["kernels"], name, one) for name, one in flags.items()]
     if platform.system() in ("Linux", "Darwin"):
+        # Elsewhere the portable vectors become NEON: docs/decisions/0019.
         names = ENGINES if is_x86 else ("portable",)
         found += [Library(FOLDERS["engine"], name, ENGINES[name]) for name in names]
     return found
@@ -80,6 +82,7 @@ def runs_here(library: Library, processor: Path = Path("/proc/cpuinfo")) -> bool
         return True
     has = set(line.split())
     options = [one.removeprefix("-m") for one in library.flags.split() if one.startswith("-m")]
+    # -mprefer-vector-width is a wish to the compiler, and no instruction.
     needed = [CPU_FLAGS.get(one, one) for one in options if not one.startswith("prefer")]
     return has.issuperset(needed)
 
@@ -109,5 +112,6 @@ def hash_of_sources(folder: Path) -> str:
     """Hash the names and contents of the C files of a folder."""
     found = hashlib.sha256()
     for path in sorted([*folder.glob("*.c"), *folder.glob("*.h")]):
+        # With name and size, so that text moved from one file to the next gives another hash.
         found.update(f"{path.name} {path.stat().st_size}\n".encode() + path.read_bytes())
     return found.hexdigest()

@@ -45,6 +45,7 @@ def load_library(path: Path, sources: Path, called: str) -> ctypes.CDLL | str:
         built_from = (ctypes.c_char * HASH_LENGTH).in_dll(library, "sources").value.decode()
     except (OSError, ValueError) as error:
         return f"{path.name} cannot be read: {error}"
+    # Structures of other sources may have other fields, which Python would fill wrongly.
     if built_from != hash_of_sources(sources):
         return f"{path.name} was built from other sources: install the package again"
     return library
@@ -55,6 +56,7 @@ def instruction_sets() -> tuple[str, ...]:
     portable = _load("portable")
     if isinstance(portable, str):
         return ()
+    # The portable library runs on every processor, so it is the one to ask.
     usable = SETS[: 1 + portable.best_instructions()]
     return tuple(name for name in usable if not isinstance(_load(name), str))
 
@@ -82,6 +84,7 @@ def describe_processor() -> str:
     """Name the processor's instructions for results to depend on, without PyTorch if possible."""
     if sets := instruction_sets():
         return sets[-1]
+    # Only here, because it takes longer than a first translation: docs/decisions/0019.
     import torch
 
     return str(torch.backends.cpu.get_cpu_capability())

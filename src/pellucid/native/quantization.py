@@ -41,6 +41,7 @@ def quantize_rows(weight_OI: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """
     largest_O = np.abs(weight_OI).max(axis=1) / np.float32(LARGEST)
     scale_O = (largest_O.view(np.int32) & _KEPT_BITS).view(np.float32)
+    # A scale that is not normal has fewer bits, so dequantizing would round.
     is_zero_O = scale_O < _SMALLEST_SCALE
     scale_O = np.where(is_zero_O, np.float32(1), scale_O)
     values_OI = np.rint(weight_OI / scale_O[:, None])
@@ -50,8 +51,10 @@ def quantize_rows(weight_OI: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 
 def is_quantized(values_OI: np.ndarray, scale_O: np.ndarray) -> bool:
     """True if integers and scales can be a result of `quantize_rows`."""
+    # As int first, because -(-128) does not fit 8 bits.
     largest_O = np.maximum(values_OI.max(axis=1).astype(int), -values_OI.min(axis=1).astype(int))
     has_few_bits_O = np.ascontiguousarray(scale_O).view(np.int32) & ~_KEPT_BITS == 0
+    # The scale is cut down, never up, so the largest entry of a row always becomes 127.
     is_row_O = (largest_O == LARGEST) & (scale_O >= _SMALLEST_SCALE) & has_few_bits_O
     is_zero_O = (largest_O == 0) & (scale_O == 1)
     return bool((np.isfinite(scale_O) & (is_row_O | is_zero_O)).all())
@@ -65,4 +68,5 @@ def is_quantizable(name: str, num_axes: int) -> bool:
 def to_bfloat16(values: np.ndarray) -> np.ndarray:
     """Round finite float32 numbers to bfloat16, ties to even; the result is their bits."""
     bits = np.ascontiguousarray(values).view(np.uint32)
+    # Less than half of the last bit kept, or just half if that bit is odd: ties go to even.
     return ((bits + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(np.uint16)

@@ -45,6 +45,7 @@ def encode(
     """
     lengths = tuple(map(len, sources))
     model = ctypes.byref(packed.model)
+    # Without this type ctypes would cut results to 32 bits.
     library.size_of_memory.restype = ctypes.c_int64
     sizes = [library.size_of_memory(model, ctypes.c_int64(length)) for length in lengths]
     offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
@@ -84,12 +85,14 @@ class Session:
         if opened is None:
             raise MemoryError
         self._session = ctypes.c_void_p(opened)
+        # C's memory goes with this object, whatever becomes of the search.
         self._close = weakref.finalize(self, library.close_session, self._session)
         self._length_B = np.zeros(sentences, np.int64)
         self._source_length_B = np.zeros(sentences, np.int64)
         self._is_filled_B = np.zeros(sentences, bool)
         self._is_whole_BW = np.zeros((sentences, width), bool)  # Every step computed its part.
         size = packed.config.target_vocabulary_size
+        # One table for all steps: C writes into it, rules change it there, and nothing is copied.
         self._logits_AV = np.empty((sentences * width, size), np.float32)
 
     def insert(self, slots: Sequence[int], encoded: Encoded, chosen: Sequence[int]) -> None:
@@ -120,6 +123,7 @@ class Session:
     def retire(self, slots: Sequence[int]) -> None:
         """Empty slots, so that nothing is computed for them."""
         for slot in slots:
+            # Indexing a range refuses slots that do not exist, before C would.
             place = ctypes.c_int64(range(len(self._length_B))[slot])
             self._library.empty_slot(self._session, place)
             self._is_filled_B[slot] = False
@@ -148,6 +152,7 @@ class Session:
             raise InputError(f"Parents must fill the slots, but have the shape {parents_BW.shape}.")
         pointer = ctypes.c_void_p(array_address(parents_BW))
         _check(self._library.reorder_slots(self._session, pointer))
+        # C refuses wrong parents, but looks at none of an empty slot: those may be anything.
         is_whole_BW = np.take_along_axis(self._is_whole_BW, parents_BW % self._width, axis=1)
         self._is_whole_BW = np.where(self._is_filled_B[:, None], is_whole_BW, False)
 
@@ -186,6 +191,7 @@ class Session:
         """
         config = self._packed.config
         longest = int(self._source_length_B.max(initial=1, where=self._is_filled_B))
+        # Zeros, because C writes needed rows only, and those up to the end of their source.
         weights_ANHS = np.zeros(
             (len(self._logits_AV), config.num_decoder_layers, config.num_heads, longest),
             np.float32,
@@ -219,6 +225,7 @@ class Session:
             )
         longest = int(self._length_B.max(initial=0, where=self._is_filled_B)) + 1
         config = self._packed.config
+        # Positions that are computed have no end; `need_positions` makes more of them.
         if config.positions == "learned" and longest > config.max_target_length:
             raise InputError(
                 f"A translation must have at most {config.max_target_length} tokens, for which "

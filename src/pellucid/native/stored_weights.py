@@ -55,6 +55,7 @@ def read_stored(path: Path, config: BundleConfig) -> StoredWeights | None:
                 return None
         if weight.dtype == np.float32 and not np.isfinite(weight).all():
             return None
+    # The checks have read every page; what packing needs comes back from the system's cache.
     weights.release_pages()
     return weights
 
@@ -66,6 +67,7 @@ def _read(path: Path) -> StoredWeights:
     if start > _LONGEST_HEADER:
         raise ValueError("the header is too long")
     header: dict[str, Any] = read_json_text(memory[8:start])
+    # The one entry of the format that is no tensor.
     header.pop("__metadata__", None)
     offsets = [entry["data_offsets"] for entry in header.values()]
     if start + sum(end - first for first, end in offsets) != len(memory):
@@ -78,10 +80,12 @@ def _view(memory: mmap.mmap, start: int, entry: Mapping[str, Any]) -> np.ndarray
     dtype = TYPES[entry["dtype"]]
     shape = tuple(map(int, entry["shape"]))
     first, end = entry["data_offsets"]
+    # A stranger's header may claim anything, so sizes are compared before memory is read.
     count = int(np.prod(shape, dtype=np.int64))
     if end - first != count * np.dtype(dtype).itemsize or not 0 <= first <= end:
         raise ValueError("the offsets do not fit the shape")
     array: np.ndarray = np.frombuffer(memory, dtype, count, start + first).reshape(shape)
     if dtype is np.uint16:
+        # A bfloat16 number is the upper half of a float32.
         array = (array.astype(np.uint32) << 16).view(np.float32)
     return array

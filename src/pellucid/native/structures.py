@@ -27,12 +27,14 @@ _TYPES: dict[str, Any] = {
 
 def array_address(array: np.ndarray) -> int:
     """Give the address of an array's numbers; it does not keep the array alive."""
+    # C takes numbers to be neighbors; a view with steps would be read wrongly.
     assert array.flags.c_contiguous
     return int(array.__array_interface__["data"][0])  # faster than array.ctypes.data
 
 
 def flatten(lists: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
     """Join lists of ids; return the ids, and the start of each list with the end of the last."""
+    # C reads ids in 32 bits, and places in 64.
     ids = np.array([one for ids in lists for one in ids], np.int32)
     starts = np.concatenate([[0], np.cumsum([len(ids) for ids in lists])]).astype(np.int64)
     return ids, starts

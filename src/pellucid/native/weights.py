@@ -61,6 +61,7 @@ def find_wrong_shape(config: ModelConfig, weights: Mapping[str, Any]) -> str | N
         is_bytes = weights[name].dtype == np.int8
         if is_bytes and weights.get(name + SCALE, weights[name]).shape != shape[:1]:
             return name + SCALE
+    # A weight too many is wrong as well: the file then belongs to another configuration.
     known = {*expected, *(name + SCALE for name in expected)}
     return next((name for name in weights if name not in known), None)
 
@@ -122,6 +123,7 @@ class StoredWeights(dict[str, np.ndarray]):
 
     def release_pages(self) -> None:
         """Let the system take back the file's pages; what is read again comes from its cache."""
+        # Python has it only where the system does.
         if hasattr(self._memory, "madvise"):
             self._memory.madvise(mmap.MADV_DONTNEED)
 
@@ -182,8 +184,10 @@ class Packed:
         self._weights = weights
         self._precision = precision
         self._library = library
+        # C knows addresses only, so what they point to must stay alive here.
         self._kept: list[object] = []
         self._positions = {"source": 0, "target": 0}
+        # Sentences may be encoded in several threads, each of which may need longer tables.
         self._lock = threading.Lock()
         self.num_weights = 0
         self.model = self._make_model()
@@ -201,6 +205,7 @@ class Packed:
                 part = "encoder" if side == "source" else "decoder"
                 table_LD = self._weights[f"{part}.positions.weight"]
             else:
+                # Powers of two, so that few are made: none is freed, since C may be reading it.
                 length = 1 << max(6, (count - 1).bit_length())
                 halves = self.config.positions == "sinusoidal_halves"
                 table_LD = encode_positions(length, self.config.d_model, halves=halves)
@@ -254,6 +259,7 @@ class Packed:
             layer.project_in = self._pack(self._projections(own, ("query", "key", "value")))
         layer.self_out = self._pack([self._matrix(f"{own}.output")])
         layer.inner = self._pack([self._matrix(f"{forward}.inner")])
+        # A ReLU gives no negative numbers, so its rows use 0 to 127: docs/decisions/0019.
         is_signed = self.config.activation != "relu"
         layer.outer = self._pack([self._matrix(f"{forward}.outer")], is_signed=is_signed)
         if not is_decoder:
@@ -289,6 +295,7 @@ class Packed:
         rows_VD = self._weights[f"{name}.weight"]
         if rows_VD.dtype != np.int8:
             return Embedding(rows=self._address(rows_VD), size=len(rows_VD))
+        # Bytes stay bytes: a sentence needs few rows, which C turns into floats.
         scale_V = self._address(self._weights[f"{name}.weight{SCALE}"])
         return Embedding(bytes=self._address(rows_VD), scale=scale_V, size=len(rows_VD))
 
@@ -302,12 +309,14 @@ class Packed:
         """Pack matrices whose outputs are computed together, from rows that may be negative."""
         outputs = sum(len(part.weight_OI) for part in parts)
         inputs = parts[0].weight_OI.shape[1]
+        # Whole panels, so that no product has an edge.
         padded = -(-outputs // LANES) * LANES
         self.num_weights += outputs * inputs
         bias_O = np.zeros(padded, np.float32)
         first = 0
         for part in parts:
             if part.bias_O is not None:
+                # A factor of queries applies to all of a query, its bias too.
                 bias_O[first : first + len(part.bias_O)] = part.bias_O * part.factor_O
             first += len(part.weight_OI)
         linear = Linear(inputs, outputs, PRECISIONS[self._precision])
@@ -338,6 +347,7 @@ class Packed:
         values_OI = rows[0][0] if len(rows) == 1 else np.concatenate([values for values, _ in rows])
         scale_O = np.zeros(padded, np.float32)
         scale_O[: linear.outputs] = np.concatenate([scales for _, scales in rows])
+        # Products of bytes take four inputs at a time (model.h).
         packed = _aligned(padded * -(-linear.inputs // 4) * 4, np.int8)
         sums_O = np.zeros(padded, np.int32)
         sizes = (linear.outputs, linear.inputs, linear.offset)
@@ -378,6 +388,7 @@ def pack(
 
 def encode_positions(length: int, d_model: int, *, halves: bool) -> np.ndarray:
     """Encode positions as sines and cosines: ``positions_LD``; as `sinusoidal_positions` does."""
+    # In float64 and rounded once, as the model's table is: both must be equal.
     place_L1 = np.arange(length, dtype=np.float64)[:, None]
     angles = place_L1 / 10000 ** (np.arange(0, d_model, 2, dtype=np.float64) / d_model)
     pair = (np.sin(angles), np.cos(angles))

@@ -65,6 +65,7 @@ def match_tokens(phrase: tuple[int, ...]) -> Automaton:
     borders = _list_borders(phrase, lambda start: True)
     rows: list[tuple[int, ...]] = []
     for state in range(last):
+        # Where the phrase does not go on, its longest border does, whose row is complete.
         row = list(rows[borders[state]]) if state else [0] * width
         row[classes[phrase[state]]] = state + 1
         rows.append(tuple(row))
@@ -129,6 +130,7 @@ class TextAutomata:
 
     @cached_property
     def _ids(self) -> dict[bytes, int]:
+        # From the end, so that of tokens with one text the first is kept.
         return {text: token for token, text in reversed(list(enumerate(self._tokens))) if text}
 
     @cached_property
@@ -150,6 +152,7 @@ class TextAutomata:
 
     @cached_property
     def _joined(self) -> bytes:
+        # All tokens as one text, in which one `find` looks for a part in every token.
         return _SEPARATOR + _SEPARATOR.join(self._tokens) + _SEPARATOR
 
     @cached_property
@@ -180,6 +183,7 @@ class TextAutomata:
             symbol = automaton.classes.get(token, kinds[token])
             count += automaton.gain[state][symbol]
             state = automaton.next[state][symbol]
+        # A phrase at the very end is whole, but no token has counted it yet.
         return count + (state == len(automaton.next) - 1)
 
     def _match(self, phrase: tuple[int, ...]) -> Automaton:
@@ -222,6 +226,7 @@ class TextAutomata:
             rest = text[start : start + self._width]
             # Tokens that lie inside the phrase, or begin with its end.
             found.update(self._ids.get(rest[:size], -1) for size in range(1, len(rest) + 1))
+            # Only near the end of the phrase can a token reach beyond it.
             if start and start + self._width >= len(text):
                 found.update(self._ids_from(rest))
         for size in range(1, min(len(text), self._width) + 1):
@@ -315,6 +320,7 @@ class _Reader:
                 depth = 0 if is_there else self._borders[whole]
             while depth and text[depth] != value:
                 depth = self._borders[depth]
+            # Only its first byte must not stand inside a word; the others follow it.
             if text[depth] == value and (depth or not self.begins or before != _IN_WORD):
                 depth += 1
         return (depth + _SPACE if depth else _end_of_bytes(token)), count
@@ -324,6 +330,7 @@ def _spell(token: bytes) -> list[_Byte]:
     """List the bytes of a token."""
     found: list[_Byte] = []
     for place, value in enumerate(token):
+        # In UTF-8 bytes of the form 10xxxxxx continue a character, which has at most 4 bytes.
         is_start = value & 0xC0 != 0x80
         first = token[place : place + 4].decode(errors="replace")[:1] if is_start else ""
         found.append(_Byte(value, bool(first) and is_word_letter(first), _end_of(token[:place])))

@@ -86,6 +86,7 @@ class RequestBuilder:
             forbidden_texts=tuple(
                 self._spelling.forbid(phrase) for phrase in constraints.forbidden
             ),
+            # Only if needed: it takes time to spell out a vocabulary, and loads PyTorch.
             spelling=self._spelling if required else None,
         )
 
@@ -143,8 +144,10 @@ def _encode(tokenizer: Tokenizer, text: str, what: str) -> tuple[int, ...]:
     """Cut a text into tokens, and refuse unknown ones."""
     text = text.strip()
     unknown = tokenizer.config.unk_id
+    # Without the final `</s>`, because a translation goes on after a phrase or a prefix.
     ids = tuple(tokenizer.encode_target(text)[:-1])
     if unknown in ids:
+        # A vocabulary of words lacks whole words, any other one single characters.
         parts = text.split() if tokenizer.config.kind == "words" else text
         missing = [part for part in parts if unknown in tokenizer.encode_target(part)]
         raise InputError(

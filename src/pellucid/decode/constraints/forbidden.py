@@ -24,6 +24,7 @@ from pellucid.text.tokenizers.whole_words import JOINER
 _BYTE_PIECE = re.compile(r"<0x([0-9A-F]{2})>")
 
 
+# Compared by identity: phrases are keys of a dict, and an automaton cannot be hashed.
 @dataclass(frozen=True, eq=False)
 class ForbiddenText:
     """A phrase that a text must not hold as whole words, made by `Spelling.forbid`.
@@ -78,6 +79,7 @@ class Spelling:
         Raises:
             InputError: the phrase is empty.
         """
+        # Kept, because the lines of a text mostly forbid the same phrases.
         if phrase not in self._forbidden:
             text = self._tokenizer.normalized(phrase).strip()
             if not text:
@@ -103,6 +105,7 @@ def _spell_tokens(tokenizer: Tokenizer) -> Iterator[bytes]:
         elif byte := _BYTE_PIECE.fullmatch(name):
             yield bytes.fromhex(byte[1])
         else:
+            # SentencePiece writes a space as U+2581.
             yield name.replace("\u2581", " ").encode()
 
 
@@ -131,8 +134,10 @@ class TextRule:
             device: the device of the values.
         """
         phrases = list(dict.fromkeys(phrase for group in sets for phrase in group))
+        # A token has a byte or more; one more token says whether the phrase is inside a word.
         self._num_tokens = 1 + max(len(phrase.text) for phrase in phrases)
         self._max_length_R = torch.tensor(max_lengths, device=device)
+        # The last entry is for -1, which `last_tokens` gives before the beginning: silent.
         self._kind_U = torch.tensor([*phrases[0].kinds, NUM_KINDS - 1], device=device)
         self._class_PU = self._kind_U.repeat(len(phrases), 1)
         size = max(len(one.automaton.next) for one in phrases)
@@ -202,5 +207,6 @@ def _ban(phrase: ForbiddenText, next_SC: Tensor, gain_SC: Tensor, *, is_last: bo
     is_banned_SC = gain_SC > 0
     if not may_complete:
         is_banned_SC |= next_SC == whole
+    # `</s>` is silent, and would end the text with the phrase.
     is_banned_SC[whole, SILENT] = True
     return is_banned_SC

@@ -66,7 +66,9 @@ class Glossary:
         lengths: dict[str, set[int]] = {}
         for words in (*self._targets, *self._targets_of_capitalized):
             lengths.setdefault(words[0], set()).add(len(words))
+        # The longest first, so that the first term found is the longest.
         self._lengths = {word: sorted(sizes, reverse=True) for word, sizes in lengths.items()}
+        # By their first word, because few words of a text begin a term of a large glossary.
         self._terms_from: dict[str, list[tuple[_Words, str]]] = {}
         for targets in (self._targets, self._targets_of_capitalized):
             for term, target in targets.items():
@@ -158,6 +160,7 @@ class Glossary:
     def _is_there(self, term: _Words, words: _Words, place: int, is_start: bool) -> bool:
         """Tell whether each word of a text at a place is a form of the term's word."""
         there = words[place : place + len(term)]
+        # A form with a capital that the glossary lacks counts only where a sentence begins.
         if len(there) < len(term) or not (is_start or term in self._targets):
             return False
         return all(word in self._bases(other) for word, other in zip(term, there, strict=True))
@@ -200,6 +203,7 @@ def _read_terms(path: Path | str) -> Iterator[tuple[int, str, str]]:
     for number, line in enumerate(read_lines(path), start=1):
         if not line.strip() or line.startswith("#"):
             continue
+        # Accents in one form, so that a term equals the same word of a text.
         columns = [normalize(column, "nfc").strip() for column in line.split("\t")]
         where = f"{path}:{number}"
         if len(columns) != 2:
@@ -233,6 +237,7 @@ def _find_caseless(words: _Words) -> list[bool]:
         is_caseless = False
         if letters and letters[0][0].isupper():
             is_title = all(one[0].isupper() or one in _SMALL_WORDS for one in letters)
+            # One word with a capital is an ordinary beginning; one in capitals only is a title.
             is_one = len(letters) == 1 and not (letters[0].isupper() and len(letters[0]) > 1)
             is_caseless = is_title and not is_one
         found += [is_caseless] * len(sentence)
@@ -242,5 +247,6 @@ def _find_caseless(words: _Words) -> list[bool]:
 @cache
 def _pieces() -> re.Pattern[str]:
     # ASCII comes first, because it is fast to match.
+    # Possessive, and not before other letters: otherwise `café` would be cut in two.
     ascii_piece = r"[\0-/:-@\[-`{-\x7f]|[A-Za-z0-9]++(?![^\0-\x7f])"
     return re.compile(f"{ascii_piece}|{word_pattern().pattern}|.", re.DOTALL)

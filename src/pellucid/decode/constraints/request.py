@@ -70,6 +70,7 @@ class Constraints:
     def __post_init__(self) -> None:
         for name in ("forbidden", "required"):
             phrases = getattr(self, name)
+            # A text is a sequence of texts as well, so nothing later would notice.
             if isinstance(phrases, str):
                 raise InputError(
                     f"Constraints.{name} must be a tuple of phrases, but is the text {phrases!r}, "

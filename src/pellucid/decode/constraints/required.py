@@ -168,6 +168,7 @@ class RequiredPhrases:
         next_AQ2 = self._wanted_X2[row_AQ].masked_fill(self._is_met_each(progress)[:, :, None], -1)
         next_AZ = next_AQ2.flatten(1)
         is_same_AZZ = next_AZ[:, :, None] == next_AZ[:, None, :]
+        # Of equal tokens the first stays, so that no candidate comes twice.
         return next_AZ.masked_fill(is_same_AZZ.tril(-1).any(-1), -1)
 
     def banks(self, progress: Progress) -> Tensor:
@@ -182,6 +183,7 @@ class RequiredPhrases:
         # A whole phrase counts as met already.
         is_over_AQ = self._is_met_each(progress) | self._is_whole(progress)
         units_AQ = units_AQ.masked_fill(is_over_AQ, 0)
+        # A column for amax, which requests without phrases lack.
         nothing_A1 = units_AQ.new_zeros(len(units_AQ), 1)
         return met_A + torch.cat([units_AQ, nothing_A1], dim=1).amax(1)
 
@@ -273,6 +275,7 @@ def candidates(
     ).sort()
     is_new_BC = place_BC < nowhere
     is_new_BC[:, 1:] &= place_BC[:, 1:] > place_BC[:, :-1]
+    # Filler must read from some place; its score is replaced at the end.
     place_BC = place_BC.clamp(max=nowhere - 1)
     parent_BC = place_BC // vocabulary_size
     score_BC = total_BW.gather(1, parent_BC) + values_AV.reshape(sentences, -1).gather(1, place_BC)

@@ -70,6 +70,7 @@ def make_rules(
         texts, set_of_request = _distinct(request.forbidden_texts for request in requests)
         max_lengths = [request.max_length for request in requests]
         rules.append(TextRule(texts, set_of_request, max_lengths, device))
+    # It calls the others itself, since it must know values from before they lower them.
     if any(request.prefix_ids for request in requests):
         return [_ForcedPrefix([request.prefix_ids for request in requests], rules, device)]
     return rules
@@ -105,6 +106,7 @@ class _MinimumLength:
         self._eos_id = eos_id
 
     def __call__(self, values_AV: Tensor, history: TokenHistory) -> None:
+        # `</s>` counts as a token of the length that it would end.
         is_short_A = history.length_A + 1 < self._min_length_R[history.request_A]
         values_AV[:, self._eos_id].masked_fill_(is_short_A, -torch.inf)
 
@@ -125,6 +127,7 @@ class _NoRepeatedNgram:
         # Compare the newest n − 1 tokens with those at every place.
         last_AY = last_tokens(history, num_before)
         columns_X = torch.arange(num_places, device=tokens_AT.device)
+        # Where the n tokens are all written, not only the first n − 1.
         is_repeated_AX = columns_X + num_before < history.length_A[:, None]
         for offset in range(num_before):
             window_AX = tokens_AT[:, offset : offset + num_places]
@@ -151,6 +154,7 @@ class _RepetitionPenalty:
         tokens_AT = history.tokens_AT
         columns_T = torch.arange(tokens_AT.shape[1], device=tokens_AT.device)
         is_there_AT = columns_T < history.length_A[:, None]
+        # Behind a row's end anything may stand, but gather needs ids that exist.
         tokens_AT = tokens_AT.where(is_there_AT, 0)
         penalized_AT = values_AV.gather(1, tokens_AT) * self._factor
         lower_values(values_AV, tokens_AT, is_there_AT, penalized_AT)
@@ -162,6 +166,7 @@ class _Endings:
 
     def __init__(self, of_requests: Sequence[Sequences], device: Device) -> None:
         sets, set_of_request = _distinct(of_requests)
+        # A single forbidden token has no tokens before it, but a table needs a column.
         self._width = max(1, *(len(sequence) for group in sets for sequence in group))
         num_sequences = max(map(len, sets))
         # No token is -2, so the sequences that fill up a set never match; -1 matches any token.

@@ -49,6 +49,7 @@ def last_tokens(history: TokenHistory, count: int) -> Tensor:
     length_A = history.length_A
     columns_AX = length_A[:, None] + torch.arange(-count, 0, device=length_A.device)
     last = tokens_AT.shape[1] - 1
+    # Before the first token a history may have no column to gather from.
     if last < 0:
         return torch.full_like(columns_AX, -1)
     return tokens_AT.gather(1, columns_AX.clamp(0, last)).masked_fill(columns_AX < 0, -1)

@@ -120,6 +120,7 @@ class Beams:
     def history(self) -> TokenHistory:
         """The tokens of each row, for the rules."""
         longest = max(1, int(self.length_B.max()))
+        # Empty slots must point somewhere; nobody uses what the rules make of their rows.
         return TokenHistory(
             self.tokens_AT[:, :longest],
             self.length_B.repeat_interleave(self.width),
@@ -128,6 +129,7 @@ class Beams:
 
     def append(self, parents_A: Tensor, tokens_A: Tensor, logs_A: Tensor) -> None:
         """Make every row a copy of its parent row with one more token."""
+        # A single hypothesis is its own parent.
         if self.width > 1:
             longest = int(self.length_B.max()) + 1
             self.tokens_AT[:, :longest] = self.tokens_AT[parents_A, :longest]
@@ -171,6 +173,7 @@ class Beams:
         leader_B = self.total_BW.amax(dim=1)
         is_done_B: Tensor = leader_B == -math.inf
         if self.stopping != "never":
+            # At the longest length a sum so far has its best possible score: docs/decisions/0009.
             longest_B = self.limit_B if self.stopping == "safe" else self._length_in_table()
             bound_B = self.penalty.score(leader_B, longest_B)
             is_done_B |= self.best_BN[:, -1] >= bound_B

@@ -47,6 +47,7 @@ def draw(
         All three are measured on the softmax at the temperature, so their order does not matter.
         Other libraries scale to one after each.
     """
+    # In double precision, as in the engine in C, so that both draw the same tokens.
     below_AV = log_probabilities_AV.double() - log_probabilities_AV.amax(1, keepdim=True)
     probability_AV = (below_AV / temperature).softmax(dim=1)
     kept_AV = probability_AV

@@ -96,6 +96,7 @@ class Search:
         self._is_normalized = (
             config.sample or config.repetition_penalty > 1 or self._phrases is not None
         )
+        # Requests stand in line twice: until they are encoded, and then until a slot is free.
         self._waiting = range(len(requests))
         self._encoded = range(0)
         self._memory: Any = None
@@ -155,6 +156,7 @@ class Search:
         beams.append(parents_A, tokens_A, log_A)
         if self._phrases is not None:
             self._progress = self._phrases.advance(self._progress.reorder(parents_A), tokens_A)
+            # At the length limit there is no step left for what is missing.
             is_met_BW = self._phrases.is_met(self._progress).view_as(total_BW)
             is_last_B1 = (beams.length_B >= beams.limit_B)[:, None]
             total_BW = total_BW.masked_fill(is_last_B1 & ~is_met_BW, -math.inf)
@@ -169,6 +171,7 @@ class Search:
         is_over_B = is_over_BW.any(dim=1)
         self._overflowed.update(beams.request_B[is_over_B].tolist())
         beams.total_BW[is_over_B] = -math.inf
+        # Their rows stay in the batch until they are collected; with equal logits nothing fails.
         logits_AV[~is_finite_A] = 0.0
         normalizer_A[~is_finite_A] = math.log(logits_AV.shape[1])
 
@@ -178,6 +181,7 @@ class Search:
             return ()
         length = int(self.beams.length_B[0])
         growing_X = (self.beams.total_BW[0] > -math.inf).nonzero()[:, 0]
+        # A finished hypothesis may still win, so it has a say as well.
         texts = [hypothesis.ids for hypothesis in self._found[0]]
         texts += [tuple(ids) for ids in self.beams.tokens_AT[growing_X, :length].tolist()]
         columns = zip(*texts, strict=False)
@@ -188,6 +192,7 @@ class Search:
         values_AV = logits_AV
         logs_AV = None
         if self._is_normalized:
+            # Rounding may leave a log-probability a little above 0.
             values_AV = logits_AV.sub_(normalizer_A[:, None]).clamp_(max=0)
             # Of the rules only the penalty changes the value of a token that may be chosen.
             logs_AV = values_AV.clone() if self._config.repetition_penalty > 1 else None
@@ -276,6 +281,7 @@ class Search:
             slots_X = free[: len(begun)]
             free = free[len(begun) :]
             requests_X = torch.tensor(list(begun), device=self._device)
+            # The memory holds only the sentences that were encoded last.
             self._state.insert(slots_X, self._memory, requests_X - self._memory_start)
             self.beams.begin(slots_X, requests_X)
             self._newest_A[self.beams.rows_of(slots_X)] = self._special.start

@@ -122,11 +122,13 @@ def choose_in_groups(
         best = best_of_rows(own_values.flatten(0, 1), count)
         choice = choose_best(*best, total_BW[:, own], num_places_BG[:, group])
         if penalty_BV is not None:
+            # A place that nothing was left for holds any token, which must cost nothing.
             cost = diversity * choice.is_taken_BW.to(penalty_BV.dtype)
             penalty_BV.scatter_add_(1, choice.token_BW, cost)
         choices.append(choice)
     if groups == 1:
         return choices[0]
+    # Groups count parents among their own columns, the answer among those of the sentence.
     return Choice(
         torch.cat([choice.parent_BW + i * width for i, choice in enumerate(choices)], dim=1),
         torch.cat([choice.token_BW for choice in choices], dim=1),

@@ -16,6 +16,7 @@ from pellucid.machine.randomness import generator
 
 def number_sample(request: Request, index: int) -> Request:
     """Give one of several samples of a request its own random numbers."""
+    # U+001F separates the two, as in `derive_key`: no text can look like another's number.
     return replace(request, key=f"{index}\x1f{request.key}")
 
 
@@ -51,5 +52,6 @@ def uniforms(keys: Sequence[str], seed: int, count: int) -> np.ndarray:
     Returns:
         ``float64`` of shape (samples, count), in [0, 1).
     """
+    # A new generator for each key instead of one stream: docs/decisions/0006.
     numbers = [generator(seed, "sample", key).random(count) for key in keys]
     return np.stack(numbers) if numbers else np.empty((0, count))

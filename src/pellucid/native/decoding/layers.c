@@ -11,6 +11,7 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
     s->model = m;
     s->rows = rows;
     s->model_stride = round_up(m->d_model);
+    /* It also takes outputs of sub-layers, which may be wider than the projections. */
     s->wide_stride = max_long(round_up(2 * keys + values), s->model_stride);
     s->context_stride = round_up(values);
     s->inner_stride = round_up(m->d_ff);
@@ -28,6 +29,7 @@ int allocate_scratch(scratch *s, const model *m, long rows, long longest_source,
     const int count = sizeof places / sizeof *places;
     size_t bytes = aligned((size_t)(rows * s->bytes_stride));
     for (int i = 0; i < count; i++) bytes += aligned(floats[i] * sizeof(float));
+    /* One block, in which each array begins a cache line. */
     s->memory = aligned_alloc(64, bytes);
     if (!s->memory) return NO_MEMORY;
     char *next = s->memory;
@@ -69,6 +71,7 @@ void project(scratch *s, const linear *l, const norm *n, long rows) {
     const float *x = before(s, n, rows);
     if (m->has_projections) {
         apply_product(s, l, x, s->model_stride, rows, s->wide, s->wide_stride);
+        /* In bfloat16 only: other weights hold the factor (weights.py). */
         for (long row = 0; m->query_factor != 1.0 && row < rows; row++)
             for (long i = 0; i < m->num_heads * m->d_key; i++)
                 s->wide[row * s->wide_stride + i] *= (float)m->query_factor;
@@ -118,6 +121,7 @@ static void remember(scratch *s, const float *states, const long *lengths, long 
         apply_product(s, l, states, s->model_stride, rows, s->wide, s->wide_stride);
         from = s->wide, stride = s->wide_stride;
     }
+    /* Without projections the states are keys and values alike. */
     const long to_values = m->has_projections ? keys : 0;
     for (long i = 0; i < sentences; row += lengths[i++]) {
         float *to = memories[i] + index * (keys + values) * lengths[i];

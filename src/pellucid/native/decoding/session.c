@@ -163,6 +163,7 @@ EXPORT int fill_slot(session *s, int64_t index, const float *memory, int64_t len
     own->request = 0;
     own->source_length = length;
     own->length = 0;
+    /* Python knows the limits of a search in Python. */
     own->limit = LONG_MAX;
     return DONE;
 }

@@ -149,6 +149,7 @@ static void choose(slot *s, const job *j, const candidates *found, long first, l
         const double base = s->totals[r->place] - (double)r->normalizer;
         sources[i] = (source_of_candidates){r->place, first + i, 0, base};
     }
+    /* A finished hypothesis keeps its place: docs/decisions/0009. */
     const long places = j->width - s->num_finished;
     for (long place = 0; place < j->width; place++) {
         totals[place] = -INFINITY;
@@ -164,6 +165,7 @@ static void choose(slot *s, const job *j, const candidates *found, long first, l
         if (!best) continue;
         const long at = best->index * found->count + best->rank++;
         const float log = found->values[at] - found->rows[best->index].normalizer;
+        /* Rounding may leave a log-probability a little above 0. */
         const float bounded = log > 0.0f ? 0.0f : log;
         totals[place] = s->totals[best->parent] + (double)bounded;
         grow(s, best->parent, place, found->ids[at], bounded);
@@ -200,6 +202,7 @@ static int is_better(const ended *x, const ended *y) {
 
 void end_slot(slot *s, const job *j, int has_overflowed) {
     const long request = s->request, count = min_long(s->num_ended, j->num_best);
+    /* By insertion, which keeps the order of equals, as qsort need not. */
     for (long i = 1; i < s->num_ended; i++) {
         ended one = s->ended[i];
         long at = i;

@@ -13,8 +13,10 @@ static void attend_to_targets(scratch *s, const job *j, const layer *l, long ind
         const float *wide = s->wide + i * s->wide_stride;
         float *cache = own->caches[index];
         uint16_t *ancestors = own->ancestors[0] + rows[i].place * own->room;
+        /* Written before attending, because a token also attends to itself. */
         memcpy(cache + (own->length * j->width + rows[i].place) * stride, wide + keys,
                (size_t)stride * sizeof *cache);
+        /* The newest keys and values are at the row's own place; older ones may be at others. */
         ancestors[own->length] = (uint16_t)rows[i].place;
         attend_to_past(m, wide, cache, j->width, ancestors, own->length + 1, s->scores,
                        s->context + i * s->context_stride);
@@ -55,6 +57,7 @@ static void add_exponentials(row *r, const float *logits, long width) {
     vf largest = vf_all(-INFINITY), sum = vf_zero();
     for (long i = 0; i < width; i += LANES) largest = vf_max(vf_load(logits + i), largest);
     float most = vf_largest(largest);
+    /* With nothing finite yet 0 is subtracted: -INFINITY less itself would be no number. */
     if (most < r->largest || most == -INFINITY) most = r->largest == -INFINITY ? 0.0f : r->largest;
     const vf subtracted = vf_all(most);
     for (long i = 0; i < width; i += LANES)
@@ -87,6 +90,7 @@ static void look_at_block(const job *j, candidates *found, long index, float *lo
     row *r = &found->rows[index];
     const slot *own = r->slot;
     const int64_t *prefix = j->prefix_starts + own->request;
+    /* Within a prefix its token keeps its value, whatever other rules say. */
     if (own->length < prefix[1] - prefix[0]) {
         const int32_t forced = j->prefix_ids[prefix[0] + own->length];
         if (forced >= first && forced < first + width)
@@ -100,6 +104,7 @@ static void look_at_block(const job *j, candidates *found, long index, float *lo
         j->eos_id < first + width)
         logits[j->eos_id - first] = -INFINITY;
     const float *values = found->values + index * found->count;
+    /* Most blocks have nothing above the least that is kept, and are left at one look. */
     float least = r->num_found < found->count ? -INFINITY : values[found->count - 1];
     for (long i = 0; i < width; i += LANES) {
         unsigned above = vf_greater(vf_load(logits + i), vf_all(least));
@@ -143,6 +148,7 @@ static void find_candidates(scratch *s, const job *j, candidates *found, const f
     }
     for (long i = 0; i < num_rows; i++) {
         row *r = &found->rows[i];
+        /* A sum that is no number, or nothing, ends the search of the sentence (extend_slot). */
         r->normalizer = r->sum > 0.0f && r->sum < INFINITY
                             ? (float)((double)r->largest + natural_log((double)r->sum))
                             : NAN;

@@ -35,8 +35,10 @@ class DropoutMask(ctypes.Structure):
     """)
 
 
+# Fields that are not given are 0, and without bytes C drops nothing.
 _NOTHING_DROPPED = DropoutMask()
 
+# Up to three layers share an input: those of query, key and value.
 _fields = partial(fields, dropout_mask=DropoutMask, pointers=ctypes.c_void_p * 3)
 
 

@@ -64,10 +64,12 @@ def library_name(precision: Literal["float32", "bfloat16"]) -> str | None:
     without bfloat16 instructions get a library that computes in float32, which is slow but correct.
     """
     capability = torch.backends.cpu.get_cpu_capability()
+    # The package builds kernels for Linux on x86-64 only: docs/decisions/0012.
     if not sys.platform.startswith("linux") or capability not in ("AVX2", "AVX512"):
         return None
     is_wide = capability == "AVX512"
     if precision == "bfloat16":
+        # PyTorch has no public name for this question.
         is_wide = is_wide and torch.cpu._is_avx512_bf16_supported()
     return f"{'avx512' if is_wide else 'avx2'}_{precision}"
 
@@ -92,6 +94,7 @@ class Kernels:
     def __init__(self, library: ctypes.CDLL, precision: Literal["float32", "bfloat16"]) -> None:
         self.dtype = torch.float32 if precision == "float32" else torch.bfloat16
         self._library = library
+        # Without these types ctypes would cut results and arguments to 32 bits.
         library.packed_size.restype = library.padded_vocabulary.restype = ctypes.c_int64
         library.packed_size.argtypes = [ctypes.c_int64] * 2
         library.padded_vocabulary.argtypes = [ctypes.c_int64]
@@ -138,6 +141,7 @@ class Kernels:
         depth, width = (columns, rows) if transposed else (rows, columns)
         depth = max(padded_depth, depth)
         if out is None:
+            # int32 only means 4 bytes: one float32, or two bfloat16 numbers.
             out = torch.empty(self._library.packed_size(depth, width), dtype=torch.int32)
         self._library.pack(
             matrix_FD.data_ptr(), rows, columns, int(transposed), depth, out.data_ptr()
@@ -233,6 +237,7 @@ class Kernels:
             Both are one tensor if there is neither dropout nor ``add_JD``.
         """
         rows, width = grad_JD.shape
+        # Without a norm, an addend and dropout the gradient passes through as it is.
         grad_input_JD = grad_dropped_JD = grad_JD
         needs_input = norm is not None or add_JD is not None
         if needs_input:
@@ -272,6 +277,7 @@ class Kernels:
             weights: the gradient of each layer's weights; None if it is not wanted.
             biases: the same of its bias.
         """
+        # Layers that are not trained want none of them.
         if all(grad is None for grad in (*weights, *biases)):
             return
         call = WeightGradientCall(
@@ -362,11 +368,13 @@ class Kernels:
         Returns:
             The same shape.
         """
+        # The kernel takes no more rows than columns, for which products are smaller.
         is_tall = matrices.shape[1] > matrices.shape[2]
         wide = (matrices.transpose(1, 2) if is_tall else matrices).clone(
             memory_format=torch.contiguous_format
         )
         number, rows, columns = wide.shape
+        # The kernel writes in place, hence the copy.
         call = OrthogonalCall(number, rows, columns, wide.data_ptr(), *coefficients)
         self._run("orthogonalize", call)
         return wide.transpose(1, 2) if is_tall else wide
@@ -377,6 +385,7 @@ class Kernels:
 
     def chunk_rows(self, vocabulary: int) -> int:
         """Rows of the loss's chunk: as many as stay in the third-level cache."""
+        # `ROWS_AT_ONCE` of loss.c: the rows that a thread takes at a time.
         per_thread = 96 // self.dtype.itemsize
         row = self.dtype.itemsize * self.padded_vocabulary(vocabulary)
         parts = BYTES_PER_CHUNK // (row * per_thread)
@@ -384,6 +393,7 @@ class Kernels:
 
     def embed(self, call: EmbeddingCall) -> None:
         """Look up embeddings, add positions, and drop; with a gradient, run backward instead."""
+        # Not by `_run`: both allocate nothing, so they return no status.
         embed = self._library.embed_backward if call.grad else self._library.embed
         embed(ctypes.byref(call))
 
