@@ -43,6 +43,7 @@ def short_code(language: str) -> str:
 @cache
 def load_identifier() -> LanguageIdentifier:
     """Load what names the language of a text. It takes a second and 80 MB, once."""
+    # Imported late, because most commands never need it.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
