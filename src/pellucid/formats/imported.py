@@ -191,6 +191,7 @@ def find_tying(tables: Mapping[str, Tensor]) -> str:
     """Return the ``tied_embeddings`` of the tables ``source``, ``target`` and ``output``."""
 
     def is_same(one: Tensor, other: Tensor) -> bool:
+        # Tied tables may be stored twice: equal numbers are taken as tied.
         return one is other or (one.shape == other.shape and torch.equal(one, other))
 
     if not is_same(tables["target"], tables["output"]):
@@ -206,6 +207,7 @@ def check_sizes(sizes: Mapping[str, int], shapes: list[tuple[int, ...]], where: 
     """
     largest = max((size for shape in shapes for size in shape), default=0)
     for name, size in sizes.items():
+        # A number of layers is no axis, but each layer has at least one tensor.
         if size > max(largest, len(shapes)):
             raise BundleError(
                 f"{name} must be a size that the weights have, but is {size}, and their longest "
