@@ -42,7 +42,7 @@ def writing(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (PellucidError, BrokenPipeError):
-        # Ours are worded already, and a reader such as `head` that had enough is no fault.
+        # Ours are worded already, and a reader such as `head` may stop when it has enough.
         raise
     except OSError as error:
         raise not_writable(error, path) from error
@@ -179,10 +179,10 @@ def open_own(path: Path | str, flags: int) -> int:
         # Without O_NONBLOCK, a pipe without a reader would be waited for.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         found = os.fstat(descriptor)
-        # With a second name it may be somebody else's file.
+        # With a second name it may be another program's file.
         is_own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
     except OSError as error:
-        # ELOOP is a link, because of O_NOFOLLOW; ENXIO a pipe that nobody reads.
+        # ELOOP is a link, because of O_NOFOLLOW; ENXIO a pipe without a reader.
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         is_own = False

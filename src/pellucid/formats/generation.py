@@ -164,7 +164,7 @@ def _read_lengths(values: Mapping[str, Any], model: ModelConfig) -> dict[str, An
     longest = values.get("max_length")
     if new is None and isinstance(longest, int):
         new = longest - 1
-    # A limit that the model has anyway is no default to carry over.
+    # The model's own limit holds anyway, and need not become a default.
     if isinstance(new, int) and 0 < new < model.max_target_length - 1:
         found["max_length"] = new
     shortest = values.get("min_length", 0)

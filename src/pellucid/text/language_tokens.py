@@ -87,6 +87,7 @@ def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str])
 
 def _line_with_code(tokenizer: Tokenizer, code: str, line: str) -> str:
     _, text = split_code(tokenizer, line)
+    # White space at the edge is put around the translation, so the code comes after it.
     edge = line[: len(line) - len(line.lstrip())]
     return f"{edge}{code} {text.lstrip()}" if text.strip() else line
 

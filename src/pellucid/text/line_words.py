@@ -157,7 +157,7 @@ def _spelling(character: str) -> str:
     """Spell one character: without case, decomposed, in the plainest shape."""
     if character in _SPELLINGS:
         return _SPELLINGS[character]
-    # Decomposed again, because casefolding can give characters that decompose (Unicode, 3.13).
+    # Decomposed first, because letters such as ᴬ have a case only then.
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return "".join(
         _SPELLINGS.get(letter, letter)

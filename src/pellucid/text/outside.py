@@ -125,7 +125,7 @@ class _Side:
 
     def total(self) -> tuple[int, int]:
         self._count()
-        # The one `</s>` of each line is no token of the text.
+        # The one `</s>` of each line is not text.
         return self._tokens - self._num_ends, self._outside
 
     def _count(self) -> None:

@@ -132,7 +132,7 @@ def _arabic(word: str, *, has_all: bool) -> list[str]:
 
 
 def _english(word: str) -> list[str]:
-    # Glass, bus and basis are no plurals.
+    # Glass, bus and basis are not plurals.
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return []
     found = [word[:-1]]

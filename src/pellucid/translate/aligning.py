@@ -166,7 +166,7 @@ class Aligner:
     def _fallback(self) -> View:
         """Return the mean over the heads of the last layer, or the head that is named."""
         predicting = [view for view in self._views if view.convention == "predicts"]
-        # If the user named a head, there is no mean over heads among the views.
+        # If the user named a head, the views have no mean over heads.
         means = [view for view in predicting if view.map == "layer-mean"]
         return means[-1] if means else predicting[0]
 
@@ -175,7 +175,7 @@ class Aligner:
         if self._units == "subwords":
             ids = [request.source_ids for request in line.requests]
             return _hold_tokens(self._tokenizer.source_tokens, ids)
-        # Every line of a text may begin with a code, which is no word of it.
+        # Every line of a text may begin with a code, which is not a word.
         without_code = partial(_without_code, self._tokenizer)
         text = "\n".join(map(without_code, line.source.split("\n")))
         return self._words(text, list(map(without_code, line.parts)))

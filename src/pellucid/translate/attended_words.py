@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _PAIRS_AT_ONCE = 64
 """Pairs of similar length that the engine in C computes together."""
 
-# In a short translation, most rows on one word are no sign of a fault.
+# In a short translation most rows may rightly attend to one word.
 _FEWEST_TOKENS = 8
 _FEWEST_WORDS = 3
 _STUCK = 0.8

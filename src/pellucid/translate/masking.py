@@ -111,7 +111,7 @@ def _hide(
         masked, own = mask(line, start=sum(map(len, copies)), wanted=wanted)
         lines.append(masked)
         copies.append(own)
-    # Only unknown words are hidden here, and there are none: nothing has to come back.
+    # Only unknown words are hidden here. Without one, nothing has to come back.
     if wanted is not None and not any(copies):
         return text, constraints, None
     if isinstance(constraints, Constraints):
