@@ -40,6 +40,7 @@ WEIGHTS = "model.safetensors"
 CONFIG = "config.json"
 MANIFEST = "manifest.json"
 RECIPE = "recipe.toml"
+# JSON can write half a character as an escape, which UTF-8 itself cannot hold.
 _SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
 SHIPPED = ("demo", "demo-untrained", "demo-recurrent")
 """Models that come with the package, in its folder ``models``."""
@@ -85,6 +86,7 @@ class Bundle:
     @cached_property
     def exact_model(self) -> EncoderDecoder:
         """The same weights in double precision; made on first use."""
+        # A copy, because `double` changes a module in place.
         return copy.deepcopy(self.model).double()
 
     @cached_property
@@ -128,6 +130,7 @@ class Bundle:
         """SHA-256 over weights, configuration and tokenizer files."""
         digest = hashlib.sha256()
         for name, entry in sorted(self.manifest["files"].items()):
+            # The recipe says how the weights came about, not what they compute.
             if name != RECIPE:
                 digest.update(f"{name} {entry['sha256']}\n".encode())
         return digest.hexdigest()
@@ -149,6 +152,7 @@ def resolve_model(name: str | Path) -> Path:
     folder = Path(expand_home(name))
     with reading(folder):
         for candidate in (folder, folder / "bundle"):
+            # A bundle without its manifest is damaged, not foreign: reading it says so.
             if (candidate / MANIFEST).is_file() or read_kind(candidate) == "ours":
                 return candidate
         is_there = folder.exists()
@@ -158,6 +162,7 @@ def resolve_model(name: str | Path) -> Path:
             f"MODEL must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
         )
     hub = ""
+    # A name such as Helsinki-NLP/opus-mt-en-fr was meant for the hub.
     if re.fullmatch(r"https?:.*|[\w.-]+/[\w.-]+", str(name)):
         hub = " Download a model of the Hugging Face hub first: pellucid convert FOLDER reads it."
     raise InputFileNotFoundError(
@@ -182,6 +187,7 @@ def load_bundle(folder: Path) -> Bundle:
         BundleError: something is missing, damaged, or does not belong.
     """
     bundle = open_bundle(folder)
+    # Loaded now, so that damaged weights show here and not at their first use.
     _ = bundle.model
     return bundle
 
@@ -193,6 +199,7 @@ def open_bundle(folder: Path) -> Bundle:
         BundleError: something is missing, damaged, or does not belong.
     """
     manifest = _read_manifest(folder)
+    # Before anything is read from them: no parser sees a file that was changed.
     verify_files(folder, manifest.get("files"))
     for required in (WEIGHTS, CONFIG):
         if required not in manifest["files"]:
@@ -203,6 +210,7 @@ def open_bundle(folder: Path) -> Bundle:
     tokenizer = load_tokenizer(
         config.tokenizer, {name: read_bytes(folder / name) for name in names}, str(folder)
     )
+    # Otherwise an id of the tokenizer could lie beyond the model's table of embeddings.
     _verify_vocabulary(config, tokenizer, where)
     return Bundle(config, None, tokenizer, manifest, folder)
 
@@ -229,6 +237,7 @@ def save_bundle(
     Raises:
         OutputError: the disk cannot take it, or the folder holds something other than a bundle.
     """
+    # One of its files is enough, so that a damaged bundle can be replaced.
     is_bundle = any((folder / name).is_file() for name in (MANIFEST, CONFIG, WEIGHTS))
     if folder.is_dir() and any(folder.iterdir()) and not is_bundle:
         raise OutputError(
@@ -259,6 +268,7 @@ def write_bundle(
 
     Arguments and errors are those of `save_bundle`.
     """
+    # Imported late: these need PyTorch, which reading a manifest does not.
     from pellucid.model.stored_precision import pack_weights
     from pellucid.model.stored_tensors import serialize_tensors
 
@@ -287,6 +297,7 @@ def add_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
         OutputError: the disk cannot take it.
     """
     manifest = _read_manifest(folder)
+    # No hash covers the manifest, so the bundle stays whole.
     manifest["metrics"] = {**manifest.get("metrics", {}), **metrics}
     write_text(folder / MANIFEST, bundle_json(manifest))
 
@@ -303,6 +314,7 @@ def write_listed(path: Path, data: bytes) -> dict[str, Any]:
 
 def bundle_json(values: Any) -> str:
     """Write JSON in the form of a bundle's files."""
+    # JSON has no NaN: other readers would refuse the whole file.
     return json.dumps(values, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
@@ -358,6 +370,7 @@ def _read_manifest(folder: Path) -> dict[str, Any]:
 def _is_within(name: str) -> bool:
     """Tell whether a listed name stays within the folder."""
     path = PurePosixPath(name)
+    # A stranger's manifest may name any file of the disk.
     return bool(path.parts) and not path.is_absolute() and ".." not in path.parts
 
 
@@ -395,6 +408,7 @@ def verify_files(folder: Path, entries: Any) -> None:
                 "The folder is incomplete: copy it again."
             )
         size = path.stat().st_size
+        # The size first: a copy that broke off is found without reading gigabytes.
         if size != entry["size"]:
             raise BundleError(
                 f"{name} must have {entry['size']} bytes according to the manifest, but has "

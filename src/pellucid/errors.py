@@ -120,6 +120,7 @@ _BY_NUMBER = {
     errno.EDQUOT: _DISK,
     errno.EIO: "The disk or the network behind a file reported an error. Check it, or use another.",
 }
+# Libraries raise some faults of the machine without a number of the system.
 _BY_WORDS = {
     "can't allocate memory": _MEMORY,  # PyTorch on a processor
     "not enough memory": _MEMORY,
@@ -227,6 +228,7 @@ def make_printable(text: str) -> str:
     """Write control characters, and others that show nothing, as escapes."""
     if text.isprintable():
         return text
+    # The name of a file may hold escape sequences, which would steer the terminal.
     return "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
@@ -238,6 +240,7 @@ def shorten(message: str) -> str:
     if len(message) <= _LONGEST_WORD:
         return message
     words = re.sub(rf"\S{{{_LONGEST_WORD + 1},}}", lambda word: _cut(word[0], 80, 40), message)
+    # A message may also be long by the number of its words.
     return words if len(words) <= _LONGEST_SENTENCE else _cut(words, 900, 400)
 
 

@@ -42,6 +42,7 @@ def writing(path: Path | str) -> Iterator[None]:
     try:
         yield
     except (PellucidError, BrokenPipeError):
+        # Ours are worded already, and a reader such as `head` may stop when it has enough.
         raise
     except OSError as error:
         raise not_writable(error, path) from error
@@ -51,6 +52,7 @@ def expand_home(value: Any) -> Any:
     """Let ``~/`` stand for the user's home folder at the beginning of one name or of several."""
     if isinstance(value, list | tuple):
         return type(value)(map(expand_home, value))
+    # Only `~/`: in a name such as ~old, `expanduser` would look for a user.
     is_at_home = isinstance(value, str | Path) and str(value).startswith("~/")
     return type(value)(os.path.expanduser(value)) if is_at_home else value  # noqa: PTH111
 
@@ -63,6 +65,7 @@ def read_bytes(path: Path) -> bytes:
         DataError: it cannot be read.
     """
     with reading(path):
+        # A pipe of the shell, <(…), is a descriptor of ours and has a writer.
         if path.is_fifo() and _descriptor(path) is None:
             raise DataError(
                 f"{path} must be a file, but is a pipe, which may be waited for without an end. "
@@ -140,6 +143,7 @@ def refuse_pipe(path: Path, what: str) -> None:
 def _descriptor(path: Path) -> int | None:
     """Return the descriptor of this process that a name or its links stand for, if any."""
     for _ in range(_MOST_LINKS):
+        # Not `resolve`, which would follow /dev/stdout to the file behind it.
         path = Path(os.path.normpath(path.absolute()))
         if found := _DESCRIPTOR.fullmatch(str(path)):
             standard, number = found.groups()
@@ -161,6 +165,7 @@ def open_to_write(path: Path) -> BinaryIO:
         OSError: it cannot be opened.
     """
     descriptor = _descriptor(path)
+    # A copy of the descriptor, so that closing the stream leaves ours open.
     return path.open("wb") if descriptor is None else os.fdopen(os.dup(descriptor), "wb")
 
 
@@ -173,6 +178,7 @@ def create_file(path: Path) -> BinaryIO:
         OSError: it cannot be created.
     """
     path.unlink(missing_ok=True)
+    # `x` fails if a link was put there since.
     return path.open("xb")
 
 
@@ -195,8 +201,10 @@ def open_own(path: Path | str, flags: int) -> int:
         # Without O_NONBLOCK, a pipe without a reader would be waited for.
         descriptor = os.open(path, flags | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
         found = os.fstat(descriptor)
+        # With a second name it may be another program's file.
         is_own = stat.S_ISREG(found.st_mode) and found.st_nlink == 1
     except OSError as error:
+        # ELOOP is a link, because of O_NOFOLLOW; ENXIO a pipe without a reader.
         if error.errno not in (errno.ELOOP, errno.ENXIO):
             raise
         is_own = False
@@ -230,8 +238,10 @@ def write_bytes(path: Path, data: bytes, *, follows_link: bool = False) -> None:
     if not path.name:
         raise OutputError(f"The output must be a file, but {path} is a folder. Name a file in it.")
     if is_packed(path):
+        # Without a time in its header, equal bytes are packed to equal bytes.
         data = gzip.compress(data, compresslevel=6, mtime=0)
     target = Path(os.path.realpath(path)) if follows_link else path
+    # In the folder of the target, because a file is renamed only within one disk.
     part = target.with_name(target.name + ".part")
     try:
         with writing(path):
@@ -242,6 +252,7 @@ def write_bytes(path: Path, data: bytes, *, follows_link: bool = False) -> None:
             with create_file(part) as stream:
                 stream.write(data)
                 stream.flush()
+                # Otherwise the new name could reach the disk before the content.
                 os.fsync(stream.fileno())
             part.replace(target)
     finally:
@@ -277,11 +288,13 @@ def new_folder(path: Path) -> Iterator[Path]:
             yield part
             flush_folder(part)
             if path.exists():
+                # A folder with content cannot be replaced in one step: it moves aside.
                 path.rename(older)
             part.rename(path)
             flush_folder(path.parent)
     finally:
         with suppress(OSError):
+            # After a failure this puts the older folder back.
             tidy_folder(path)
 
 
@@ -295,6 +308,7 @@ def tidy_folder(path: Path) -> None:
         OSError: the folder cannot be put back.
     """
     older = _hidden(path, "older")
+    # The crash came between the two renames.
     if older.is_dir() and not older.is_symlink() and not path.exists():
         older.rename(path)
     for kind in ("part", "older", "gone"):
@@ -332,6 +346,7 @@ def _make_folder(path: Path) -> None:
     if path.is_dir():
         return
     _make_folder(path.parent)
+    # Another process may have made it in the meantime.
     path.mkdir(exist_ok=True)
     flush_folder(path.parent)
 

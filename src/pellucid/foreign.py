@@ -37,11 +37,13 @@ def identify_foreign(path: Path) -> tuple[str, str]:
     with reading(path):
         text = "".join(_describe(path))
         is_of_model = any((folder / name).is_file() for name in ("config.json", "decoder.yml"))
+        # A folder of a foreign model is one thing; in others a model may lie one level down.
         inner = sorted(path.iterdir()) if folder == path and not is_of_model else []
     places = (place for one in inner for place in (one, one / "bundle"))
     models = [one for one in places if read_kind(one) == "ours"]
     for kind in kinds["kind"]:
         match = re.search(kind["fits"], text, re.DOTALL)
+        # Who gives a folder with a model and text in it wants the model.
         if match is None or (models and kind["advice"] == "TRAIN"):
             continue
         if kind["advice"] == "PART" and folder != path and is_of_model:
@@ -74,6 +76,7 @@ def _describe(path: Path) -> Iterator[str]:
         yield f"kind {kind}\n" if (kind := read_kind(path)) else ""
     else:
         yield f"file /{path.name}\n"
+        # Latin-1 has a character for every byte, so no file fails here.
         yield _read_ends(path).decode("latin-1") if path.is_file() else ""
 
 
@@ -81,5 +84,6 @@ def _read_ends(path: Path) -> bytes:
     """Read a file's beginning and its end, which lists the files of a zip archive."""
     with path.open("rb") as stream:
         beginning = stream.read(_END)
+        # Not before the end of the first part, so that no byte is read twice.
         stream.seek(max(_END, path.stat().st_size - _END))
         return beginning + stream.read()

@@ -48,6 +48,7 @@ def axes_of(name: str) -> str | None:
         ``"BHLM"``, or None if the name has no axes.
     """
     stem, _, axes = name.rpartition("_")
+    # A name such as `BH` has no stem: its letters are the whole name, not its axes.
     if stem and axes and all(letter in AXES for letter in axes):
         return axes
     return None
@@ -67,6 +68,7 @@ class Brief:
 
 
 def _in_short(value: Any) -> str:
+    # Arrays and tensors alike, without importing PyTorch here.
     if getattr(value, "ndim", 0):
         return f"{value.dtype} {tuple(value.shape)}"
     if isinstance(value, tuple) and len(value) > 3:

@@ -116,6 +116,7 @@ def corpus_bleu_score(
     """
     check_lines({"hypotheses": hypotheses, "references": references})
     known = form.apply(references)
+    # The references decide about the tokenizer, so they are brought into the form first.
     return _quick_score(Scoring(tokenize=tokenize).bleu(known), form.apply(hypotheses), known)
 
 
@@ -218,6 +219,7 @@ def compare(
     Source:
         Koehn 2004, "Statistical Significance Tests for Machine Translation Evaluation".
     """
+    # Together, so that both are scored on the same samples: that makes the test paired.
     systems = {"hypotheses": hypotheses, "baseline lines": baseline}
     resampled, _ = resample_scores(systems, references, scoring)
     differences: dict[str, Difference] = {}
@@ -234,6 +236,7 @@ def compare(
 
 
 def _p_value(resampled_differences: Floats, difference: float) -> float:
+    # Samples that never differ, as those of one line, show nothing about chance.
     if difference == 0 or not np.ptp(resampled_differences):
         return 1.0
     # Without the mean, the samples are those of two systems that are equally good.

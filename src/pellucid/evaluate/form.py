@@ -45,6 +45,7 @@ class Form:
         return [self._apply(line) for line in lines]
 
     def _apply(self, line: str) -> str:
+        # In the order of the tokenizer, so that references end in the form of what it writes.
         text = normalize(line.lower() if self.lowercase else line, self.normalization)
         return " ".join(bare_words(text)) if self.drop_punctuation else text
 

@@ -102,6 +102,7 @@ class Scoring:
         if self.is_tokenized or self.lowercased_tokenized is not None:
             name = "none"  # Tokenized text must not be tokenized again.
         bleu = make_bleu(name or choose_tokenizer(references, self.language))
+        # Counted in BLEU's own tokens, of which a line without spaces has many.
         num_long = sum(
             len(bleu._preprocess_segment(line).split()) >= bleu.max_ngram_order
             for line in references
@@ -195,14 +196,17 @@ def resample_scores(
         # For each system (sentences, counts); a sample weights the sentences.
         statistics = [count_statistics(metric, texts[system], known) for system in systems]
         samples = np.empty((len(systems), scoring.num_resamples))
+        # From the same seed for each metric, so that all three see the same samples.
         draws = draw_resamples(len(known[0]), scoring.num_resamples, scoring.seed)
         for index, times in enumerate(draws):
             samples[:, index] = [corpus_score(metric, times @ rows) for rows in statistics]
         scores = [corpus_score(metric, rows.sum(axis=0)) for rows in statistics]
+        # Only now, because counting tells the metric the number of references.
         signature = metric.get_signature()
         signature.update("bs", scoring.num_resamples)
         signature.update("seed", scoring.seed)
         text = signature.format()
+        # Text that was in this form already keeps sacreBLEU's own signature.
         if any(changed.values()):
             text += f"|form:{scoring.form}"
         if scoring.lowercased_tokenized is not None:
@@ -213,6 +217,7 @@ def resample_scores(
 
 def split_references(references: References) -> dict[str, Sequence[str]]:
     """Name each of several references; one is called ``references``."""
+    # A string or nothing is passed on, and `check_lines` says what is wrong with it.
     if isinstance(references, str) or not references or isinstance(references[0], str):
         return {"references": references}  # type: ignore[dict-item]
     if len(references) == 1:
@@ -231,6 +236,7 @@ def check_lines(texts: Mapping[str, Sequence[str]]) -> None:
         DataError: the texts have no lines, or not equally many.
     """
     for name, lines in texts.items():
+        # A string is a sequence of strings too, of its letters.
         kinds = {type(lines)} if isinstance(lines, str) else {type(line) for line in lines}
         if isinstance(lines, str) or not all(issubclass(kind, str) for kind in kinds):
             found = ", ".join(sorted(kind.__name__ for kind in kinds))
@@ -294,6 +300,7 @@ def count_statistics(
 def _leave_out_empty(references: tuple[str, ...]) -> list[str | None]:
     """Replace the empty references of a sentence by None, unless all are empty."""
     if not any(map(str.strip, references)):
+        # sacreBLEU needs at least one reference for each sentence.
         return [references[0], *[None] * (len(references) - 1)]
     return [reference if reference.strip() else None for reference in references]
 

@@ -35,6 +35,7 @@ class BoundedTER(TER):
 
     def _preprocess_segment(self, sent: str) -> str:
         segment: str = super()._preprocess_segment(sent)
+        # TER takes what stands between spaces as a word, here each character.
         return " ".join("".join(segment.split())) if self._in_characters else segment
 
     def _compute_segment_statistics(
@@ -51,6 +52,7 @@ class BoundedTER(TER):
     def get_signature(self) -> Signature:
         """Return sacreBLEU's signature, with the number of lines scored without shifts."""
         info = super().get_signature()
+        # None leaves the entry out, so that usual text keeps sacreBLEU's own signature.
         info.update("noshift", self.num_long_lines or None)
         if self._in_characters:
             info.update("tok", "char")
@@ -59,6 +61,7 @@ class BoundedTER(TER):
 
 def count_word_edits(words: Sequence[str], reference_words: Sequence[str]) -> int:
     """Count the fewest insertions, deletions and substitutions between two texts."""
+    # Numbers instead of words let NumPy compare a whole row at once.
     ids: dict[str, int] = {}
     rows = [ids.setdefault(word, len(ids)) for word in words]
     columns = np.array([ids.setdefault(word, len(ids)) for word in reference_words], dtype=np.int64)

@@ -119,6 +119,7 @@ def make_bleu(tokenizer: str, *, has_short_lines: bool = False) -> BLEU:
         with _short_wait():
             return BLEU(tokenize=tokenizer, force=True, effective_order=has_short_lines)
     except (ImportError, RuntimeError, AssertionError, OSError, SystemExit) as error:
+        # SystemExit too: sacreBLEU ends the program if SSL fails or a download is damaged.
         if tokenizer in PYTHON_EXTRAS:
             raise ConfigurationError(
                 f"The tokenizer {tokenizer} needs packages that are not installed. Install them "
@@ -143,6 +144,7 @@ def _vocabulary(tokenizer: str) -> str:
 def _short_wait() -> Iterator[None]:
     """Bound the wait for a network: sacreBLEU sets no limit."""
     before = socket.getdefaulttimeout()
+    # Its download takes no limit as an argument, so the whole process gets one for a moment.
     socket.setdefaulttimeout(DOWNLOAD_SECONDS)
     try:
         yield
@@ -162,7 +164,9 @@ def _is_installed(tokenizer: str) -> bool:
 def _count_scripts(lines: Sequence[str]) -> Counter[str]:
     """Count letters of scripts without spaces, and words of the others, in some of the lines."""
     counts: Counter[str] = Counter()
+    # Lines from all over the text, whose beginning may be unlike the rest.
     for line in lines[:: max(1, len(lines) // LINES_LOOKED_AT)]:
+        # Such a line holds only words, and needs no pattern.
         if line.isascii():
             counts["words"] += len(line.split())
         else:

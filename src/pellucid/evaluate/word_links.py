@@ -20,8 +20,9 @@ from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 Link = tuple[int, int]
 Links = frozenset[Link]
 
-# At most 18 digits: Python refuses to read numbers of more than 4,300.
+# 18 digits at most: NumPy holds them, and Python refuses to read thousands.
 _LINK = re.compile(r"([0-9]{1,18})([-p])([0-9]{1,18})")
+# In the order of Koehn's own script: straight neighbors before diagonal ones.
 _NEIGHBORS = ((-1, 0), (0, -1), (1, 0), (0, 1), (-1, -1), (-1, 1), (1, -1), (1, 1))
 
 
@@ -206,6 +207,7 @@ def score_counts(
     if not num_sentences:
         raise DataError("Scoring links needs at least one pair, but no pair was given.")
     errors = np.empty((num_resamples, counts.shape[1]))
+    # One draw serves all ways of linking, so that their errors can be compared.
     for index, times in enumerate(draw_resamples(num_sentences, num_resamples, seed)):
         # Weighted sum over the sentences: (ways, 4).
         errors[index] = _shares(np.tensordot(times, counts, axes=1))[2]
@@ -287,6 +289,7 @@ def _grow(joined: set[Link], union: Links) -> None:
     is_growing = True
     while is_growing:
         is_growing = False
+        # Sorted, because the order decides which links are taken, and sets have none.
         for link in sorted(joined):
             for down, right in _NEIGHBORS:
                 # The neighbor above, below, to a side, or diagonal.
@@ -304,6 +307,7 @@ def _finish(joined: set[Link], links: Links, *, needs_both: bool) -> None:
     """Add links that reach a word without a link, or (``needs_both``) two such words."""
     sources = {i for i, _ in joined}
     targets = {j for _, j in joined}
+    # Each link that is added takes its words from those that follow, so the order counts.
     for i, j in sorted(links - joined):
         is_free = (i not in sources, j not in targets)
         if all(is_free) if needs_both else any(is_free):

@@ -49,6 +49,7 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
             f"({where}). Use --to pellucid to keep the model as it is."
         )
     for name in ("d_key", "d_value"):
+        # Other systems do not store the width of a head: they divide d_model by the heads.
         width = getattr(config, name) * config.num_heads
         if width != config.d_model:
             raise InputError(
@@ -83,6 +84,7 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
             f"for a code ({bundle.folder / 'config.json'}). Use --to ctranslate2."
         )
     files = bundle.tokenizer.files()
+    # Separate sides have a file each; a joint vocabulary has one file for both.
     source, target = (
         files.get(f"{side}.model", files.get("tokenizer.model", b""))
         for side in ("source", "target")
@@ -93,6 +95,7 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
 def never_written(bundle: Bundle) -> list[int]:
     """Return the ids that pellucid never writes: padding and the start token."""
     tokenizer = bundle.config.tokenizer
+    # A decoder may start from `</s>`, which must stay possible: it ends every translation.
     return sorted({tokenizer.pad_id, tokenizer.target_start_id} - {tokenizer.eos_id})
 
 
@@ -126,6 +129,7 @@ def export_bundle(
     kept = {
         name: value
         for name, value in bundle.manifest.items()
+        # These describe the files, and the new bundle has its own.
         if name not in ("format", "files", "created")
     }
     if precision != bundle.config.precision and isinstance(kept.get("metrics"), dict):

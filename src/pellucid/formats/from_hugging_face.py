@@ -78,6 +78,7 @@ def import_hugging_face(folder: Path) -> ImportedModel:
 
 
 _OPTIONAL = ("target_vocab.json", "tokenizer_config.json", "generation_config.json")
+# A config.json may leave out what has its default in Transformers (MarianConfig).
 _DEFAULTS = {
     "share_encoder_decoder_embeddings": True,
     "tie_word_embeddings": True,
@@ -120,6 +121,7 @@ def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     found = read_json_object(index).get("weight_map")
     places = found if isinstance(found, dict) else {}
     names = sorted(set(map(str, places.values())))
+    # A name with a folder in it could lead out of the model's folder.
     if not names or any(Path(one).name != one or not one.endswith(SUFFIX) for one in names):
         raise BundleError(
             f"weight_map must name a {SUFFIX} file of the folder for each tensor, but does not "
@@ -128,6 +130,7 @@ def _read_shards(folder: Path) -> tuple[dict[str, Tensor], tuple[str, ...]]:
     tensors: dict[str, Tensor] = {}
     for name in names:
         shard = read_tensors(folder / name)
+        # Both ways: a tensor that the index lacks may come from another model.
         if wrong := sorted({one for one, place in places.items() if place == name} ^ shard.keys()):
             raise BundleError(
                 f"{name} must hold the tensors that {INDEX} places in it, but {wrong[0]} is only "
@@ -189,11 +192,13 @@ def _read_model(
             + suggestion(str(activation), ACTIVATIONS)
         )
     check_sizes(
+        # Positions are computed, so no tensor is as long as their table.
         {name: size for name, size in sizes.items() if name != "max_position_embeddings"},
         [tuple(tensor.shape) for tensor in tensors.values()],
         where,
     )
     is_shared = values["share_encoder_decoder_embeddings"]
+    # With shared embeddings MarianMT ignores decoder_vocab_size.
     target_size = None if is_shared else values.get("decoder_vocab_size")
     if target_size is not None:
         target_size = _number(values, "decoder_vocab_size", where)
@@ -218,6 +223,7 @@ def _read_model(
 
 def _number(values: Mapping[str, Any], name: str, where: str) -> int:
     value = values.get(name)
+    # To Python, True is an int.
     if isinstance(value, bool) or not isinstance(value, int) or value < 0:
         raise BundleError(
             f"{name} must be a whole number, but is {value!r} ({where}). The file is damaged, or "
@@ -256,6 +262,7 @@ def _read_vocabulary(
         start_id=_number(values, "decoder_start_token_id", where),
     )
     for name in ("pad_token_id", "eos_token_id", "decoder_start_token_id"):
+        # These ids mean the same on both sides, so the smaller vocabulary must have them.
         if values[name] >= min(sizes):
             raise BundleError(
                 f"{name} must be one of the {min(sizes)} ids of the vocabulary, but is "
@@ -296,6 +303,7 @@ def _check_positions(config: ModelConfig, tensors: Mapping[str, Tensor], where: 
         expected_LD = sinusoidal_positions(
             table.shape[0] if table.dim() == 2 else 0, config.d_model, halves=True
         )
+        # Not exact: float16 rounds a sine by up to 0.00025.
         if table.shape != expected_LD.shape or (table - expected_LD).abs().max() > 1e-3:
             raise BundleError(
                 f"{name} must be sines and cosines, as in every model of MarianMT, but holds "

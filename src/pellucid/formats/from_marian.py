@@ -99,7 +99,9 @@ REQUIRED: dict[str, tuple[Any, ...]] = {
 }
 """Values that options may have; an option that an older Marian lacks has its usual value."""
 
+# A constant in Marian's code (transformer.h), so no option of a model states it.
 MARIAN_EPSILON = 1e-6
+# Marian computes positions as it needs them. A table must end somewhere.
 LONGEST = 1024
 
 
@@ -126,6 +128,7 @@ def import_marian_archive(folder: Path) -> ImportedModel:
     archive = _named(folder, settings, "models", settings_path, count=1)[0]
     lists = _named(folder, settings, "vocabs", settings_path, count=2)
     arrays = read_arrays(archive)
+    # What is read is taken out, so that what remains must be tensors of known layers.
     options = _read_options(arrays.pop(OPTIONS, None), archive)
     where = f"{archive}, {OPTIONS}"
     tables = _read_tables(arrays, str(archive))
@@ -137,8 +140,10 @@ def import_marian_archive(folder: Path) -> ImportedModel:
             *list_tokens(
                 read_yaml_mapping(read_bytes(path), str(path)), len(tables[side]), str(path)
             ),
+            # Filled up to the longer side, so that `<pad>` has one id on both.
             *map(unused_name, range(len(tables[side]), size)),
         ]
+        # Both names may be those of one file: the vocabulary is then joint.
         for side, path in zip(("source", "target"), dict.fromkeys(lists), strict=False)
     )
     vocabulary = ImportedVocabulary(
@@ -173,6 +178,7 @@ def _find_guided_head(options: Mapping[str, Any], num_layers: int) -> tuple[int,
         return None
     layer = options.get("transformer-guided-alignment-layer", "last")
     number = int(layer) if isinstance(layer, str) and layer.isdecimal() else num_layers
+    # Marian counts its layers from 1.
     return min(max(number, 1), num_layers) - 1, 0
 
 
@@ -196,6 +202,7 @@ def _named(
             f"{key} must name {count_of(count, 'file')}, but is {names!r} "
             f"({path}). Ensembles cannot be converted: leave one model."
         )
+    # The settings may name files by their place on the machine that trained.
     paths = [folder / Path(str(name)).name for name in names]
     for found in paths:
         if not found.is_file():
@@ -218,6 +225,7 @@ def _read_options(data: NDArray[Any] | None, archive: Path) -> dict[str, Any]:
             f"The archive must contain {OPTIONS}, which describes the architecture, but does not "
             f"({archive}). It is not a model of Marian."
         )
+    # Marian stores the text as C does, with a zero byte at its end.
     options = read_yaml_mapping(data.tobytes().rstrip(b"\0"), f"{archive}, {OPTIONS}")
     for name, allowed in REQUIRED.items():
         if name in options and options[name] not in allowed:
@@ -287,7 +295,9 @@ def _position_table(length: int, d_model: int) -> Tensor:
     Source:
         Marian's ``sinusoidalPositionEmbeddings``, after Tensor2Tensor.
     """
+    # In float32, an angle near 1,000 would be off by up to 0.00003.
     j = torch.arange(d_model // 2, dtype=torch.float64)
+    # A width of 2 has a single frequency, and would divide by 0.
     turns = 10000 ** (-2 * j / max(d_model - 2, 1))
     angles = torch.arange(length, dtype=torch.float64)[:, None] * turns
     return torch.cat([angles.sin(), angles.cos()], dim=1).float()
@@ -344,6 +354,7 @@ def _read_weights(
         array = arrays.get(their_name)
         if array is None:
             return their_name, None
+        # Marian stores vectors as one row, and matrices with a row for each input.
         is_vector = name.endswith("bias") or "norm." in name
         return their_name, _to_tensor(array.flatten() if is_vector else array.T)
 
@@ -358,6 +369,7 @@ def _read_decoding(settings: Mapping[str, Any], where: str) -> DecodingConfig:
         if "beam-size" in settings:
             decoding["beam"] = int(settings["beam-size"])
         if "normalize" in settings:
+            # Marian divides the score by the length to this power, as `average` does.
             decoding["length_penalty"] = "average"
             decoding["alpha"] = float(settings["normalize"])
     except (TypeError, ValueError):

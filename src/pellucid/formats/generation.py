@@ -112,6 +112,7 @@ def read_generation(
         path = folder / "config.json"
         known = {*_JUDGED, *_DROPPED, *_SAMPLING}
         values = {name: value for name, value in config.items() if name in known}
+    # Their files write null for a setting that is off.
     values = {name: value for name, value in values.items() if value is not None}
     decoding = {
         **_read_beam(values),
@@ -137,6 +138,7 @@ def read_generation(
     return Generation(
         validate(DecodingConfig, decoding, str(path)),
         tuple(dropped),
+        # Only if scores are normalized again do forbidden tokens lose their share.
         banned if is_normalized_again else (),
     )
 
@@ -162,6 +164,7 @@ def _read_lengths(values: Mapping[str, Any], model: ModelConfig) -> dict[str, An
     longest = values.get("max_length")
     if new is None and isinstance(longest, int):
         new = longest - 1
+    # The model's own limit holds anyway, and need not become a default.
     if isinstance(new, int) and 0 < new < model.max_target_length - 1:
         found["max_length"] = new
     shortest = values.get("min_length", 0)
@@ -204,6 +207,7 @@ def _can_penalize(values: Mapping[str, Any]) -> bool:
 def _split_bad_words(words: Any, unwritten: Collection[int]) -> tuple[tuple[int, ...], list[Any]]:
     """Split forbidden sequences into the tokens that no translation here holds, and the others."""
     words = words if isinstance(words, list) else [] if words is None else [words]
+    # Their converter forbids `<pad>` in this way, which no translation here holds anyway.
     banned = [
         word[0]
         for word in words
@@ -231,6 +235,7 @@ def _read_forbidden(
         is_usable = (
             isinstance(word, list)
             and bool(word)
+            # To `isinstance`, True would be the id 1.
             and all(type(id_) is int and 0 <= id_ < model.target_vocabulary_size for id_ in word)
             and word != [eos_id]
         )

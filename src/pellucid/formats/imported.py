@@ -179,6 +179,7 @@ def collect_weights(
             raise BundleError(
                 f"Every weight must be a finite number, but {their_name} holds others ({where})."
             )
+    # A tensor that is left over belongs to a part that we would not compute.
     if unknown := sorted(names - used):
         raise BundleError(
             f"Every tensor must belong to the Transformer, but {unknown[0]} does not ({where}). "
@@ -191,6 +192,7 @@ def find_tying(tables: Mapping[str, Tensor]) -> str:
     """Return the ``tied_embeddings`` of the tables ``source``, ``target`` and ``output``."""
 
     def is_same(one: Tensor, other: Tensor) -> bool:
+        # Tied tables may be stored twice: equal numbers are taken as tied.
         return one is other or (one.shape == other.shape and torch.equal(one, other))
 
     if not is_same(tables["target"], tables["output"]):
@@ -206,6 +208,7 @@ def check_sizes(sizes: Mapping[str, int], shapes: list[tuple[int, ...]], where: 
     """
     largest = max((size for shape in shapes for size in shape), default=0)
     for name, size in sizes.items():
+        # A number of layers is not an axis, but each layer has at least one tensor.
         if size > max(largest, len(shapes)):
             raise BundleError(
                 f"{name} must be a size that the weights have, but is {size}, and their longest "

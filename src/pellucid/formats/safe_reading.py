@@ -47,6 +47,7 @@ def check_place(out: Path) -> None:
         )
     if out.is_dir() and not any(out.iterdir()):
         return
+    # A link that leads nowhere does not exist, but has the name.
     if out.exists() or out.is_symlink():
         raise InputError(
             f"--out must be a new folder, but {out} exists. Choose another name, or delete it."
@@ -86,6 +87,7 @@ def _has_more_parts(values: Any, most: int) -> bool:
     """Tell whether a nested value has more than ``most`` parts, with all aliases written out."""
     waiting = [values]
     count = 0
+    # Ends at the limit, because the whole may be endless.
     while waiting and count <= most:
         one = waiting.pop()
         count += 1
@@ -105,6 +107,7 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     """
     try:
         with path.open("rb") as stream, zipfile.ZipFile(stream) as packed:
+            # Reading stops at the sizes that the archive states, so they can be relied on.
             unpacked = sum(member.file_size for member in packed.infolist())
         size = path.stat().st_size
         found = _load_arrays(path) if unpacked <= _MOST_UNPACKED * size else None
@@ -126,8 +129,10 @@ def _load_arrays(path: Path) -> dict[str, NDArray[Any]]:
     with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
         for name in archive.files:
             array = archive[name]
+            # Only whole numbers, floating-point numbers and truth values: no text, no objects.
             if not isinstance(array, np.ndarray) or array.dtype.kind not in "iufb":
                 raise TypeError(f"{name} is not an array of numbers")
+            # PyTorch reads numbers only in the byte order of the machine.
             found[name] = array.astype(array.dtype.newbyteorder("="), copy=False)
     return found
 
@@ -178,6 +183,7 @@ def list_tokens(ids: Mapping[str, Any], size: int, where: str) -> list[str]:
         BundleError: an id is not a number below the size, or occurs twice; or a token contains a
             line break or half a character.
     """
+    # A model may have more rows than its list has tokens.
     tokens = [unused_name(place) for place in range(size)]
     seen: set[int] = set()
     for token, text in ids.items():

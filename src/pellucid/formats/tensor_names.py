@@ -48,6 +48,7 @@ _WRITERS = ("attention.output", "feed_forward.outer", "norm")
 
 def weight_shapes(config: ModelConfig, *, has_output_bias: bool) -> dict[str, tuple[int, ...]]:
     """Return the shapes of a model's weights, by the names of the bundle."""
+    # Tensors on this device have shapes, but take no memory.
     with torch.device("meta"):
         model = Transformer(config, has_output_bias=has_output_bias)
     return {name: tuple(weight.shape) for name, weight in model.state_dict().items()}

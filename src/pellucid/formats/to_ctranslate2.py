@@ -44,6 +44,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, precision: Precision) -> None:
             content.
         OutputError: the disk cannot take it.
     """
+    # First, before the model is loaded and converted in vain.
     check_place(out)
     specs = need_library("ctranslate2.specs", "Writing this format", extra="ctranslate2")
     check_model(bundle, "CTranslate2", ALLOWED)
@@ -64,6 +65,7 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
         "activation": specs.common_spec.Activation[ACTIVATIONS[config.activation]],
     }
     weights = {name: weight.numpy() for name, weight in bundle.model.state_dict().items()}
+    # CTranslate2 returns the first heads of one layer as attention.
     guided = bundle.guided_head
     if guided is not None:
         _put_first(weights, *guided, config.num_heads)
@@ -81,7 +83,9 @@ def _make_spec(specs: Any, bundle: Bundle) -> Any:
     ]
     _fill_part(spec.encoder, weights, "encoder", config, config.max_source_length)
     _fill_part(spec.decoder, weights, "decoder", config, config.max_target_length)
+    # Tied models have one table for both.
     output = weights.get("output.weight", spec.decoder.embeddings.weight)
+    # A copy, because the array shares its memory with the bundle's model.
     bias = weights.get("output.bias", np.zeros(len(output), np.float32)).copy()
     # The exception that `export_ctranslate2` describes.
     bias[[id_ for id_ in never_written(bundle) if not output[id_].any()]] = NEVER
@@ -101,6 +105,7 @@ def _put_first(weights: dict[str, NDArray[Any]], layer: int, head: int, num_head
                 by_head = part.reshape(num_heads, -1, *part.shape[1:])
                 weights[f"{name}.{module}.{kind}"] = by_head[order].reshape(part.shape)
     output = weights[f"{name}.output.weight"]
+    # The output reads the heads side by side, so their order is that of its columns.
     by_head = output.reshape(len(output), num_heads, -1)
     weights[f"{name}.output.weight"] = by_head[:, order].reshape(output.shape)
 
@@ -130,6 +135,7 @@ def _positions(
     if config.positions == "learned":
         return weights[f"{part}.positions.weight"]
     if config.positions == "none":
+        # Adding zeros is the same as adding no positions.
         return np.zeros((length, config.d_model), np.float32)
     table_LD: Tensor = sinusoidal_positions(
         length, config.d_model, halves=config.positions == "sinusoidal_halves"
@@ -166,6 +172,7 @@ def _fill_tokens(spec: Any, bundle: Bundle) -> None:
     spec.register_source_vocabulary(tokenizer.vocabulary("source"))
     spec.register_target_vocabulary(tokenizer.vocabulary("target"))
     spec.config.layer_norm_epsilon = bundle.config.model.layer_norm_epsilon
+    # Its callers give tokens without `</s>`, but the encoder was trained with it.
     spec.config.add_source_eos = True
     spec.config.unk_token, spec.config.eos_token, start = tokenizer.target_tokens(
         [config.unk_id, config.eos_id, config.target_start_id]

@@ -54,10 +54,12 @@ def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
         )
     models = sentencepiece_models(bundle)
     weights = {
+        # safetensors refuses views such as reordered columns.
         name: weight.to(TYPES[precision]).contiguous()
         for name, weight in _their_weights(bundle).items()
     }
     with new_folder(out) as part:
+        # Some versions of Transformers refuse a file that does not say its format.
         write_bytes(
             part / "model.safetensors", safetensors.torch.save(weights, metadata={"format": "pt"})
         )
@@ -112,6 +114,7 @@ def _config(bundle: Bundle, precision: Precision) -> dict[str, Any]:
         "eos_token_id": tokenizer.eos_id,
         "decoder_start_token_id": tokenizer.target_start_id,
         "bos_token_id": tokenizer.bos_id,
+        # Their default forces the token 0 at the maximum length.
         "forced_eos_token_id": None,
         "dtype": precision,
     }
@@ -132,7 +135,9 @@ def _generation(bundle: Bundle) -> dict[str, Any]:
         else bundle.config.model.max_target_length,
         "num_beams": decoding.beam,
     }
+    # MarianMT has no form for the penalty of GNMT.
     if decoding.beam > 1 and decoding.length_penalty != "gnmt":
+        # Theirs divides by the length to this power, so 0 means no penalty.
         is_average = decoding.length_penalty == "average"
         generation["length_penalty"] = decoding.alpha if is_average else 0.0
     return generation

@@ -36,6 +36,7 @@ _SHORT = {other: code for code, others, _ in _ROWS for other in others.split(","
 
 def short_code(language: str) -> str:
     """Shorten a code such as ``en_GB`` or ``eng_Latn`` to two letters, or leave it if unknown."""
+    # Locales too: en_GB.UTF-8, sr@latin.
     code = re.split(r"[-_.@]", language.strip().lower())[0]
     return _SHORT.get(code, code)
 
@@ -43,6 +44,7 @@ def short_code(language: str) -> str:
 @cache
 def load_identifier() -> LanguageIdentifier:
     """Load what names the language of a text. It takes a second and 80 MB, once."""
+    # Imported late, because most commands never need it.
     from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
     return LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)

@@ -25,6 +25,7 @@ def combining_marks() -> str:
 @cache
 def word_pattern() -> re.Pattern[str]:
     """Compile the pattern of a whole run of word letters; apostrophes and hyphens end it."""
+    # Marks of scripts without spaces must not join letters into a word.
     marks = _unspaced_pattern().sub("", combining_marks())
     return re.compile(rf"(?:[^\W_{_UNSPACED}]+|[{marks}]+)+")
 

@@ -23,6 +23,7 @@ _ALTERNATIVES: Mapping[str, tuple[str, ...]] = {
 # Characters without ink that are not format characters (category Cf): control characters are
 # recognized by their category, these by name.
 _WITHOUT_INK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0\u2800")
+# Unicode has no names for control characters.
 _CONTROL_NAMES = {"\t": "TAB", "\0": "NULL", "\x1b": "ESCAPE", "\x85": "NEXT LINE"}
 _NONE: Mapping[str, int] = {}
 _DIRECTIONS = frozenset("\u200e\u200f\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u061c")
@@ -126,6 +127,7 @@ class Cleaner:
 
     def _clean(self, text: str, unknown: frozenset[str]) -> Cleaned:
         body = text.strip()
+        # Direction marks around a line fit its translation too; those inside it do not.
         inner = body.strip("".join(unknown & _DIRECTIONS))
         start = body.find(inner)
         before, after = (body[:start], body[start + len(inner) :]) if inner else ("", "")
@@ -150,6 +152,7 @@ class Cleaner:
             was_space = stand_in.endswith(" ") or (was_space and not stand_in)
             was_replaced = was_space and (letter in unknown or was_replaced)
         cleaned = "".join(pieces)
+        # What was unknown at the end may have become a space, in which the line did not end.
         if text and text[-1] in unknown:
             cleaned = cleaned.rstrip()
         return Cleaned(cleaned, replaced, dropped, remaining, before, after)
@@ -167,6 +170,7 @@ class Cleaner:
             return ""
         same = self._tokenizer.normalized(unicodedata.normalize("NFKC", letter)).strip()
         for candidate in (same, *_ALTERNATIVES.get(letter, ())):
+            # A stand-in that the model does not know either would gain nothing.
             if candidate and candidate != letter and self.known.issuperset(candidate):
                 return candidate
         return None

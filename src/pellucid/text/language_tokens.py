@@ -19,6 +19,7 @@ MISSING = "missing"
 
 _CODE = re.compile(r"\s*>>[^\s<>]+<<")
 _MOST_EXAMPLES = 3
+# A model of many languages may have a hundred codes, too many for a message.
 _MOST_CODES = 12
 
 
@@ -66,6 +67,7 @@ def with_code(tokenizer: Tokenizer, code: str, source: str) -> str:
 
     White space at its edges and blank lines stay, and so does a line that is too long.
     """
+    # A copy would be a plain string, and hide that the line is only a beginning.
     if isinstance(source, CutLine):
         return source
     return "\n".join(_line_with_code(tokenizer, code, line) for line in source.split("\n"))
@@ -85,6 +87,7 @@ def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str])
 
 def _line_with_code(tokenizer: Tokenizer, code: str, line: str) -> str:
     _, text = split_code(tokenizer, line)
+    # White space at the edge is put around the translation, so the code comes after it.
     edge = line[: len(line) - len(line.lstrip())]
     return f"{edge}{code} {text.lstrip()}" if text.strip() else line
 

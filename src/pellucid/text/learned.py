@@ -28,7 +28,9 @@ MOST_CHARACTERS = 20_000
 MOST_SAMPLED = 5_000
 """Lines whose sentences are counted."""
 
+# NumPy counts many tokens in one call much faster than Python counts one by one.
 _CHUNK = 1 << 20
+# One more than the last code point of Unicode.
 _EVERYTHING = 0x110000
 
 
@@ -124,10 +126,12 @@ def merge_statistics(
         known = (num_known or {}).get(side, sys.maxsize)
         were_rare = read_rare_tokens(old)
         are_rare = read_rare_tokens(new)
+        # Rare is what both trainings hardly met; a new token had no earlier training.
         rare = {id_ for id_ in are_rare if id_ >= known or id_ in were_rare}
         merged[side] = {
             **new,
             "characters": _by_magnitude(counts),
+            # A letter of base64 holds 6 bits, so this size has room for every id.
             "rare_tokens": _pack(rare, len(new["rare_tokens"]) * 6),
         }
     return merged
@@ -148,6 +152,7 @@ def read_characters(side: Mapping[str, Any]) -> dict[str, int]:
     return {
         character: int(count)
         for count, characters in groups.items()
+        # A stranger may have written the manifest; Python refuses numbers of thousands of digits.
         if isinstance(characters, str) and str(count).isdecimal() and len(str(count)) < 20
         for character in characters
     }
@@ -208,6 +213,7 @@ class _Side:
         }
 
     def _count(self) -> None:
+        # UTF-32 has one number a character, which NumPy can count. Half characters become "?".
         points = np.frombuffer("".join(self._text).encode("utf-32-le", "replace"), dtype="<u4")
         self._characters += np.bincount(points, minlength=_EVERYTHING)
         self._tokens += np.bincount(
@@ -322,6 +328,7 @@ class LearnedText:
         Returns:
             None if the bundle does not tell, or no source was as long.
         """
+        # Searching works once for each length: a long text has few different ones.
         found = self._longest
         if source_length not in found:
             bound = length_bound(source_length)

@@ -110,9 +110,11 @@ def parts_of_words(words: Sequence[str], parts: Sequence[str]) -> list[list[tupl
         matcher = SequenceMatcher(None, spelled, found, autojunk=is_long)
         for block in matcher.get_matching_blocks():
             for offset in range(block.size):
+                # A character may be spelled as several letters: the first decides its word.
                 owner_of.setdefault(places[block.b + offset], owners[block.a + offset])
     pieces = []
     start = 0
+    # Letters before the first match go to the first word that was found.
     last = min(owner_of.values(), default=0)
     for part in parts:
         held: list[tuple[int, str]] = []
@@ -141,6 +143,7 @@ def _spell(pieces: Sequence[str], *, merges_dashes: bool) -> tuple[str, list[int
     owners: list[int] = []
     for number, piece in enumerate(pieces):
         for character in piece:
+            # One character may be several letters, and all of them belong to its piece.
             for letter in _spelling(character):
                 if merges_dashes and letter == "-" and letters[-1:] == ["-"]:
                     continue
@@ -154,6 +157,7 @@ def _spelling(character: str) -> str:
     """Spell one character: without case, decomposed, in the plainest shape."""
     if character in _SPELLINGS:
         return _SPELLINGS[character]
+    # Decomposed first, because letters such as ᴬ have a case only then.
     plain = unicodedata.normalize("NFKD", unicodedata.normalize("NFKD", character).casefold())
     return "".join(
         _SPELLINGS.get(letter, letter)

@@ -33,6 +33,7 @@ def normalize(text: str, form: Normalization) -> str:
     Source:
         Unicode Standard Annex 15.
     """
+    # ASCII is the same in every form, and so common that the test pays.
     if text.isascii():
         return text
     text = _replace_surrogates(text)
@@ -57,6 +58,7 @@ def _order_marks(text: str) -> str:
     for is_mark, letters in groupby(text, key=lambda letter: unicodedata.combining(letter) != 0):
         run = list(letters)
         if is_mark:
+            # Marks of one class must keep their order: Python's sort is stable.
             run.sort(key=unicodedata.combining)
         parts.extend(run)
     return "".join(parts)

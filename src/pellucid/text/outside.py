@@ -125,6 +125,7 @@ class _Side:
 
     def total(self) -> tuple[int, int]:
         self._count()
+        # The one `</s>` of each line is not text.
         return self._tokens - self._num_ends, self._outside
 
     def _count(self) -> None:
@@ -173,6 +174,7 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
         Three words at most, the closest first.
     """
     lowered = word.lower()
+    # A word in capitals does not show whether it begins with one otherwise.
     begins_upper = word[0].isupper() and (len(word) == 1 or not word.isupper())
     scores: dict[str, tuple[float, str]] = {}
     for other in vocabulary:
@@ -187,6 +189,7 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
             distance = _distance(lowered, near, most=1 if len(word) < 5 else 2)
             if distance is None:
                 continue
+            # At least 2.5: behind every word of one stem, which scores 1.3 at most.
             score = 1.5 + distance
         # Of two spellings that differ in capitals, the one written like the word is closer.
         score += 0.05 * (other[0].isupper() != begins_upper)
@@ -215,6 +218,7 @@ def say_unknown_words(
         said.append(f"and {len(words) - len(said)} more")
     shouted = [word for word in words if len(word) > 1 and word.isupper()]
     num_folded = sum(not known.isdisjoint((one.lower(), one.capitalize())) for one in shouted)
+    # One word in capitals may be an abbreviation; several are a habit of the text.
     is_shouted = num_folded > 1 and 2 * num_folded >= len(words)
     return ", ".join(said) + (_SHOUTED if is_shouted else "")
 
@@ -265,6 +269,7 @@ def _distance(word: str, other: str, *, most: int) -> int | None:
             if i > 1 and j > 1 and letter == other[j - 2] and word[i - 2] == found:
                 best = min(best, last[j - 2] + 1)
             row.append(best)
+        # Later rows have no smaller distances. Most words of a vocabulary are given up early.
         if min(row) > most:
             return None
     return row[-1] if row[-1] <= most else None

@@ -52,6 +52,7 @@ _STARTERS = frozenset(_SENTENCE_STARTS.split())
 _FIRST_WORD = re.compile(r"[^\W\d_]+")
 _DOTTED = re.compile(r"(?:[^\W\d_]{1,2}\.)+[^\W\d_]{1,2}")
 _LAST_WORD = re.compile(r"[^\s\"'“„«‹»›(\[’]*\Z")
+# Limits of looking back. Without them a long line would take quadratic time.
 _LONGEST_WORD = 20
 _LONGEST_QUOTATION = 500
 
@@ -107,6 +108,7 @@ def join_parts(parts: Sequence[str], gaps: Sequence[str | None]) -> str:
 
 def gap_between(before: str, after: str) -> str:
     """Return what stands between two sentences: a space, or nothing after a wide full stop."""
+    # A wide mark brings its own white space.
     if not before or not after or before[-1] in _WIDE_ENDS:
         return ""
     return "" if _is_wide(before[-1]) and _is_wide(after[0]) else " "
@@ -147,12 +149,14 @@ def _is_end(text: str, match: re.Match[str], *, is_lower: bool) -> bool:
         # the quotation was its last part.
         is_quotation = match.end() > match.end("marks")
         return not is_quotation or following.start("first") > match.end() or _is_last(text, match)
+    # Without white space the mark is inside a number or a name: 3.14, example.org.
     if not (following["space"] or is_unspaced(first)):
         return False
     if unicodedata.category(first) not in _BEGINNINGS and not (
         match["marks"] in ".!?" and first.isalpha() and is_lower
     ):
         return False
+    # Only a single full stop can belong to an abbreviation.
     if match[0] != ".":
         return True
     word = _FIRST_WORD.match(text, following.start("first"))

@@ -103,6 +103,7 @@ def words_of_tokens(
         pieces = [unicodedata.normalize("NFKC", piece) for piece in pieces]
         surfaces = [one and _letters([unicodedata.normalize("NFKC", one)]) for one in surfaces]
     found = _match(surfaces, has_space, pieces)
+    # Piece 0 is the code: its tokens get an empty range, and all other numbers go down by one.
     if code:
         return [range(max(owners.start - 1, 0), owners.stop - 1) for owners in found]
     return found
@@ -129,7 +130,9 @@ def _match(
             place = next((at for at in range(place, last + 1) if owners[at] != owner), last)
             was_unknown = False
         if surface:
+            # `was_unknown` counts as 1: an unknown token has at least one letter.
             at = letters.find(surface, place + was_unknown)
+            # A token that is not found moves nothing, so that later ones can fit again.
             place = at if at >= 0 else place
         first = owners[min(place, last)]
         if surface is None:
@@ -165,6 +168,7 @@ def _surfaces(
         else:
             pending += bytes.fromhex(byte[1])
             surfaces.append("")
+            # Empty until the bytes make up a whole letter.
             letter = pending.decode("utf-8", errors="ignore")
             if letter:
                 surfaces[len(surfaces) - len(pending)] = _letters([letter])

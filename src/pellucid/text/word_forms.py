@@ -74,6 +74,7 @@ def base_forms(word: str, language: str, match: Match) -> tuple[str, ...]:
     found = [word]
     if _HANGUL <= ord(word[-1]) <= _HANGUL_END:
         found += _korean(word, shortest=2 if match == "auto" else 1)
+    # Persian and Urdu have Arabic letters, but not these articles and clitics.
     elif code in ("ar", "") and _ARABIC.fullmatch(word):
         found += _arabic(word, has_all=match == "forms")
     elif match == "forms" and code in _SHORTEST:
@@ -112,6 +113,7 @@ def _arabic(word: str, *, has_all: bool) -> list[str]:
     found: list[str] = []
     if match := _ARTICLE.fullmatch(word):
         stem = match["stem"] or match["after_l"]
+        # A dictionary may have the word with its article or without.
         found += [stem, f"ال{stem}"]
     if has_all:
         bare = [word]
@@ -130,9 +132,11 @@ def _arabic(word: str, *, has_all: bool) -> list[str]:
 
 
 def _english(word: str) -> list[str]:
+    # Glass, bus and basis are not plurals.
     if not word.endswith("s") or word.endswith(("ss", "us", "is")):
         return []
     found = [word[:-1]]
+    # Both are tried: ties is a form of tie, cities one of city.
     if word.endswith("ies"):
         found.append(f"{word[:-3]}y")
     elif word.endswith(("ses", "xes", "zes", "ches", "shes", "oes")):
@@ -144,6 +148,7 @@ def _french(word: str) -> list[str]:
     if word.endswith("s") and not word.endswith("ss"):
         return [word[:-1]]
     if word.endswith("aux"):
+        # Tuyaux comes from tuyau, journaux from journal, travaux from travail.
         return [word[:-1], f"{word[:-3]}al", f"{word[:-3]}ail"]
     return [word[:-1]] if word.endswith(("eux", "oux")) else []
 
@@ -158,5 +163,6 @@ def _german(word: str) -> list[str]:
         if stem != word:
             found.append(stem)
             if ending in _WITH_UMLAUT:
+                # Bücher comes from Buch.
                 found.append(stem.translate(_UMLAUTS))
     return found

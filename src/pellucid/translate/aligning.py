@@ -61,6 +61,7 @@ class Aligner:
         self._layer = layer
         self._head = head
         self._guided = None
+        # A layer or head that the user names counts more than the one that was taught links.
         if bundle is not None and (layer, head) == (None, None):
             self._guided = guided_view(bundle)
         self._view: View | None = None
@@ -76,6 +77,7 @@ class Aligner:
             lines: the lines.
             translations: their translations.
         """
+        # Chosen once, so that all calls, and all windows of a text, link by the same head.
         if self._view is None:
             self._view = self._choose(lines, translations)
         named: list[tuple[str, ...]] = []
@@ -83,9 +85,11 @@ class Aligner:
         for number, (line, translation) in enumerate(zip(lines, translations, strict=True)):
             names, held = self._source_words(line)
             named.append(names)
+            # A blank line was not searched for, and has no tokens to link.
             if translation.error is not None or not line.requests:
                 continue
             for place, hypothesis in enumerate(translation.hypotheses):
+                # A line that was not split is its own only part.
                 written = hypothesis.parts or (hypothesis,)
                 targets = self._target_words(hypothesis)[1]
                 parts += [
@@ -163,6 +167,7 @@ class Aligner:
     def _fallback(self) -> View:
         """Return the mean over the heads of the last layer, or the head that is named."""
         predicting = [view for view in self._views if view.convention == "predicts"]
+        # If the user named a head, the views have no mean over heads.
         means = [view for view in predicting if view.map == "layer-mean"]
         return means[-1] if means else predicting[0]
 
@@ -171,6 +176,7 @@ class Aligner:
         if self._units == "subwords":
             ids = [request.source_ids for request in line.requests]
             return _hold_tokens(self._tokenizer.source_tokens, ids)
+        # Every line of a text may begin with a code, which is not a word.
         without_code = partial(_without_code, self._tokenizer)
         text = "\n".join(map(without_code, line.source.split("\n")))
         return self._words(text, list(map(without_code, line.parts)))
@@ -200,6 +206,7 @@ class Aligner:
         tokenizer = self._tokenizer
         config = self._model.config
         ids = [part.ids(tokenizer.config.eos_id, config.max_target_length) for part in parts]
+        # The parts of a hypothesis share a set, because links count the words of the whole text.
         links: dict[tuple[int, int], set[Link]] = {part.place: set() for part in parts}
         for maps in map_pairs(
             self._model,
@@ -219,6 +226,7 @@ class Aligner:
                 (part.text, part.hypothesis.text),
                 ids[maps.index],
             )
+            # That function takes a stack of maps; here it is one.
             (found,) = links_of_maps(maps.get(view)[None], words, "both")
             links[part.place].update((source.numbers[i], target.numbers[j]) for i, j in found)
         return links

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _PAIRS_AT_ONCE = 64
 """Pairs of similar length that the engine in C computes together."""
 
+# In a short translation most rows may rightly attend to one word.
 _FEWEST_TOKENS = 8
 _FEWEST_WORDS = 3
 _STUCK = 0.8
@@ -69,6 +70,7 @@ class AttentionReader:
             The number of a pair and its ``weights_NHTS``, in any order, for the layers that attend
             to the source. Row t is the one that predicts token t.
         """
+        # Whatever the precision of the search, so that C and PyTorch give the same weights.
         engine = self._decoder.find_engine("float32")
         if engine is None:
             yield from self._read_on_pytorch(pairs)
@@ -85,6 +87,7 @@ class AttentionReader:
         self, engine: NativeEngine, pairs: Sequence[tuple[Sequence[int], Sequence[int]]]
     ) -> Iterator[tuple[int, np.ndarray]]:
         start_id = self.tokenizer.config.target_start_id
+        # A group computes as many steps as its longest pair, so similar lengths go together.
         order = sorted(range(len(pairs)), key=lambda index: max(map(len, pairs[index])))
         for first in range(0, len(order), _PAIRS_AT_ONCE):
             group = order[first : first + _PAIRS_AT_ONCE]
@@ -133,6 +136,7 @@ def is_stuck(
         return False
     if len(target_ids) < _FEWEST_TOKENS or len(source_pieces(tokenizer, source)) < _FEWEST_WORDS:
         return False
+    # The last column is `</s>`, which belongs to no word.
     weights_TS = reader.read_mean(source_ids, target_ids)[:, :-1]
     # The tokens of a language code have no word.
     words = words_of_tokens(tokenizer, "source", source, source_ids)
@@ -169,9 +173,11 @@ def unlinked_words(
         for token, words in enumerate(words_of_tokens(tokenizer, "source", source, source_ids)):
             # A mark may be left out.
             for word in words if any(map(str.isalnum, tokens[token])) else ():
+                # A word is linked if one of its tokens is.
                 most[word] = max(most.get(word, 0.0), float(most_S[token]))
         pieces = source_pieces(tokenizer, source)
         unlinked = [word for word, weight in most.items() if weight < _LEAST_LINK]
+        # Pieces end at spaces, so a mark may still be attached to its word.
         found[index] = tuple(pieces[word].strip(_MARKS) for word in unlinked)
     return found
 
@@ -205,6 +211,7 @@ def replace_unknown(
     rows = [row for row, id_ in enumerate(target_ids) if id_ == unknown]
     sign = tokenizer.decode_target([unknown])
     pieces = text.split(sign.strip())
+    # The text may spell the sign itself; then it is unclear which one is which token.
     if not rows or len(pieces) != len(rows) + 1:
         return text
     weights_TS = reader.read_mean(source_ids, target_ids)[:, :-1]
@@ -213,6 +220,7 @@ def replace_unknown(
     earlier = (-2, -1)
     for row in rows:
         token = _attended(weights_TS[row], source_ids, unknown)
+        # Neighbors that attend to the same source token are pieces of one word: write it once.
         is_same = earlier == (row - 1, token)
         words.append("" if is_same else surfaces[token])
         earlier = row, token
@@ -220,6 +228,7 @@ def replace_unknown(
     extra = " " if sign != sign.strip() or sign.strip() == "⁇" else ""
     result = pieces[0]
     for word, piece in zip(words, pieces[1:], strict=True):
+        # If nothing is written for a token, the space before it goes too.
         head = result.removesuffix(extra) if word else result.rstrip(" ")
         result = head + word + piece.removeprefix(extra)
     return result
@@ -236,6 +245,7 @@ def _attended(weights_S: np.ndarray, source_ids: Sequence[int], unknown: int) ->
 def _surfaces(tokenizer: Tokenizer, source: str, source_ids: Sequence[int]) -> list[str]:
     """Write the text that each source token would bring into a translation."""
     if tokenizer.config.kind == "words":
+        # The ids cannot tell: the words to copy are all `<unk>`.
         cut = word_cutter(tokenizer.config)
         return [without_joiner(token) for token in cut(tokenizer.normalized(source))]
     pieces = source_pieces(tokenizer, source)
@@ -246,6 +256,7 @@ def _surfaces(tokenizer: Tokenizer, source: str, source_ids: Sequence[int]) -> l
     places = [place for place, id_ in enumerate(source_ids[:-1]) if id_ == unknown]
     letters = {letter for letter in source if unknown in tokenizer.encode_source(letter)}
     runs = ["".join(run) for is_run, run in groupby(source, letters.__contains__) if is_run]
+    # Unknown letters that touch are one token. If the numbers differ, it is unclear which.
     if len(runs) == len(places):
         for place, run in zip(places, runs, strict=True):
             surfaces[place] = run

@@ -48,12 +48,15 @@ def constraints_of(
 
     def require(line: str) -> tuple[str, ...]:
         terms = glossary.terms_for(line) if glossary is not None else ()
+        # `|` takes the larger count of each phrase. A sum would require it once for each place.
         wanted = Counter(required) | Counter(own) | Counter[str](terms)
         return tuple(wanted.elements())
 
     lines = text.split("\n")
+    # Required phrases need a text of one line: with more, `Preparer` refuses the text.
     if len(lines) == 1 or required or own:
         return Constraints(prefix, forbidden, require(text))
+    # A blank line is not translated, so the prefix goes to the first line with text.
     first = next((number for number, line in enumerate(lines) if line.strip()), 0)
     return [
         Constraints(prefix if number == first else "", forbidden, require(line))

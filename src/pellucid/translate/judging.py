@@ -19,6 +19,7 @@ from pellucid.translate.results import Flag, Translation
 if TYPE_CHECKING:
     from pellucid.translate.attended_words import AttentionReader
 
+# exp(-1.2) is the 30 % a token that docs/guides/translating.md names.
 UNSURE = -1.2
 """The mean log-probability of a token below which a translation is a guess."""
 
@@ -31,6 +32,8 @@ _RETRIED: frozenset[Flag] = frozenset(("repeats", "long", "unfinished", "stuck",
 MOST_REPLAYED = 16
 """Translations of one call whose attention is computed, the least certain ones."""
 
+# Both are cheap to check, and spare most translations the computation of attention.
+# exp(-1) is the 37 % that docs/guides/translating.md names.
 FEWER_WORDS = 2
 HESITANT = -1.0
 """Words less than in the source, and the log-probability of a token, from which links are read."""
@@ -101,6 +104,7 @@ def repeats(source: Sequence[int], target: Sequence[int]) -> bool:
     for period in range(1, min(_LONGEST_PERIOD, len(target) // 2) + 1):
         needed = 4 if period == 1 else 3 if period < 5 else 2
         copies = _copies(target, period)
+        # A source that repeats itself may be translated with as many repetitions.
         if copies >= needed and copies > _most_copies(source):
             return True
     return _most_alike(target) >= max(_MOST_ALIKE, 1 + _most_alike(source))
@@ -108,6 +112,7 @@ def repeats(source: Sequence[int], target: Sequence[int]) -> bool:
 
 def _copies(tokens: Sequence[int], period: int) -> int:
     """Count how often some sequence of so many tokens stands there in a row, at most."""
+    # Equal tokens one period apart, in a row, make up all copies except the first.
     longest = run = 0
     for token, earlier in zip(tokens[period:], tokens, strict=False):
         run = run + 1 if token == earlier else 0
@@ -203,6 +208,7 @@ def add_partial(
     for (index, _), words in zip(places, unlinked, strict=True):
         if words:
             notes = written[index].notes
+            # Several parts of one line may leave words out; the flag is listed once.
             flags = tuple(dict.fromkeys((*notes.flags, "partial")))
             notes = replace(notes, flags=flags, unlinked_words=(*notes.unlinked_words, *words))
             written[index] = replace(written[index], notes=notes)
@@ -238,10 +244,12 @@ def against_repetition(config: DecodingConfig) -> dict[str, Any]:
         config: the options of the first.
     """
     options: dict[str, Any] = {
+        # Each option only becomes stricter: what the user asked for still holds.
         "no_repeat_ngram": min(3, config.no_repeat_ngram or 3),
         "repetition_penalty": max(1.2, config.repetition_penalty),
         "min_length_ratio": max(0.3, config.min_length_ratio),
     }
+    # A wider beam, unless tokens are drawn: sampling and a beam exclude each other.
     if config.beam == 1 and not config.sample:
         options["beam"] = 4
     return options

@@ -50,6 +50,7 @@ class Hidden(NamedTuple):
         # The end may still change: a symbol without a placeholder may go with its space.
         unsure = " " + "".join({*MASKS} - {*_join(copies)})
         whole = said = ""
+        # None marks the end, after which everything is decided.
         for piece in chain(pieces, [None]):
             whole += piece or ""
             decided = whole if piece is None else whole.rstrip(unsure)
@@ -85,6 +86,7 @@ def hide(
 def hide_copies(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Hidden:
     """Mask what documents copy, for a model that has masks or copies unknown words."""
     is_unknown = partial(_is_unknown, tokenizer)
+    # A model that can spell a symbol, for example in bytes, would not copy it as unknown.
     if not (tokenizer.has_masks or is_unknown(MASKS[0])):
         return Hidden([one.text.strip() for one in segments], (), [None] * len(segments))
     wanted = None if tokenizer.has_masks else is_unknown
@@ -109,6 +111,7 @@ def _hide(
         masked, own = mask(line, start=sum(map(len, copies)), wanted=wanted)
         lines.append(masked)
         copies.append(own)
+    # Only unknown words are hidden here. Without one, nothing has to come back.
     if wanted is not None and not any(copies):
         return text, constraints, None
     if isinstance(constraints, Constraints):
@@ -155,6 +158,7 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         if one.alignment is None:
             return replace(one, text=text, parts=parts)
         words, places = _split(one.words, one.text, copies)
+        # A placeholder with spaces is several words for links (docs/decisions/0027).
         links = (product(of_source[i], places[j]) for i, j in one.alignment)
         alignment = tuple(chain.from_iterable(links))
         return replace(one, text=text, parts=parts, words=words, alignment=alignment)
@@ -163,6 +167,7 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
     found = translation.hypotheses
     words = dict.fromkeys(unmask(word, everything) for word in notes.unlinked_words)
     if notes.unknown_words or notes.unknown:
+        # The symbols were put in here, so they say nothing about the user's characters.
         unknown = {one: count for one, count in notes.unknown.items() if one not in everything}
         strange = tuple(unmask(word, everything) for word in notes.unknown_words)
         notes = replace(notes, unknown=unknown, unknown_words=strange)

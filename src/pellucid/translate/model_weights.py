@@ -28,6 +28,7 @@ def find_stored(bundle: Bundle, threads: int | None) -> StoredModel | None:
         return None
 
     def load_model() -> EncoderDecoder:
+        # Only now, because setting PyTorch's threads imports it.
         set_threads(threads)
         return bundle.model
 
@@ -42,6 +43,7 @@ def check_vocabularies(bundles: Sequence[Bundle]) -> None:
     """
     bundle = bundles[0]
     for other in bundles[1:]:
+        # Softmaxes are averaged id by id, so each id must mean the same token in all models.
         for side in ("source", "target"):
             if bundle.tokenizer.vocabulary(side) != other.tokenizer.vocabulary(side):
                 raise InputError(

@@ -121,6 +121,7 @@ class Preparer:
             layouts.append(self._lay_out(text, how))
             for line in layouts[-1].lines:
                 lines.append(line.text)
+        # All lines in one call, which SentencePiece spreads over the cores.
         encoded = iter(self._tokenizer.encode_sources(lines))
         return [
             self._make(text, layout, [next(encoded) for _ in layout.lines], one, config, how)
@@ -140,6 +141,7 @@ class Preparer:
         return self.prepare(hidden.texts, hidden.constraints, config, how)[0], hidden
 
     def _lay_out(self, text: str, how: Treatment) -> Layout:
+        # ASCII holds no half characters, so most lines need no check.
         is_plain = text.isascii() and not isinstance(text, CutLine)
         if not is_plain and (damage := not_a_line(text)) is not None:
             return Layout(error=damage)
@@ -156,6 +158,7 @@ class Preparer:
             return Cleaned(text)
         if self._cleaner.known.issuperset(self._tokenizer.normalized(text)):
             return Cleaned(text)
+        # A code is one token: its signs need not be characters that training had.
         code = self._tokenizer.language_code(text)
         body = text.removeprefix(code)
         cleaned = self._cleaner.clean(body)
@@ -197,9 +200,11 @@ class Preparer:
                 parts += found
                 encoded += cut
                 gaps += [*[None] * (len(found) - 1), gap]
+                # A note holds one fault, that of the first line with one.
                 if not fault and (self._has_codes or ">>" in text):
                     fault = find_fault(self._tokenizer, text)
         except InputError as error:
+            # A line that cannot be translated must not cost the others of its call.
             return Ready(source, error=str(error))
         notes = self._note(layout.lines, parts, encoded, is_whole=has_whole)
         if fault:
@@ -222,6 +227,7 @@ class Preparer:
         parts = [text]
         if (is_split or (may_split and is_too_long)) and may_be_several(text):
             parts = split_line(text, self._tokenizer, self.learned, is_too_long=is_too_long)
+        # A prefix, phrases and lengths speak of the whole translation, not of a part.
         is_whole = len(parts) > 1 and not _may_split(constraints, config)
         if is_too_long and is_whole:
             raise InputError(
@@ -239,10 +245,12 @@ class Preparer:
         too_long = self._builder.too_long
         encoded = self._tokenizer.encode_sources(parts)
         if any(map(too_long, encoded)):
+            # In place, because the caller adds these parts to its text.
             parts[:] = [one for part in parts for one in sentences_of(part, self._tokenizer)]
             encoded = self._tokenizer.encode_sources(parts)
         for ids in encoded:
             if (sentence := too_long(ids)) is not None:
+                # Users see lines, not parts: name the length of the line if it is too long.
                 problem = too_long(whole) or sentence
                 raise InputError(f"{problem} One of its sentences is too long by itself.")
         return encoded
@@ -266,6 +274,7 @@ class Preparer:
         cleaned = lines[0] if len(lines) == 1 else together(lines)
         tokens = [id_ for part in ids for id_ in part[:-1]]
         outside = 0.0
+        # A quick test of sets first: most lines have no such token.
         if not self._outside.isdisjoint(tokens):
             outside = sum(map(self._outside.__contains__, tokens)) / len(tokens)
         rare = 0.0
@@ -279,6 +288,7 @@ class Preparer:
         is_strange = bool(cleaned.unknown) or rare >= _MANY_RARE
         exceeds_vector = self._has_vector and self._exceeds_vector(ids)
         is_known = not (cleaned.replaced or cleaned.dropped or outside or is_strange)
+        # The user's own line breaks do not count as cuts.
         num_parts = len(parts) - len(lines) + 1
         if is_known and num_parts == 1 and not (is_long or is_whole or exceeds_vector):
             return NO_NOTES
@@ -322,6 +332,7 @@ def _of_lines(constraints: LineConstraints, numbers: Sequence[int]) -> Sequence[
             "A text with required phrases must be one line, but has line breaks. Give each of its "
             "lines by itself, with its own phrases."
         )
+    # A prefix begins the text, so it belongs to the first line only.
     return [constraints, *[replace(constraints, prefix="")] * (len(numbers) - 1)]
 
 

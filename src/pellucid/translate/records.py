@@ -65,6 +65,7 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
     from pellucid.text.cleaning import character_name
     from pellucid.text.outside import say_unknown_words
 
+    # Not split, because looking inside replays the line as a whole.
     notes = translator.examine(text, split=False)
     return {
         "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
@@ -84,6 +85,7 @@ def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
     is_scored = scored.error is None
     return {
         "error": scored.error,
+        # The default, 0.0, would mean a certain translation.
         "log_probability": scored.log_probability if is_scored else None,
         **({name: getattr(scored, name) for name in _TOKENS} if has_tokens else {}),
     }

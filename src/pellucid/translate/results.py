@@ -65,6 +65,7 @@ class Notes:
         return {
             name: round(value, 4) if isinstance(value, float) else value
             for name, value in values.items()
+            # One part is the usual case, although 1 is a true value.
             if value and not (name == "parts" and value == 1)
         }
 
@@ -113,6 +114,7 @@ class TranslatedHypothesis:
             tuple(id_ for part in parts for id_ in part.ids),
             tuple(log for part in parts for log in part.token_log_probabilities),
             sum(part.log_probability for part in parts),
+            # Combinations of parts are ranked by this sum too.
             sum(part.score for part in parts),
             parts=tuple(parts),
         )

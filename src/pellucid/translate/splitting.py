@@ -43,11 +43,13 @@ class Layout(NamedTuple):
         """Find the lines of a text."""
         spans = [match.span() for match in _LINE.finditer(text)]
         edges = [0, *(place for span in spans for place in span), len(text)]
+        # Every second piece lies between lines; the others are the lines.
         around = [text[start:end] for start, end in pairwise(edges)][::2]
         lines: list[Cleaned] = []
         numbers: list[int] = []
         gaps = [around[0]]
         code = ""
+        # Blank lines count, so that constraints given by line meet their lines.
         number = around[0].count("\n")
         replaced = Counter[str]()
         dropped = Counter[str]()
@@ -61,6 +63,7 @@ class Layout(NamedTuple):
             cleaned = clean(line)
             # A line with only a language code, or with only dropped signs, has no text.
             if alone.strip() and split_code(tokenizer, cleaned.text)[1].strip():
+                # Direction marks that stood around the line go around its translation.
                 gaps[-1] += cleaned.before
                 lines.append(cleaned)
                 numbers.append(number)
@@ -101,6 +104,7 @@ def split_line(
         training lines, or has one sentence.
     """
     sentences = sentences_of(text, tokenizer, with_code=False)
+    # Without counts (imported models), assume one sentence a line, as most models learn.
     most = 1
     longest = 0
     usual = 1
@@ -108,6 +112,7 @@ def split_line(
         most = learned.most_sentences
         usual = learned.usual_sentences
         longest = learned.most_characters
+    # A longest line of 0 characters means that nothing is known about lengths.
     is_like_training = len(sentences) <= most and not 0 < longest < len(text.strip())
     if len(sentences) <= 1 or (is_like_training and not is_too_long):
         return [text]

@@ -58,6 +58,7 @@ def score_pairs(
         not_a_line(one) or not_a_line(other) for one, other in zip(sources, targets, strict=True)
     ]
     pairs_read = [
+        # A damaged line keeps its place, so that all lists stay parallel; it is not scored.
         ("", "") if fault else tokenizer.masked_pair(source, target)
         for source, target, fault in zip(sources, targets, faults, strict=True)
     ]
@@ -87,6 +88,7 @@ def _score_group(
     found = decoder.score(sources, targets)
     for index, logs in zip(group, found, strict=True):
         ids = pairs[index][1]
+        # Not a number has no order and no form in JSON: an error of this pair only.
         if any(map(math.isnan, logs)):
             scored[index] = replace(scored[index], error=OVERFLOW)
             continue
@@ -113,6 +115,7 @@ def _group(pairs: IdPairs, batch_tokens: int) -> list[list[int]]:
     lengths = {index: max(map(len, pair)) for index, pair in pairs.items()}
     groups: list[list[int]] = []
     longest = 0
+    # Longest first: then the first pair of a group decides its length.
     for index in sorted(lengths, key=lambda index: (-lengths[index], index)):
         if not groups or (len(groups[-1]) + 1) * longest > batch_tokens:
             groups.append([])

@@ -78,6 +78,7 @@ class Translator:
         self.bundle = bundle
         self.other_hashes = tuple(other_hashes)
         self._given = (model, *others)
+        # In an ensemble the shortest limits hold, so it needs every configuration.
         self._request_builder = RequestBuilder(tokenizer, [one.config for one in self._given])
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
@@ -114,11 +115,14 @@ class Translator:
 
         if len(self._given) > 1:
             raise InputError("Changes need one model. Leave the others out.")
+        # The copy shares the tokenizer and the text learned from; only the model differs.
         found = copy.copy(self)
         model, found.decoder = change_model(self.model, self.tokenizer, changes)
         found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
         found._given = (model,)
+        # The cached property came along with the old models in it.
         found.__dict__["_models"] = (model,)
+        # The precisions were measured without the changes.
         found._measured = {}
         found._plain = None
         found.is_changed = True
@@ -132,6 +136,7 @@ class Translator:
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
         """
+        # Most calls give no options. The result holds as long as the defaults are this object.
         if not options and self._plain is not None and self._plain[0] is self.decoding:
             return self._plain[1]
         find_obstacle = self.decoder.find_obstacle
@@ -201,6 +206,7 @@ class Translator:
         """
         if isinstance(texts, str):  # a string is a sequence too, of letters
             raise DataError("The texts must be a list of lines, but are one string.")
+        # Results show the texts as they were given, without added codes and masks.
         given = texts
         texts = with_codes(self.tokenizer, to, texts)
         chosen = self if changes is None else self.changed(changes)
@@ -225,6 +231,7 @@ class Translator:
         def search_again(rows: Sequence[int]) -> list[Translation]:
             how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
             how |= {"unknown": unknown, "align": align, "batch_tokens": batch_tokens}
+            # These texts have codes and masks already; `align` is the aligner that chose.
             some = [texts[row] for row in rows], [each[row] for row in rows]
             search = {**options, **against_repetition(config)}
             return chosen.translate(some[0], constraints=some[1], **how, **search)
@@ -263,6 +270,7 @@ class Translator:
         config = self.configure(**options)
         how = Treatment(clean, split, split_long)
         line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
+        # Nothing is judged: text that is already out cannot be searched for again.
         writer = TranslationWriter(self.attention_reader(), None)
         yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
 
@@ -386,9 +394,11 @@ class Translator:
 
         bundle = self.own_bundle
         how = how or Replaying()
+        # The replay is in float32, and should find the tokens that the search found.
         options = {"precision": "float32", **options}
         decoding = self.configure(**options).model_dump(mode="json")
         texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
+        # The replay reads the line as it stands, so it must not be changed before the search.
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
             if translation.error is not None:
@@ -437,6 +447,7 @@ def load(
     bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
     bundle, *others = bundles
     stored = None if others else find_stored(bundle, threads)
+    # This imports PyTorch, which stored weights do not need until they are loaded.
     if stored is None:
         set_threads(threads)
     check_vocabularies(bundles)
@@ -451,5 +462,6 @@ def load(
     )
     if precision is not None and precision != "auto":
         translator.decoding = translator.configure(precision=precision)
+        # A precision that the user named is not replaced by the fastest one measured.
         translator._measured = {}
     return translator

@@ -101,6 +101,7 @@ class TranslationWriter:
         ):
             written = [self._hypothesis(part, request, one) for one in hypotheses]
             parts.append(written)
+            # Without counts of the training text nothing is usual, so nothing is unusual.
             if self.learned is None:
                 continue
             mean = written[0].log_probability / max(1, len(written[0].ids))
@@ -116,6 +117,7 @@ class TranslationWriter:
                     is_sample=config.sample,
                 )
             )
+            # Tokens that were drawn may be improbable without being wrong.
             if mean < DOUBTFUL and not config.sample:
                 to_look_at[0].append((mean, index, place))
             if (rating := seems_short(part, written[0].text, hypotheses[0])) is not None:
@@ -156,6 +158,7 @@ def _join(
     if len(parts) == 1 and not any(gaps):
         return parts[0]
     if config.sample:
+        # Samples are not ranked: the k-th sample of the text has the k-th of each part.
         rows = list(zip(*parts, strict=False))
     else:
         best: list[_Row] = [(0.0, None, None)]
@@ -169,6 +172,7 @@ def _combine(rows: Sequence[_Row], part: Sequence[TranslatedHypothesis], n: int)
     """Append one part's hypotheses to the best rows so far, and keep the best again."""
     give_way()
     found: list[_Row] = [
+        # A row points to the one before. Copying it would make texts of many lines quadratic.
         (row[0] + hypothesis.score, row, hypothesis)
         for i, row in enumerate(rows)
         # Both are sorted: before this pair stand (i + 1)(j + 1) - 1 better ones.
@@ -202,11 +206,13 @@ def stream_line(
     for request, gap in zip(line.requests, line.gaps[1:], strict=True):
         begun = ""
         for piece in _stream_text(decoder, request, config, writer):
+            # The space before a sentence depends on its first letter, hence its first piece.
             joint = "" if begun else gap_between(said, piece)
             yield joint + piece
             begun += joint + piece
         said += begun
         if gap is not None:
+            # Here a line ends: the gap holds its break, and the next line begins without a space.
             yield from filter(None, [gap])
             said = ""
 
@@ -228,6 +234,7 @@ def _stream_text(
         whole = writer.text(ids)
         # The end may still change: a space, or half of a character's bytes (U+FFFD so far).
         sure = whole.rstrip(" \ufffd")
+        # Text that is out cannot be taken back: wait until the tokens agree with it again.
         if sure.startswith(said) and len(sure) > len(said):
             yield sure[len(said) :]
             said = sure
