@@ -34,7 +34,8 @@ def draw_heading(example: WorkedExample) -> None:
 
 def draw_opening(page: Page) -> None:
     """Print the title of a page and its explanation."""
-    printer, part = Printer(), page.part
+    printer = Printer()
+    part = page.part
     printer.line()
     printer.paragraph(f"Page {page.number} of {page.count}: {part.title}", "bold underline")
     if part.note:

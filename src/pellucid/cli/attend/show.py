@@ -98,9 +98,11 @@ def _show_pages(example: WorkedExample, whole: WorkedExample, wanted: AttendOpti
 def _hint(example: WorkedExample, wanted: AttendOptions) -> str:
     """Say what else can be asked for."""
     if wanted.page is not None:
-        row, shown = "", example
+        row = ""
+        shown = example
         if wanted.row is not None:
-            row, shown = f" --row {wanted.row}", follow_row_of(example, wanted.row)
+            row = f" --row {wanted.row}"
+            shown = follow_row_of(example, wanted.row)
         last = len(pages_of(shown))
         command = f"pellucid attend {example.name}{row} --page"
         return f"Next: {command} {wanted.page + 1} of {last}." if wanted.page < last else ""
