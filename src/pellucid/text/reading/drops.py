@@ -33,6 +33,7 @@ def reason_to_drop(
     Returns:
         The first reason that holds, or None for a good pair.
     """
+    # One token is `</s>`: a line that is not blank may still be cut into nothing.
     if not source.strip() or len(source_ids) <= 1:
         return "empty source"
     if not target.strip() or len(target_ids) <= 1:
@@ -41,6 +42,7 @@ def reason_to_drop(
         return "source too long"
     if len(target_ids) > max_length:
         return "target too long"
+    # Without `</s>`, which would make short sides look more equal than they are.
     shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
     if longer > max_length_ratio * shorter:
         return "length ratio"
