@@ -48,6 +48,7 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
         DataError: there are too few pairs.
     """
     kept: dict[bytes, set[bytes]] = {}
+    # At first no hash lies between these two, so all are kept.
     low = b"\xff" * 9
     high = b""
     num_pairs = 0
@@ -58,6 +59,7 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
         key = _hash(source)
         if not low < key < high:
             kept.setdefault(key, set()).add(_hash(target))
+            # Only now and then, because it sorts all that is kept.
             if len(kept) > 8 * number:
                 order = sorted(kept)
                 low = order[2 * number - 1]
@@ -68,6 +70,7 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
             "The text must have at least three pairs with different sources, one each for "
             f"training, validation and test, but has {len(kept)}. Give more text."
         )
+    # At least one source stays between the two ends, for training.
     number = min(number, max(1, num_pairs // LARGEST_SHARE), (len(kept) - 1) // 2)
     order = sorted(kept)
     ends = dict.fromkeys(order[:number], "validation") | dict.fromkeys(order[-number:], "test")
@@ -77,4 +80,6 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int) -> HeldOut:
 def _hash(text: str) -> bytes:
     """Hash a text; case and white space do not count."""
     folded = " ".join(text.split()).casefold()
+    # Not Python's own hash, which differs in every process.
+    # Damaged lines come with lone surrogates, which UTF-8 would refuse.
     return blake2b(folded.encode("utf-8", "surrogateescape"), digest_size=8).digest()

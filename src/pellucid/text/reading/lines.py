@@ -54,6 +54,7 @@ _MOST_MEMORY = 1 << 28
 """Bytes for unpacking .xz; the highest level of ``xz`` needs a quarter."""
 
 _DECODERS: Mapping[str, Callable[[], Any]] = {
+    # 31 is 15, the largest window, and 16 for the header of gzip.
     "gz": partial(zlib.decompressobj, 31),
     "xz": partial(lzma.LZMADecompressor, memlimit=_MOST_MEMORY),
     "bz2": bz2.BZ2Decompressor,
@@ -115,6 +116,7 @@ def open_binary(path: Path | str) -> BinaryIO:
 
 def unpack_stream(stream: io.BufferedReader, path: Path | str) -> BinaryIO:
     """Unpack a stream if it is packed; arguments and errors are those of `open_binary`."""
+    # What was peeked at stays in the stream: a pipe cannot be rewound.
     kind = _packed_kind(stream.peek(10))
     make = _zstandard(path) if kind == "zst" else _DECODERS.get(kind)
     return (
@@ -211,6 +213,7 @@ def read_lines(path: Path | str, *, keeps_damaged: bool = False) -> Iterator[str
     try:
         yield from split_lines(stream, path, keeps_damaged=keeps_damaged)
     finally:
+        # Standard input is not ours to close.
         if str(path) != "-":
             stream.close()
 
@@ -232,6 +235,7 @@ def split_lines(
     with reading(path):
         try:
             for number, raw in enumerate(lines, start=first):
+                # What can be unpacked was: this is another kind, or an archive.
                 if number == 1 and (kind := _packed_kind(raw)):
                     raise DataError(
                         "Text must be plain, or packed as .gz, .xz, .bz2 or .zst, but "
@@ -282,6 +286,7 @@ def read_chunks(path: Path | str) -> Iterator[str]:
         except UnicodeDecodeError as error:
             start = data.rfind(b"\n", 0, error.start) + 1
             line = number + data.count(b"\n", 0, error.start)
+            # This raises, with the number of the line.
             yield decode_line(data[start : error.end + 3], path, line)
 
 

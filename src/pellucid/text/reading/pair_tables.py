@@ -55,6 +55,7 @@ def find_damage(line: str, path: Path, number: int) -> Fault | None:
     try:
         line.encode()
     except UnicodeEncodeError:
+        # The bytes as they were, so that the message is the one of a strict reader.
         raw = line.encode("utf-8", "surrogateescape")
         try:
             decode_line(raw, path, number)
@@ -81,6 +82,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     Source:
         RFC 4180, "Common Format and MIME Type for Comma-Separated Values (CSV) Files".
     """
+    # Cells in quotes may go over several lines, whose breaks belong to the cell.
     lines = (f"{line}\n" for line in _lines(path))
     reader = csv.reader(lines, delimiter=find_separator(path), strict=True)
     line = 1
@@ -89,6 +91,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
             damage = next(filter(None, map(not_a_line, cells)), None)
             fault = damage and Fault("not UTF-8", f"{damage} ({path}:{line})")
             yield number, line, fault or cells
+            # A row may have taken more than one line.
             line = reader.line_num + 1
     except csv.Error as error:
         raise DataError(
@@ -108,6 +111,7 @@ def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
         if endings(path).kind == ".parquet":
             batches = parquet.ParquetFile(path).iter_batches(ROWS_AT_ONCE)
         else:
+            # Mapped, because a data set may be larger than memory.
             batches = pyarrow.ipc.open_stream(pyarrow.memory_map(str(path)))
         for batch in batches:
             for row in batch.to_pylist():

@@ -30,6 +30,7 @@ that these come last."""
 JUDGED_LINES = 100
 """Lines of a ``.csv`` by which its separator is chosen."""
 
+# A longer line is text, and need not be split to see that.
 LONGEST_HEADER = 200
 
 NESTED = "translation"
@@ -79,9 +80,11 @@ def find_separator(path: Path) -> str:
         with suppress(csv.Error):
             widths = Counter(map(len, csv.reader(lines, delimiter=separator)))
             count, width = max(((widths[n], n) for n in widths if n > 1), default=(0, 0))
+            # If two separators fit equally many lines, two columns are the likelier pairs.
             return count, width == 2
         return 0, False
 
+    # `max` takes the first of equals, so the order of the separators counts.
     return max(SEPARATORS, key=judge)
 
 
@@ -105,6 +108,7 @@ def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
     cells = [cell.strip() for cell in first]
     if not data.columns:
         named = named_sides(cells, data)
+        # Two columns are two sides, and their first line a pair, whatever it says.
         return _TwoColumns(path) if len(cells) == 2 or named is None else _Table(cells, named, True)
     places = [column - 1 if isinstance(column, int) else -1 for column in data.columns]
     if any(isinstance(column, str) for column in data.columns):
@@ -155,9 +159,11 @@ def named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | Non
         (SOURCE_NAMES, data.source_language),
         (TARGET_NAMES, data.target_language),
     ):
+        # Headers name a language by its code or in English.
         name = NAMES.get(short_code(language), language)
         known = [*names, *(word.casefold() for word in (language, name) if language)]
         found = [place for place, cell in enumerate(lowered) if cell in known]
+        # A name that occurs twice does not say which column counts.
         if len(found) != 1:
             return None
         places += found
@@ -271,6 +277,7 @@ def read_object(line: str, where: str, form: str) -> dict[str, Any] | Fault:
 def find_dotted_key(value: dict[str, Any], path: str) -> tuple[str, dict[str, Any]]:
     """Follow a dotted key, such as ``translation.en``, to the object that holds its last part."""
     key = path
+    # A key may have a dot in its own name, so the whole name is tried first.
     while key not in value and "." in key:
         first, _, rest = key.partition(".")
         inner = value.get(first)
@@ -299,6 +306,7 @@ def text_of(value: dict[str, Any], key: str, where: str) -> str | Fault:
             f'"{key}" must be text, but is {kind} ({where}). Put it in quotes.',
         )
     try:
+        # JSON can write half a character as an escape, which text files cannot hold.
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         return Fault(

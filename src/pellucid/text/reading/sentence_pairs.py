@@ -89,6 +89,7 @@ class BadLines:
 
     def add(self, line: BadLine) -> None:
         """Count a line."""
+        # An entry of a document that should not be learned from is not a mistake.
         if not line.fault.sentence:
             self.entries[line.fault.kind] += 1
             return
@@ -106,6 +107,7 @@ class BadLines:
         """List the first ten with their kinds: ``a.tsv:2 (1 column), 7 (empty)``."""
         shown = []
         file = ""
+        # A single kind is named once, at the end.
         only = next(iter(self.kinds)) if len(self.kinds) == 1 else ""
         for line in self.first:
             here, _, number = line.where.rpartition(":")
@@ -166,6 +168,7 @@ def resolve_folder(folder: str, base: Path) -> Path:
             f"The environment variable {name} of data.folder must be set, but is not. "
             f"Set {name} to the folder of the text, or use --set data.folder=DIR."
         )
+    # An absolute folder in the variable replaces `base`.
     return base / root / rest
 
 
@@ -219,9 +222,11 @@ def read_pairs(
     if not data.split:
         return _read_files(data, split, base, bad)
     whole = data.whole
+    # The cache needs arguments with a hash: the settings as JSON, and each file's size and time.
     aside = _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
     if split == "train":
         pairs = _read_files(data, split, base, bad)
+        # By the target too, because one entry of a document may have several.
         return (pair for pair in pairs if (pair.where, pair.target) not in aside)
     folder = resolve_folder(data.folder, base)
     files = {str(folder / names[0]) for names in data.names(split)}
@@ -236,6 +241,7 @@ def read_lessons(
     pairs = read_pairs(data, split, base, bad=bad)
     if data.placeholders == "text":
         return pairs
+    # Lessons also begin with rare symbols, so that all are learned (docs/decisions/0027).
     hide = mask_lesson if split == "train" else mask_pair
     wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
 
@@ -289,6 +295,7 @@ def read_pairs_of_file(
     if kind is None:
         raise InputError(f"A file of pairs must end in {PAIRS}, but is {path}. Convert it first.")
     names = dict(zip(("source_language", "target_language"), languages, strict=True))
+    # Not validated, because a recipe's section must name files for training.
     data = DataConfig.model_construct(None, **names, on_bad_line="skip")
     for pair in _usable(_read_rows(Path(path), kind, data), data, bad, None):
         sides = f"{pair.source}\t{pair.target}"
@@ -333,6 +340,7 @@ def _usable(
             (found if row.fault.sentence else bad).add(row)
             continue
         num_good += 1
+        # After a fault the file is only searched for more, so that one message lists them.
         if is_skipping or not found.count:
             if join is not None:
                 row = replace(row, source=join(row.source), target=join(row.target))
@@ -378,6 +386,7 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[SentencePai
     targets = read_lines(target_path, keeps_damaged=True)
     for number, (source, target) in enumerate(zip_longest(sources, targets), start=1):
         if source is None or target is None:
+            # To the end of the longer file, because the message names both counts.
             rest = sum(1 for _ in (sources if target is None else targets))
             counts = (number + rest, number - 1)
             num_sources, num_targets = counts if target is None else reversed(counts)
@@ -391,6 +400,7 @@ def _read_parallel(source_path: Path, target_path: Path) -> Iterator[SentencePai
                 yield BadLine(f"{path}:{number}", number, fault)
                 break
         else:
+            # The `else` of the loop: neither side has a fault.
             yield SentencePair(source, target, f"{source_path}:{number}", number)
 
 

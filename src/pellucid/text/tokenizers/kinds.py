@@ -50,10 +50,12 @@ def load_tokenizer(config: TokenizerConfig, files: Mapping[str, bytes], where: s
     Raises:
         BundleError: a file is missing, damaged, or disagrees with the configuration.
     """
+    # Our own models of subwords need no list: SentencePiece gives their ids.
     has_list = "vocabulary.txt" in files or "source.txt" in files
     is_marian = config.kind == "sentencepiece" and has_list
     kind = MarianTokenizer if is_marian else _KINDS[config.kind]
     tokenizer: Tokenizer = kind.load(config, files, where)
+    # Decoding would look up a row that the model does not have.
     if config.target_start_id >= tokenizer.target_vocabulary_size:
         raise BundleError(
             f"tokenizer.target_start_id must be one of the {tokenizer.target_vocabulary_size} "

@@ -129,6 +129,7 @@ class PieceVocabulary:
             pieces: from `learn_pieces`.
             tokens: the list so far, and then further tokens.
         """
+        # Ids that no text could produce before must not become possible.
         reserved = set(range(len(self.tokens))) - set(self._ids.values())
         return PieceVocabulary(
             append_pieces(self._model, pieces),
@@ -144,6 +145,7 @@ class PieceVocabulary:
 
     def split_code(self, text: str) -> tuple[list[int], str]:
         """Split a text into the id of the language code at its start, if any, and the rest."""
+        # Spaces before a code must not turn it into text.
         bare = text.lstrip() if self.codes else ""
         if bare.startswith(">>"):
             code, end, rest = bare.partition("<<")
@@ -199,8 +201,10 @@ class MarianTokenizer(Tokenizer):
         ]
         names = [[piece.text for piece in side] for side in pieces]
         if self.config.sharing == "joint":
+            # A joint list gives the ids of both sides, so it needs the pieces of both.
             names = [[*names[0], *names[1]]] * 2
         source, target = (
+            # A piece that both sides learned is listed once.
             vocabulary.with_pieces(side, list(dict.fromkeys([*vocabulary.tokens, *more])))
             for vocabulary, side, more in zip(
                 (self._source, self._target), pieces, names, strict=True
@@ -214,6 +218,7 @@ class MarianTokenizer(Tokenizer):
         A converter may have appended them, without a place in the model's softmax.
         """
         unused = [id_ for id_, token in enumerate(self._target.tokens) if token == unused_name(id_)]
+        # A decoder may start from `</s>`, which ends every translation.
         special = {self.config.pad_id, self.config.target_start_id} - {self.config.eos_id}
         return sorted({*special, *unused})
 

@@ -34,6 +34,7 @@ class VocabularyPiece(NamedTuple):
 def has_probabilities(processor: sentencepiece.SentencePieceProcessor) -> bool:
     """Tell whether a model is a unigram model; a byte-pair model has merges instead."""
     try:
+        # The library does not tell the kind, but refuses this for byte pairs.
         processor.nbest_encode("a", nbest_size=1)
     except RuntimeError:
         return False
@@ -52,6 +53,7 @@ def append_pieces(model: bytes, pieces: Sequence[VocabularyPiece]) -> bytes:
     appended = [model]
     for piece in pieces:
         text = piece.text.encode()
+        # 0x0a announces field 1 and its length, 0x15 the four bytes of field 2.
         body = b"\x0a" + _varint(len(text)) + text + b"\x15" + struct.pack("<f", piece.score)
         appended.append(b"\x0a" + _varint(len(body)) + body)
     return b"".join(appended)
@@ -92,9 +94,11 @@ def learn_pieces(
     scores = _Scores(processor)
     pieces = [scores.of_letter(letter) for letter in new]
     processor = sentencepiece.SentencePieceProcessor(model_proto=append_pieces(model, pieces))
+    # Only words with a new character can change (docs/decisions/0018).
     has_new = re.compile(f"[{re.escape(''.join(new))}]")
     cut = {
         tuple(processor.encode(word, out_type=str)): number
+        # Sorted, so that the result does not depend on the order of the lines.
         for word, number in sorted(words.items())
         if has_new.search(word)
     }
@@ -115,6 +119,7 @@ def spell_piece(piece: str, encode: Callable[[str], list[int]], tokens: Sequence
     ids = encode(piece.removeprefix(SPACE_SIGN))
     if not ids or piece.startswith(SPACE_SIGN):
         return ids
+    # This piece stands inside a word: the space that the model put before it goes again.
     first = tokens[ids[0]].removeprefix(SPACE_SIGN)
     if first == tokens[ids[0]]:
         return ids
@@ -169,6 +174,7 @@ def _join(
         made.add("".join(best))
         changed: set[tuple[str, str]] = set()
         for index in places.pop(best):
+            # Counted off and on again, because joining a pair changes its neighbors too.
             changed |= tally(index, -1)
             words[index] = _joined(words[index], best)
             changed |= tally(index, 1)
@@ -232,6 +238,7 @@ class _Scores:
 
     def _add(self, text: str, score: float) -> VocabularyPiece:
         if not self._is_unigram:
+            # Each new merge comes after all before it (docs/decisions/0018).
             self._lowest -= 1
             score = self._lowest
         self._scores[text] = score

@@ -63,10 +63,12 @@ class SubwordVocabulary:
         )
         tokens = [self._processor.id_to_piece(id_) for id_ in range(len(self._processor))]
         for name, id_ in zip(SPECIAL_TOKENS, self.special_ids, strict=True):
+            # SentencePiece gives -1 for a special token that a model lacks.
             if id_ >= 0:
                 tokens[id_] = name
         self.tokens = tuple(tokens)
         unknown = self._processor.unk_id()
+        # A letter that is a piece of the model would not be written in bytes.
         self._stand_ins = [
             letter for letter in STAND_INS if self._processor.piece_to_id(letter) == unknown
         ]
@@ -104,9 +106,11 @@ class SubwordVocabulary:
             Kudo 2018, "Subword Regularization", section 3.
         """
         if SPACE_SIGN in text:
+            # The detour by a stand-in knows only one way.
             return [(self.encode(text), 0.0)]
         ways = self._processor.nbest_encode(text, nbest_size=count)
         whole = self._symbols_in(ways[0]) if ways else []
+        # Some ways cut a symbol into letters, but it must stay whole.
         ways = [ids for ids in ways if self._symbols_in(ids) == whole]
         return [(ids, math.fsum(map(self._processor.get_score, ids))) for ids in ways]
 
@@ -126,6 +130,7 @@ class SubwordVocabulary:
     def merges(self, rate: float, seed: int) -> MergeDropout:
         """Return the model's merges, each left out with the probability ``rate``."""
         ids = {self.tokens[id_]: id_ for id_ in range(len(self.tokens)) if self._is_plain(id_)}
+        # A byte-pair model stores the order of its merges as negative scores.
         ranks = {
             piece: -self._processor.get_score(id_) for piece, id_ in ids.items() if len(piece) > 1
         }
@@ -286,8 +291,10 @@ class MergeDropout:
     ) -> None:
         self._ids = ids
         self._ranks = ranks
+        # Each draw is a number of 16 bits.
         self._threshold = round(rate * 2**16)
         self._seed = seed
+        # A cache of this object only: its rate and seed decide the results.
         self._cut = lru_cache(CACHE_SIZE)(self._segment_word)
 
     def segment(self, words: Sequence[str], count: int) -> Iterator[list[tuple[int, ...]]]:
@@ -296,6 +303,7 @@ class MergeDropout:
         A word with a letter that is not a piece gets no ids.
         """
         raw = random_bytes(count * len(words), self._seed, "merges of a text", *words)
+        # A limited number for each word, so that the cache finds most of them again.
         numbers = (raw % NUM_SEGMENTATIONS).reshape(count, len(words))
         for row in numbers.tolist():
             yield list(map(self._cut, words, row))
@@ -308,6 +316,7 @@ class MergeDropout:
             place = -1
             for at, (left, right) in enumerate(pairwise(pieces)):
                 rank = self._ranks.get(left + right, math.inf)
+                # In this order, only a merge that would be taken uses a draw.
                 if rank < best and next(draws) >= self._threshold:
                     best = rank
                     place = at

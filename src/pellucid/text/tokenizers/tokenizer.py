@@ -137,6 +137,7 @@ class Tokenizer(ABC):
         """
         if not self.has_masks:
             return source, target
+        # Together, because the source decides which symbol stands for a placeholder.
         return mask_pair(source, target, wanted=has_no_space if words_only else None)
 
     def language_code(self, text: str) -> str:
@@ -252,6 +253,7 @@ class LearnedTokenizer(Tokenizer):
         """
         source_file, target_file = file_names(config, cls._JOINT_FILE)
         source = cls._load_vocabulary(config, files, source_file, where)
+        # One object for both sides, as when it was learned.
         if target_file == source_file:
             return cls(config, source, source)
         return cls(config, source, cls._load_vocabulary(config, files, target_file, where))
@@ -308,6 +310,7 @@ def _prepare(text: str, config: TokenizerConfig) -> str:
 def prepare_symbols(config: TokenizerConfig) -> tuple[str, ...]:
     """List the texts that stay whole, in the form that is cut; the longest first."""
     symbols = {_prepare(symbol, config) for symbol in config.symbols}
+    # The longest first, because a pattern takes the first alternative that fits.
     return tuple(sorted(symbols, key=lambda symbol: (-len(symbol), symbol)))
 
 
@@ -356,6 +359,7 @@ def read_tokens(files: Mapping[str, bytes], name: str, where: str) -> list[str]:
     """
     place = f"{where}/{name}"
     first: dict[str, int] = {}
+    # Not `splitlines`, which also cuts at carriage returns: a token may hold one.
     lines = take_file(files, name, where).removesuffix(b"\n").split(b"\n")
     for number, line in enumerate(lines, start=1):
         try:

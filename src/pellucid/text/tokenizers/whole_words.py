@@ -119,6 +119,7 @@ class WordVocabulary:
         """
         self._config = config
         self.tokens = tuple(tokens)
+        # Made once, so that decoding only looks up and joins.
         self._written = tuple(map(_written, tokens))
         self._ids = {token: id_ for id_, token in enumerate(tokens)}
         self._unknown = SPECIAL_TOKENS.index("<unk>")
@@ -147,6 +148,7 @@ class WordVocabulary:
         for line in lines:
             counts.update(token for token in self._cut(line) if token not in self._ids)
         words = [word for word in counts if "\n" not in word]
+        # Ties are broken by the characters, so that the order of the lines does not matter.
         words.sort(key=lambda word: (-counts[word], word))
         tokens = [*self.tokens, *words[:count]]
         return WordVocabulary(tokens, self._config)
