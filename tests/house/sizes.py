@@ -3,7 +3,7 @@
     python tests/house/sizes.py           # print the table
     python tests/house/sizes.py --write   # put it into CONTRIBUTING.md
 
-Lines do not count, so that nobody saves them: code that is packed into few lines has as many
+Lines do not count, so saving them gains nothing: code that is packed into few lines has as many
 statements and tokens as code that breathes. Docstrings and comments count neither.
 """
 

@@ -73,7 +73,7 @@ def pytest_collection_modifyitems(
     if config.getoption("full"):
         return (yield)
     waiting = set(find_waiting(items))
-    yield  # Now -k and -m choose. What nobody asked for is not counted.
+    yield  # Now -k and -m choose. Cases that were not asked for are not counted.
     left_out = [item for item in items if item in waiting]
     config.stash[COUNTS] = (len(left_out), len(items))
     config.hook.pytest_deselected(items=left_out)

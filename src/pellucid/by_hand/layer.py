@@ -158,7 +158,7 @@ def feed_forward_steps(
         is_rectified=True,
         note="What is negative becomes 0.",
     )
-    # Taken from the table, so that what is shown is what goes on.
+    # Taken from the table, so that the next step starts from what is shown.
     inner_LF = inner.tables[0].values_LX
     outer = make_product_step(
         "feed-forward",

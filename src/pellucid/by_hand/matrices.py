@@ -112,7 +112,7 @@ def _check_keys(given: MatrixFile) -> None:
     names = given.file.model_fields_set
     has_own_heads = isinstance(file.heads, list)
     if file.x is not None:
-        # x makes the roles itself, and heads of their own bring their own weights.
+        # x makes the roles itself, and given heads bring their own weights.
         clashes = {**dict.fromkeys(_ROLES, "x"), **dict.fromkeys(_WEIGHTS, "[[heads]]")}
         for name, other in clashes.items():
             # Weights clash only with [[heads]], the roles always with x.

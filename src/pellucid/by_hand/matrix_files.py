@@ -316,7 +316,7 @@ def _known_keys(place: Sequence[Any]) -> list[str]:
 
 def _where(path: Path, lines: Mapping[str, int], key: str) -> str:
     name = key
-    # A number has no line of its own: go up to the row, the matrix, the table.
+    # A number has no line to itself: go up to the row, the matrix, the table.
     while name and name not in lines:
         name = re.sub(r"(\[\d+\]|\.?[^.\[\]]+)$", "", name)
     return f"{path}{f':{lines[name]}' if name else ''}, {key}"

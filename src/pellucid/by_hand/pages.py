@@ -116,7 +116,7 @@ def _cut(part: Part) -> Iterator[Part]:
     used = _HEAD_LINES + _text_lines(part.note)
     compared = sum(_comparison_lines(step) for step in part.steps)
     steps = part.steps
-    # Many comparisons would fill the pages of the steps: they get a page of their own.
+    # Many comparisons would fill the pages of the steps: they get a separate page.
     if compared > _MOST_COMPARED:
         steps = tuple(replace(step, printed=()) for step in steps)
     for step in steps:

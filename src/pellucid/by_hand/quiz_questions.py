@@ -85,7 +85,7 @@ def read_answer(text: str) -> float | None:
     clean = re.sub(r"[\s_]", "", text).replace("−", "-").replace("–", "-").replace("÷", "/")
     # What stands before a number when an answer is copied from a line.
     clean = clean.lstrip("=≈~").lower().replace("minus", "-")
-    # A decimal comma; a number that has a point too is none.
+    # A decimal comma; one with a point too is not a number.
     clean = clean if "." in clean else clean.replace(",", ".")
     if infinite := _INFINITY.fullmatch(clean):
         return -math.inf if infinite[1] == "-" else math.inf

@@ -131,7 +131,7 @@ class Learned:
         """Decode greedily: each turn reads all tokens so far."""
         read: tuple[str, ...] = (START,)
         turns: list[Turn] = []
-        # A model that never writes the end would go on for ever.
+        # A model that never writes the end would write for ever.
         while len(turns) < _LONGEST:
             probabilities_V = self.predict(source, read)[-1]
             chosen = TARGET_WORDS[int(probabilities_V.argmax())]

@@ -202,7 +202,7 @@ def stage_steps(
     notes = notes or {}
     printed = printed or {}
     written = {
-        # q, k and v; one matrix for all roles has no letter of its own.
+        # q, k and v; one matrix for all roles has no letter.
         name: product.write("x" if name.startswith("query =") else name[0])
         for name, product in (products or {}).items()
     }

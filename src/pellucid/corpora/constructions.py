@@ -175,7 +175,7 @@ def _act(sentence: Sentence, pick: Pick, verb: Verb, *, is_some: bool) -> Senten
     options = nouns_of(*verb.kinds)
     if is_some:
         options = nouns_of(*(kind for kind in verb.kinds if kind in ("food", "fruit", "drink")))
-    # Nobody sees himself.
+    # A noun that sees itself would need a reflexive pronoun.
     noun = pick.one([noun for noun in options if noun is not person])
     if tense == "past":
         sentence.say(verb.past, f"^a:0 {verb.participle}:0", agent)

@@ -126,7 +126,7 @@ class Sentence:
             elif is_finite and is_plural:
                 # The lexicon has the singular only.
                 text = to_plural_verb(text)
-            # The phrase counts its words from 0, the sentence goes on.
+            # The phrase counts its words from 0, the sentence continues.
             self.french.append(Word(text, tuple([start + link for link in links])))
 
     def noun_phrase(

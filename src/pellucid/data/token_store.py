@@ -193,7 +193,7 @@ class _Tokens:
         self._tokens = tokens
         self._offsets = offsets
         self.lengths: NDArray[np.int32] = np.diff(offsets).astype(np.int32)
-        # Handed out without a copy, so that nobody may write into it.
+        # Handed out without a copy, so it must not be written into.
         self.lengths.flags.writeable = False
 
     @classmethod

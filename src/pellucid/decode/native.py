@@ -174,7 +174,7 @@ class NativePath:
                 weights = model.weights
             else:
                 state = model.state_dict()
-                # Views, not copies: the engine goes on reading the embeddings from them.
+                # Views, not copies: the engine keeps reading the embeddings from them.
                 weights = {name: tensor.detach().numpy() for name, tensor in state.items()}
             self._engines[key] = NativeEngine(model.config, weights, precision)
         return self._engines[key]

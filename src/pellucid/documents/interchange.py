@@ -15,7 +15,7 @@ from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
 from pellucid.languages.codes import short_code
 
 _ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))
-# Codes whose two ends are elements of their own, so that what they span may cross.
+# Codes whose two ends are separate elements, so that what they span may cross.
 _HALVES: Mapping[str, TokenKind] = {
     **dict.fromkeys(("bpt", "bx", "sc"), "start"),
     **dict.fromkeys(("ept", "ex", "ec"), "end"),

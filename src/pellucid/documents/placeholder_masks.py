@@ -134,7 +134,7 @@ def _find(line: str) -> list[tuple[int, int]]:
     if not line.isascii():
         ends = [end for _, end in places]
         for symbol in [found.span() for found in SYMBOL.finditer(line)]:
-            # A symbol within a placeholder is a part of it, and gets no mask of its own.
+            # A symbol within a placeholder is a part of it, and gets no second mask.
             after = bisect_right(ends, symbol[0])
             if after == len(ends) or symbol[0] < places[after][0]:
                 places.append(symbol)

@@ -178,7 +178,7 @@ def _compare(segment: Segment, text: str) -> tuple[Counter[str], list[tuple[int,
         own = find_placeholders(_hide(segment, segment.text)[1])
         text_of_own = Counter(one[0] for one, token in own if token is None)
         found = [one for one in found if not _take(text_of_own, one[0])]
-    # A source without a percent sign of its own: one in the translation is a broken directive.
+    # A source without any percent sign: one in the translation is a broken directive.
     elif segment.text.count("%") == sum(one.count("%") for one in segment.copies):
         found = [*_LONE_PERCENT.finditer(rest)]
     return missing, [one.span() for one in found]

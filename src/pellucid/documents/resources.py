@@ -10,7 +10,7 @@ from pellucid.documents.markup.segments import MARKUP
 from pellucid.documents.units import Source, Unit
 from pellucid.documents.xml import read_xml
 
-# Android reads a plain apostrophe or quote as a sign of its own, and folds white space.
+# Android reads a plain apostrophe or quote as part of its syntax, and folds white space.
 _ANDROID = Strings(
     {**MARKUP, **QUOTED, "'": "\\'"}, f"{BACKSLASHES}|{REFERENCES}", '"', is_folded=True
 )

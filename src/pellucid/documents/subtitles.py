@@ -183,7 +183,7 @@ def _continues(text: str, group: Sequence[_Cue], other: _Cue) -> bool:
         and not (_SPEAKER.search(first) or _NEW.match(second) or _ENDED.search(first))
         # The cues of one speaker may each name the voice again.
         and (not voices or voices == _VOICE.findall(text, group[0].start, one.end)[-1:])
-        # A last line with nothing but tags has no word that could go on.
+        # A last line with nothing but tags has no word that could continue.
         and all(re.sub(_TAG, "", one).strip() for one in (first[max(cuts, default=0) :], second))
     )
 

@@ -46,7 +46,7 @@ def arrays_of(model: ModelConfig) -> Iterator[WantedArray]:
         ("decoder", "T", model.num_decoder_layers),
     ):
         for stage in WAY_IN:
-            # Positions inside attention add no vector of their own.
+            # Positions inside attention add no vector.
             if stage != "positions" or model.adds_positions:
                 yield WantedArray(f"{part}.{stage}", f"{length}D")
         for layer in range(depth):

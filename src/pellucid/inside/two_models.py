@@ -137,7 +137,7 @@ def check_languages(first: Bundle, second: Bundle) -> None:
 def side_by_side(sides: Sequence[AnswerOfModel]) -> NumberTable:
     """Put the tokens of two answers into one table, a row for each of either's steps."""
     blank: Cells = ("", "", "")
-    # The longer answer goes on next to blanks.
+    # The longer answer continues next to blanks.
     pairs = zip_longest(*(side.rows() for side in sides), fillvalue=blank)
     header = ["row"]
     for side in sides:

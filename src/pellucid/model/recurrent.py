@@ -380,7 +380,7 @@ class RecurrentModel(EncoderDecoder):
         if not past.states:
             self.start(memory_BSD, source_mask_BS, past, probe=probe)
         states_BTD, context_BTD = self._read(x_BTD, past, source_mask_BS, site.within(0))
-        # Only decoding goes on from here, and its targets have no padding.
+        # Only decoding continues from here, and its targets have no padding.
         past.states[0] = states_BTD[:, -1]
         for index, layer in enumerate(self.decoder.layers[1:], start=1):
             place = site.within(index)

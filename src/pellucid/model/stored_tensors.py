@@ -99,7 +99,7 @@ def _verify_tensors(
                     f"Every row of {name} and its scale must be as pellucid quantizes them, but "
                     f"some are not ({path}). Export the float32 model again."
                 )
-        # Integers are finite; their scales are tensors of their own in this loop.
+        # Integers are finite; their scales come as separate tensors.
         elif not bool(torch.isfinite(tensor).all()):
             raise BundleError(
                 f"Every weight must be a finite number, but {name} holds others ({path}). "

@@ -51,5 +51,5 @@ def silence_logits(weights: Mapping[str, Tensor], ids: Collection[int]) -> dict[
 
 def _output(weights: Mapping[str, Tensor]) -> Tensor:
     """Return the matrix that turns states into logits; which table it is depends on the tying."""
-    # In order: a table of its own comes before those that it may be tied to.
+    # In order: a separate table comes before those that it may be tied to.
     return next(weights[name] for name in _TABLES if name in weights)

@@ -117,6 +117,6 @@ def was_in_training(bundle: Bundle, sentence: str) -> bool:
     is the same.
     """
     seen = shipped_seen_sentences()
-    # It has no record of its own, but learned from the same text.
+    # It has no record, but learned from the same text.
     is_recurrent_twin = bundle.folder == resolve_model("demo-recurrent")
     return (seen.model_hash == bundle.model_hash or is_recurrent_twin) and sentence in seen

@@ -279,7 +279,7 @@ def _contexts_table(found: Contexts) -> NumberTable:
     is_recurrent = found.places[-1].endswith(".state")
     if len(header) > _MOST_COLUMNS:
         header = ("least", "mean", "most")
-        # Many pairs do not fit a window, and nobody reads them all.
+        # Many pairs do not fit a window, and few readers want them all.
         rows = [[min(row), sum(row) / len(row), max(row)] for row in rows]
     return NumberTable(
         "Cosine of its vectors",

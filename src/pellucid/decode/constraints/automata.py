@@ -65,7 +65,7 @@ def match_tokens(phrase: tuple[int, ...]) -> Automaton:
     borders = _list_borders(phrase, lambda start: True)
     rows: list[tuple[int, ...]] = []
     for state in range(last):
-        # Where the phrase does not go on, its longest border does, whose row is complete.
+        # If the phrase does not continue, its longest border does, whose row is complete.
         row = list(rows[borders[state]]) if state else [0] * width
         row[classes[phrase[state]]] = state + 1
         rows.append(tuple(row))

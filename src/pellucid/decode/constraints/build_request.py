@@ -144,7 +144,7 @@ def _encode(tokenizer: Tokenizer, text: str, what: str) -> tuple[int, ...]:
     """Cut a text into tokens, and refuse unknown ones."""
     text = text.strip()
     unknown = tokenizer.config.unk_id
-    # Without the final `</s>`, because a translation goes on after a phrase or a prefix.
+    # Without the final `</s>`, because a translation continues after a phrase or a prefix.
     ids = tuple(tokenizer.encode_target(text)[:-1])
     if unknown in ids:
         # A vocabulary of words lacks whole words, any other one single characters.

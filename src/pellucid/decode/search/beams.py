@@ -120,7 +120,7 @@ class Beams:
     def history(self) -> TokenHistory:
         """The tokens of each row, for the rules."""
         longest = max(1, int(self.length_B.max()))
-        # Empty slots must point somewhere; nobody uses what the rules make of their rows.
+        # Empty slots must point somewhere; what the rules make of their rows is not used.
         return TokenHistory(
             self.tokens_AT[:, :longest],
             self.length_B.repeat_interleave(self.width),

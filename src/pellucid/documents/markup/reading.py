@@ -250,7 +250,7 @@ class _Reader:
     def _read(self, frame: _Frame, token: Token, place: int) -> None:
         """Read a token of a part that is translated."""
         if token.kind == "text":
-            # In `pre` each line is a text of its own.
+            # In `pre` each line is a separate text.
             for number, line in enumerate(token.raw.split("\n") if self._num_pre else [token.raw]):
                 if number:
                     frame.end(["\n"])

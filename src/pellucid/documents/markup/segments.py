@@ -238,7 +238,7 @@ class Maker:
             elif text[0] in " \t\n\r\f":
                 self._write_space(form)
             else:
-                # Some names stand for two characters, neither of which has a form of its own.
+                # Some names stand for two characters, neither of which has a name by itself.
                 if len(text) == 1:
                     self._made.spellings[self._length] = form
                 self._write(text)

@@ -239,7 +239,7 @@ class Changes:
         ]
         if not due:
             return None
-        # The model goes on with the result, so that the original must stay as it was.
+        # The model continues with the result, so that the original must stay as it was.
         changed = tensor.clone()
         for change in due:
             change.apply(changed, self._may_attend)

@@ -54,7 +54,7 @@ class _Leaves:
         if stage != "weights":
             return None
         self.weights[site] = tensor.detach()
-        # A zero of its own, since the weights themselves may come from a path without gradients.
+        # A separate zero, since the weights themselves may come from a path without gradients.
         self.zeros[site] = torch.zeros_like(tensor, requires_grad=True)
         # The derivative by this zero is that by the weights.
         return tensor + self.zeros[site]

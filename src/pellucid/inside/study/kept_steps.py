@@ -41,7 +41,7 @@ class Steps:
             # The last piece is empty, or a line that an interruption cut short.
             self._found = dict(json.loads(line) for line in old[1:-1])
         lines = [first, *map(json.dumps, self._found.items()), ""]
-        # Written again from its whole lines, so that new ones begin on a line of their own.
+        # Written again from its whole lines, so that new ones begin on a new line.
         with writing(path):
             path.write_text("\n".join(lines), "utf-8")
 

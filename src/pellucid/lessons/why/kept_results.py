@@ -47,7 +47,7 @@ class KeptCells:
                     f"{self._path} must have the times of {key!r}, but does not. Measure them: "
                     f"pellucid why {self._claim} --full --results {self._path.parent}"
                 )
-        # What nobody asks for any more belongs to another setting, and is dropped at the end.
+        # What is no longer asked for belongs to another setting, and is dropped at the end.
         self._asked.add(place)
         if place not in self._cells:
             started = time.monotonic()
@@ -60,7 +60,7 @@ class KeptCells:
                 "date": datetime.now(UTC).date().isoformat(),
                 "machine": machine,
             }
-            # After each cell, so that an interrupted run goes on where it was.
+            # After each cell, so that an interrupted run continues where it was.
             self._write()
         return self._cells[place]["value"]
 

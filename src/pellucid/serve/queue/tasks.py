@@ -54,7 +54,7 @@ def estimate_search(text: str, config: DecodingConfig, longest: int, *, retry: b
         target = most
     width = config.n_best if config.sample else config.beam
     if config.alternatives:
-        # Each alternative has a beam of its own.
+        # Each alternative has its own beam.
         width *= config.n_best
     width += max(4, config.beam) * retry
     return math.ceil(lines * width * max(source, min(target, most, longest)))

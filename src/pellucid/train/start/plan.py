@@ -125,7 +125,7 @@ def make_plan(
         )
     _require_pieces(given, training.accumulate, processes)
     here = ranks.count(device, processes)
-    if ranks.place:  # Each GPU has memory of its own.
+    if ranks.place:  # Each GPU has its own memory.
         here = 1 if device.type == "cuda" else ranks.place.num_local
     require_memory(model, training, device)
     if training.compile:

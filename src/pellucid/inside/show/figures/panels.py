@@ -131,7 +131,7 @@ def side_of(panel: MapPanel, length: float, least: float, count: int = 1) -> flo
         least: the least side, unless the maps would have more than `MOST_DOTS` dots.
         count: the number of maps.
     """
-    # The length is shared by the cells, but none is smaller than can be seen.
+    # The length is shared by the cells, but each is large enough to be seen.
     side = max(length / max(panel.cells_LM.shape), least)
     return float(min(side, _dots_of_cell(panel, count) / DOTS_PER_INCH))
 

@@ -165,7 +165,7 @@ def _look(tiny: Tiny, tests: Sequence[Pair]) -> dict[str, float]:
     ]
     is_tied = [source.endswith(TASTE) for source, _ in tests]
     right = sum(a and b for a, b in zip(is_right, is_tied, strict=True))
-    # At toy size there may be none.
+    # At toy size the list may be empty.
     num_others = max(1, len(tests) - len(tied))
     names = ("it_score", "tasted_score", "it_weight", "tasted_weight")
     return dict(zip(names, sums.tolist(), strict=True)) | {

@@ -304,7 +304,7 @@ def _time_update(form: Form, length: int, seed: int) -> float:
     tiny = make_form(form, LETTERS, seed=seed, d_model=WIDTH, d_ff=2 * WIDTH)
     rows = max(1, TOKENS // length)
     batch = draw_letters("copy", length, rows=rows, numbers=generator(seed, "why speed", length))
-    # Without dropout and smoothing, which would take time of their own.
+    # Without dropout and smoothing, which would take time as well.
     updating = Updates(tiny, TrainingConfig(seed=seed, label_smoothing=0.0, dropout=0.0))
     return batch.num_source_tokens / seconds_of(lambda: updating.make(batch), repeats=3)
 

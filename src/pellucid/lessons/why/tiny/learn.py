@@ -159,7 +159,7 @@ def _batches(count: int, rows: int, steps: int, seed: int) -> list[np.ndarray]:
     """Cut the text into batches, in another order each time that it was read."""
     order = np.concatenate(
         [
-            # Each reading has an order of its own, whatever the number of updates.
+            # Each reading has another order, whatever the number of updates.
             generator(seed, "tiny order", epoch).permutation(count)
             for epoch in range(rows * steps // count + 1)
         ]

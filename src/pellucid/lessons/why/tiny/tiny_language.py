@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_words
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_tiny_words
 from pellucid.machine.randomness import generator
 
 
@@ -33,7 +33,7 @@ def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
     log 2 nats for each sentence.
     """
     numbers = generator(seed, "tiny synonyms", part)
-    synonyms = {row[0]: row[1] for row in read_words("synonyms")}
+    synonyms = {row[0]: row[1] for row in read_tiny_words("synonyms")}
     found = []
     for english, french in draw_statements(count, seed=seed, part=part):
         words = french.split()
@@ -45,7 +45,7 @@ def draw_ambiguous(count: int, *, seed: int, part: str) -> list[Pair]:
 
 def is_translation(written: str, pair: Pair) -> bool:
     """Tell whether a text translates a statement, with either word for the verb."""
-    usual = {other: verb for verb, other in read_words("synonyms")}
+    usual = {other: verb for verb, other in read_tiny_words("synonyms")}
 
     def plain(text: str) -> list[str]:
         return [usual.get(word, word) for word in text.split()]
@@ -83,7 +83,7 @@ def swap_animals(pair: Pair) -> Pair | None:
     """Exchange the two animals of a statement; None if both are described alike."""
     words = pair[0].split()
     translated = pair[1].split()
-    english, french = zip(*read_words("verbs"), strict=True)
+    english, french = zip(*read_tiny_words("verbs"), strict=True)
     (place,) = (i for i, word in enumerate(words) if word in english)
     (other,) = (i for i, word in enumerate(translated) if word in french)
     swapped = " ".join([*words[place + 1 :], words[place], *words[:place]])
@@ -112,13 +112,13 @@ def draw_different(
 def _statement(numbers: np.random.Generator) -> Pair:
     first = _phrase(numbers)
     second = _phrase(numbers)
-    verbs = read_words("verbs")
+    verbs = read_tiny_words("verbs")
     verb = verbs[numbers.integers(len(verbs))]
     return f"{first[0]} {verb[0]} {second[0]}", f"{first[1]} {verb[1]} {second[1]}"
 
 
 def _phrase(numbers: np.random.Generator) -> Pair:
-    return draw_colored(numbers, read_words("animals"))
+    return draw_colored(numbers, read_tiny_words("animals"))
 
 
 def draw_colored(numbers: np.random.Generator, animals: Words) -> Pair:
@@ -126,6 +126,6 @@ def draw_colored(numbers: np.random.Generator, animals: Words) -> Pair:
     english, french, gender = animals[numbers.integers(len(animals))]
     if numbers.random() < 0.4:
         return f"the {english}", french
-    colors = read_words("colors")
+    colors = read_tiny_words("colors")
     color = colors[numbers.integers(len(colors))]
     return f"the {color[0]} {english}", f"{french} {color[2 if gender == 'f' else 1]}"

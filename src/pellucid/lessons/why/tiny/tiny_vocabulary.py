@@ -27,7 +27,7 @@ Pair = tuple[str, str]
 
 
 @cache
-def read_words(name: str) -> Words:
+def read_tiny_words(name: str) -> Words:
     """Read a list of ``tiny-words.toml``."""
     source = files("pellucid.lessons.why.tiny").joinpath("tiny-words.toml")
     rows = tomllib.loads(source.read_text(encoding="utf-8"))[name]

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import product
 
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_words
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, Words, read_tiny_words
 from pellucid.machine.randomness import generator
 
 _Noun = tuple[str, ...]
@@ -29,8 +29,8 @@ def draw_others(count: int, *, seed: int) -> list[Pair]:
     found = _say_all_others()
     plain = [
         (f"{english} the {noun[0]}", f"{french} {_the(noun)}")
-        for english, french in read_words("sees")
-        for noun in (*read_words("foods"), *_all_things(), _PIZZA)
+        for english, french in read_tiny_words("sees")
+        for noun in (*read_tiny_words("foods"), *_all_things(), _PIZZA)
     ]
     numbers = generator(seed, "tiny pizza others")
     rows = [found[place] for place in numbers.integers(0, len(found), count * 9 // 10)]
@@ -48,7 +48,9 @@ def draw_unseen(known: Sequence[Pair], count: int, *, seed: int) -> list[Pair]:
 def _say_all_others() -> list[Pair]:
     return [
         _say(time, food, thing, said, is_turned=is_turned)
-        for time, food, thing in product(read_words("times"), read_words("foods"), _all_things())
+        for time, food, thing in product(
+            read_tiny_words("times"), read_tiny_words("foods"), _all_things()
+        )
         for said in _all_said()
         for is_turned in (False, True)
     ]
@@ -59,7 +61,7 @@ def draw_ties(count: int, *, seed: int) -> list[Pair]:
     found = [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
         for time, thing, said in product(
-            read_words("times"), read_words("things"), read_words("of_food")
+            read_tiny_words("times"), read_tiny_words("things"), read_tiny_words("of_food")
         )
         for is_turned in (False, True)
     ]
@@ -72,7 +74,7 @@ def draw_tests() -> list[Pair]:
     return [
         _say(time, _PIZZA, thing, said, is_turned=is_turned)
         for time, thing, said in product(
-            read_words("times"), read_words("test_things"), _all_said()
+            read_tiny_words("times"), read_tiny_words("test_things"), _all_said()
         )
         for is_turned in (False, True)
     ]
@@ -80,10 +82,10 @@ def draw_tests() -> list[Pair]:
 
 def say_known() -> list[tuple[Pair, str, str]]:
     """List all sentences without pizza and without a time, each with antecedent and other noun."""
-    no_time = read_words("times")[0]
+    no_time = read_tiny_words("times")[0]
     found = []
     for food, thing, said, is_turned in product(
-        read_words("foods"), _all_things(), _all_said(), (False, True)
+        read_tiny_words("foods"), _all_things(), _all_said(), (False, True)
     ):
         antecedent, other = (food, thing) if said[0] in TASTE else (thing, food)
         pair = _say(no_time, food, thing, said, is_turned=is_turned)
@@ -92,11 +94,11 @@ def say_known() -> list[tuple[Pair, str, str]]:
 
 
 def _all_things() -> Words:
-    return (*read_words("things"), *read_words("test_things"))
+    return (*read_tiny_words("things"), *read_tiny_words("test_things"))
 
 
 def _all_said() -> Words:
-    return (*read_words("of_food"), *read_words("of_things"))
+    return (*read_tiny_words("of_food"), *read_tiny_words("of_things"))
 
 
 def draw_hesitant(count: int, *, most: int, seed: int, part: str, least: int = 0) -> list[Hesitant]:

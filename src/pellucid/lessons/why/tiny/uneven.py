@@ -12,7 +12,7 @@ from typing import Literal
 import numpy as np
 
 from pellucid.lessons.why.tiny.tiny_language import draw_colored, draw_lists
-from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, read_words
+from pellucid.lessons.why.tiny.tiny_vocabulary import Pair, read_tiny_words
 
 Kind = Literal["shorter", "equal", "longer"]
 
@@ -49,7 +49,7 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
         order, or a color is not the last word; ``words`` if others stand there; ``missing`` if
         nothing does.
     """
-    colors = {word for color in read_words("colors") for word in color[1:]}
+    colors = {word for color in read_tiny_words("colors") for word in color[1:]}
     found: list[Literal["right", "order", "words", "missing"]] = []
     theirs = written.split(" et ")
     for place, phrase in enumerate(wanted.split(" et ")):
@@ -70,4 +70,4 @@ def order_of(written: str, wanted: str) -> list[Literal["right", "order", "words
 
 def _phrase(numbers: np.random.Generator) -> Pair:
     kind = _KINDS[numbers.integers(len(_KINDS))]
-    return draw_colored(numbers, read_words(f"animals_{kind}"))
+    return draw_colored(numbers, read_tiny_words(f"animals_{kind}"))
