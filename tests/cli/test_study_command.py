@@ -167,7 +167,10 @@ def test_evaluate_under_a_change_compares_with_the_unchanged_model(
     text = run_here("evaluate", "demo", *given, "--change", CUT).stdout
     assert "against the unchanged model's" in text
     done = run_here("evaluate", "demo", *given, "--change", CUT, "--baseline", files[3])
-    assert (done.returncode, "and no --baseline" in done.stderr) == (2, True)
+    assert (done.returncode, "--change cannot be combined with --baseline" in done.stderr) == (
+        2,
+        True,
+    )
     done = run_here("evaluate", "--hypothesis", *files[3:4], *given[2:], "--change", CUT)
     assert (done.returncode, "--change needs MODEL" in done.stderr) == (2, True)
 

@@ -118,14 +118,6 @@ def test_bundle_describes_the_text_that_its_model_learned_from(
     assert learned.characters.keys() == set(source) - {"\n"}
     assert learned.most_characters >= max(map(len, source.splitlines())) - 1
     assert learned.most_sentences == 1
-    # A run that an earlier version began has no counts, and continues.
-    (tmp_path / "run" / "data" / "statistics.json").unlink()
-    manifest = json.loads((tmp_path / "run" / "data" / "manifest.json").read_text())
-    del manifest["files"]["statistics.json"]
-    (tmp_path / "run" / "data" / "manifest.json").write_text(json.dumps(manifest))
-    go_on(tmp_path)
-    newest = tmp_path / "run" / "checkpoints" / "step-00000023"
-    assert "text" not in load_bundle(newest).manifest["data"]
 
 
 def test_large_text_is_prepared_to_the_same_bytes_by_several_threads(

@@ -188,7 +188,7 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
 ) -> None:
     write(tmp_path)
     die = "import os\nfrom pellucid.train.update import ranks\n"
-    die += "ranks.Link = lambda *_: os.kill(os.getpid(), 9)\n"
+    die += "ranks.RankLink = lambda *_: os.kill(os.getpid(), 9)\n"
     job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]
     # Only in a process that is not forked, PyTorch keeps its own messages to itself.

@@ -16,7 +16,9 @@ SOURCE_TEXT = "the a small big red dog cat man sees finds eats runs on in park h
 TARGET_TEXT = "le un petit grand rouge chien chat homme voit trouve mange court sur dans parc"
 
 
-NO_REPORT = "from pellucid.train.report import page\npage.write_report = lambda run: None"
+NO_REPORT = (
+    "from pellucid.train.report import report_page\nreport_page.write_report = lambda run: None"
+)
 """A program that begins so trains without a report, which takes longer than a small training."""
 
 

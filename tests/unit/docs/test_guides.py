@@ -255,7 +255,12 @@ def test_notebook_shows_what_its_cells_show() -> None:
     make = runpy.run_path(str(ROOT / "docs" / "make_notebook.py"))
     notebook = json.loads(make["NOTEBOOK"].read_text(encoding="utf-8"))
     assert sum(cell["cell_type"] == "code" for cell in notebook["cells"]) > 3
-    assert make["completed"](notebook) == notebook, "run `python docs/make_notebook.py`"
+    made = make["completed"](notebook)
+    # What is left of rounding in float64 depends on the processor and on the number of threads.
+    shown, wanted = (
+        re.sub(r"\b\d\.\de-1[4-9]\b", "about 1e-16", json.dumps(one)) for one in (made, notebook)
+    )
+    assert shown == wanted, "run `python docs/make_notebook.py`"
 
 
 def test_every_table_of_measured_figures_names_a_result_file() -> None:
