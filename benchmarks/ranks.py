@@ -55,7 +55,9 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"kernels": "pytorch", "precision": "float32", "optimizer": "adam"},
     {"kernels": "pytorch", "precision": "bfloat16", "optimizer": "muon"},
 )
-SILENT = "from pellucid.train.report import report_page\nreport_page.write_report = lambda run: None\n"
+SILENT = """from pellucid.train.report import report_page
+report_page.write_report = lambda run: None
+"""
 MAIN = f"{SILENT}from pellucid.cli.main import main\nmain()"
 
 TIME_UPDATES = """
