@@ -60,9 +60,9 @@ class NumpyTransformer:
     def __init__(self, folder: Path) -> None:
         self.config: dict[str, Any] = json.loads((folder / "config.json").read_text())["model"]
         for name, value in self.config.items():
-            if value not in self.computes.get(
-                name, (value,) if isinstance(value, int | float) else ()
-            ):
+            # Python counts True as a number; here it is an option that must be listed.
+            is_number = isinstance(value, int | float) and not isinstance(value, bool)
+            if value not in self.computes.get(name, (value,) if is_number else ()):
                 raise NotImplementedError(f"{name} = {value}")
         self.weights = read_weights(folder / "model.safetensors")
         self.arrays: dict[str, Array] = {}

@@ -133,6 +133,15 @@ def test_unknown_value_is_refused_by_the_model_and_its_second_opinion(
         NumpyTransformer(folder)
 
 
+def test_unknown_switch_is_not_taken_for_a_number_by_the_second_opinion(tmp_path: Path) -> None:
+    folder = make_words_bundle(tmp_path / "model")
+    values = json.loads((folder / "config.json").read_text())
+    values["model"]["gate"] = True
+    (folder / "config.json").write_text(json.dumps(values))
+    with pytest.raises(NotImplementedError, match="gate = True"):
+        NumpyTransformer(folder)
+
+
 def test_new_values_are_translated_by_pytorch_with_the_tokens_of_the_plain_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
