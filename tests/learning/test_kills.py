@@ -16,12 +16,12 @@ from small_runs import NO_REPORT
 MOMENTS = [
     ("pellucid.train.start.kept_pairs", "learn_tokenizer", 1),
     ("pellucid.train.update.step:Updater", "update", 4),
-    ("pellucid.train.loop", "validate_model", 1),
+    ("pellucid.train.run.validator", "validate_model", 1),
     ("os", "rename", 1),  # the first best model
     ("os", "fsync", 12),
     ("os", "rename", 2),
     ("os", "rename", 3),  # the first checkpoint
-    ("pellucid.train.loop", "validate_model", 2),
+    ("pellucid.train.run.validator", "validate_model", 2),
     ("os", "rename", 1),
     ("os", "replace", 8),
     ("pellucid.train.update.step:Updater", "update", 9),
