@@ -51,14 +51,18 @@ class Size:
 def measure(source: str) -> Size:
     """Count the statements and tokens of a module."""
     statements = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.stmt)]
-    docstrings = [node for node in statements if is_docstring(node)]
-    first_lines = {node.lineno for node in docstrings}
+    first_lines = {node.lineno for node in statements if is_docstring(node)}
     tokens = [
         token
         for token in tokenize.generate_tokens(io.StringIO(source).readline)
         if token.type not in _LAYOUT and token.start[0] not in first_lines
     ]
-    return Size(len(statements) - len(docstrings), len(tokens), 1)
+    return Size(count_statements(ast.parse(source)), len(tokens), 1)
+
+
+def count_statements(tree: ast.AST) -> int:
+    """Count the statements of a module or a function, without docstrings."""
+    return sum(isinstance(node, ast.stmt) and not is_docstring(node) for node in ast.walk(tree))
 
 
 def is_docstring(node: ast.AST) -> bool:
