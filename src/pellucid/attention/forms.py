@@ -68,7 +68,7 @@ def attend_to_others(x_LD: Tensor) -> AttentionSteps:
     current word, just as it is. We add them up."
     """
     is_other_LM = ~torch.eye(x_LD.shape[-2], dtype=torch.bool, device=x_LD.device)
-    # A word alone has no others: its context is 0 until its own embedding is added.
+    # A single word has no others: its context is 0 until its own embedding is added.
     steps = attend(x_LD, x_LD, x_LD, is_other_LM)
     return replace(steps, context=x_LD + steps.context)
 

@@ -270,7 +270,7 @@ def _sentence(
     for part in problem["loc"][1:]:
         if isinstance(part, int):
             key += f"[{part}]"
-        # The place of an error in a union names the alternative that was tried, which is no key.
+        # The place of an error in a union names the alternative that was tried, which is not a key.
         elif part.isidentifier() and part not in ("Head", "bool", "int"):
             key += f".{part}"
             names.append(part)

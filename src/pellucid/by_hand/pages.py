@@ -121,7 +121,7 @@ def _cut(part: Part) -> Iterator[Part]:
         steps = tuple(replace(step, printed=()) for step in steps)
     for step in steps:
         lines = _count_lines(step)
-        # A step is never cut, and stands alone if it is longer than a page.
+        # A step is never cut: one that is longer than a page gets its own.
         if groups[-1] and used + lines > _MOST_LINES:
             groups.append([])
             # A continued page begins with its title and a line or two of explanation.
@@ -139,7 +139,7 @@ def _cut(part: Part) -> Iterator[Part]:
             title=part.title if first and last else f"{part.title} ({index + 1} of {len(groups)})",
             note=part.note or _explain(group) if first else _explain(group),
             steps=tuple(group),
-            # What the text got wrong is said when all of it was seen.
+            # The text's mistakes follow once all of it was shown.
             corrections=part.corrections if last else (),
         )
 

@@ -202,7 +202,7 @@ def _slide_numbers() -> Iterator[WorkedNumber]:
 def _slide_softmax_numbers() -> Iterator[WorkedNumber]:
     three = attend_pizza()
     four = attend_pizza(num_tokens=4)
-    # The slides print this row twice, differently, and once more in words.
+    # The slides print this row twice, differently, and a third time in words.
     row = read_numbers("pizza.row")
     later = read_numbers("pizza.row_later")
     yield _compare(

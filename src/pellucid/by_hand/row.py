@@ -153,7 +153,7 @@ def _softmax_steps(a: AttentionByHand, row: int) -> list[Step]:
     exponentials = a.exponentials_LM[row].tolist()
     total = write_number(float(a.sums_L1[row]))
     largest = max(masked)
-    # exp(−∞ − −∞) would be no number.
+    # exp(−∞ − −∞) would not be a number.
     if largest == -math.inf:
         note = "This row may attend nowhere, so all its weights are 0."
         return [make_step("weights", note=note)]

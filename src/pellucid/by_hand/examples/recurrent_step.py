@@ -145,7 +145,7 @@ def _step(
     steps = [before]
     found: dict[str, Tensor] = {}
     for name in RECURRENT_WEIGHTS:
-        # A decoder's step has two inputs beside its state, an encoder's one.
+        # A decoder's step has two inputs next to its state, an encoder's one.
         terms = []
         total_1D = torch.zeros_like(state_1D)
         for letter, (vector_1D, weights) in inputs.items():

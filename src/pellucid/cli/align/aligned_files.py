@@ -115,7 +115,7 @@ def _parse_gold(
             sizes.append(
                 count_linkable_words(one.tokenizer, read_as, line, rule=one.units, words=words)
             )
-        # A line that is no pair is reported as such, not for its links.
+        # A line without a pair is reported as such, not for its links.
         is_pair = number not in lines.given.faults
         lengths.append((sizes[0], sizes[1]) if is_pair else (sys.maxsize, sys.maxsize))
     return parse_gold(links, lengths, path)

@@ -46,7 +46,7 @@ def extract(
                 sides = (re.sub(r"[\t\n]+", " ", one) for one in (pair.source, pair.target))
                 output.write("\t".join(sides) + "\n")
                 num_pairs += 1
-        # Inside the block, where an error leaves the old file or none.
+        # Inside the block: after an error the old file, if any, stays as it was.
         if not num_pairs:
             none = "The files must hold at least one pair, but hold none."
             raise DataError(f"{none} {bad.about_entries()}".strip())

@@ -52,7 +52,7 @@ def look(
     options["not"] = other
     check_look_options(options, target=target, prefix=prefix)
     check_texts(text, options)
-    # Bytes that are no text would only fail inside the model.
+    # Bytes that are not text would only fail inside the model.
     for name, given in (
         ("--target", target),
         ("--prefix", prefix),

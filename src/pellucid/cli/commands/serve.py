@@ -159,7 +159,7 @@ def _start_log(level: str) -> None:
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("pellucid.serve")
     logger.handlers = [] if level == "none" else [handler]
-    # Handlers that a library gives to the root would write each line once more.
+    # Handlers that a library gives to the root would write each line twice.
     logger.propagate = False
     logger.setLevel(logging.INFO if level == "requests" else logging.ERROR)
     # Without any handler Python writes errors to standard error itself.

@@ -167,7 +167,7 @@ def translate(
     translator = load(model, threads=threads, ensemble=tuple(ensemble or ()))
     warn_without_engine()
     if change:
-        # Both read attention, which is not at hand where a change is decoded step by step.
+        # Both read attention, which is not available if a change is decoded step by step.
         read = {"--align": options["align"], "--unknown": options["unknown"] != "token"}
         translator = change_translator(translator, change, read)
     job = TranslationJob(

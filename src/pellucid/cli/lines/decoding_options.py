@@ -35,7 +35,7 @@ def useless_options(
     Yields:
         One sentence for each of them.
     """
-    # Then nothing is ranked, so that scores only matter where they are written.
+    # Then nothing is ranked, so that scores only matter if they are written.
     is_single = decoding.beam == decoding.n_best == 1
     rules = (
         (_SAMPLING, not decoding.sample, "without --sample"),
