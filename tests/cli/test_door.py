@@ -318,3 +318,18 @@ def test_package_without_the_engine_says_so_when_it_translates(
     done = run_here("translate", "demo", "-i", str(tmp_path / "a.txt"))
     assert (done.returncode, done.stdout) == (0, "Le chien\n")
     assert "The engine in C was not built with the package, so PyTorch translates" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("command", "option", "instead"),
+    [
+        ("align", "--history", "pellucid study RUN --history"),
+        ("translate", "--workers", "--threads"),
+    ],
+)
+def test_option_that_went_is_refused_with_what_to_give_instead(
+    run_here: Run, command: str, option: str, instead: str
+) -> None:
+    done = run_here(command, "demo", option, "2")
+    assert done.returncode == 2
+    assert f"{option} does not exist any more. Give {instead}" in done.stderr

@@ -26,6 +26,7 @@ from pellucid.terminal.text import TerminalOutput, replace_letters
 # Options of earlier versions, with what does the same now.
 REPLACED = {
     "pellucid align --history": "pellucid study RUN --history",
+    "pellucid translate --workers": "--threads N, or for many files pellucid bulk",
 }
 
 
