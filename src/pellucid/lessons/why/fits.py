@@ -27,10 +27,6 @@ class PowerLaw:
         """Compute the cost at a length."""
         return self.factor * float(length**self.exponent)
 
-    def length_at(self, cost: float) -> float:
-        """Compute the length whose cost this is."""
-        return float((cost / self.factor) ** (1 / self.exponent))
-
     def meets(self, other: PowerLaw) -> float:
         """Compute the length at which two costs are equal; infinite if they are parallel."""
         slope = self.exponent - other.exponent
