@@ -28,8 +28,8 @@ from typing import Any
 from side_by_side.machine import describe, has_fast_bfloat16
 
 from pellucid import load
-from pellucid.evaluate.corpus_scores import corpus_bleu_score, evaluate_corpus
-from pellucid.evaluate.statistics import Scoring
+from pellucid.evaluation.corpus_scores import corpus_bleu_score, evaluate_corpus
+from pellucid.evaluation.statistics import Scoring
 from pellucid.text.reading.lines import read_lines
 from pellucid.translate.translator import Translation, Translator
 

@@ -39,7 +39,7 @@ from fuzzing.originals import make_originals
 RESULTS = Path(__file__).parent / "results"
 
 LOADED_FIRST = (
-    "pellucid.train",
+    "pellucid.training",
     "pellucid.translate.translator",
     "pellucid.formats",
     "matplotlib.figure",

@@ -55,7 +55,7 @@ WAYS: tuple[dict[str, Any], ...] = (
     {"kernels": "pytorch", "precision": "float32", "optimizer": "adam"},
     {"kernels": "pytorch", "precision": "bfloat16", "optimizer": "muon"},
 )
-SILENT = """from pellucid.train.report import report_page
+SILENT = """from pellucid.training.report import report_page
 report_page.write_report = lambda run: None
 """
 MAIN = f"{SILENT}from pellucid.cli.main import main\nmain()"
@@ -65,8 +65,8 @@ import json, sys, time, torch
 from pellucid.config import NAMED_SIZES, ModelConfig, TrainingConfig
 from pellucid.data import Batch
 from pellucid.model import initialize, make_model
-from pellucid.train.update.step import Updater
-from pellucid.train.weights.optimizer import Optimizer
+from pellucid.training.update.step import Updater
+from pellucid.training.weights.optimizer import Optimizer
 size, kernels, processes, threads, rows, updates, device, accumulate = json.loads(sys.argv[1])
 torch.set_num_threads(threads)
 precision = "bfloat16" if device == "cuda" else "float32"

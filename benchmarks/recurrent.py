@@ -29,12 +29,12 @@ from pellucid.files import new_folder
 from pellucid.machine.hardware import describe_machine, set_threads
 from pellucid.model import make_model
 from pellucid.text.reading.lines import read_lines
-from pellucid.train.feed import Feed
-from pellucid.train.learner import Learner, make_bundle_config
-from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.plan import make_plan
-from pellucid.train.start.prepare import PreparedData, prepare_data
+from pellucid.training.feed import Feed
+from pellucid.training.learner import Learner, make_bundle_config
+from pellucid.training.run.checkpoint import TrainingState
+from pellucid.training.run.folder import RunFolder
+from pellucid.training.start.plan import make_plan
+from pellucid.training.start.prepare import PreparedData, prepare_data
 from pellucid.translate.translator import Translator
 
 RESULTS = Path(__file__).parent / "results" / "recurrent"

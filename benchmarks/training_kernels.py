@@ -26,11 +26,11 @@ from pellucid.data import Batch
 from pellucid.machine.hardware import keep_freed_memory
 from pellucid.model import Transformer, initialize
 from pellucid.native.kernels.kernels import Kernels, find_kernels
-from pellucid.train.fast.loss import smoothed_cross_entropy
-from pellucid.train.update.batch_parts import BatchPart
-from pellucid.train.update.passes import Passes
-from pellucid.train.weights.muon import COEFFICIENTS, orthogonalize
-from pellucid.train.weights.optimizer import Optimizer
+from pellucid.training.fast.loss import smoothed_cross_entropy
+from pellucid.training.update.batch_parts import BatchPart
+from pellucid.training.update.passes import Passes
+from pellucid.training.weights.muon import COEFFICIENTS, orthogonalize
+from pellucid.training.weights.optimizer import Optimizer
 
 WAYS = ("own", "pytorch")
 ROWS = 1900

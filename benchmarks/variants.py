@@ -28,9 +28,9 @@ import pellucid
 from pellucid.cli.recipes import find_recipe
 from pellucid.config import load_recipe
 from pellucid.corpora import make_split
-from pellucid.evaluate.corpus_scores import corpus_bleu_score
+from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.files import new_folder
-from pellucid.train.loop import train
+from pellucid.training.loop import train
 
 WIDTH = 96
 VARIANTS: dict[str, tuple[str, ...]] = {

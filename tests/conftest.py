@@ -173,7 +173,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch) -> Run:
 @pytest.fixture
 def no_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Leave out the report of a training run, which takes longer than a small training."""
-    monkeypatch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
+    monkeypatch.setattr("pellucid.training.report.report_page.write_report", lambda run: None)
 
 
 @pytest.fixture
@@ -185,11 +185,11 @@ def forked_children(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="session")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the text of `small_runs` and the run of its recipe, to be copied."""
-    from pellucid.train.loop import train
+    from pellucid.training.loop import train
 
     folder = tmp_path_factory.mktemp("trained")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
+        patch.setattr("pellucid.training.report.report_page.write_report", lambda run: None)
         write_text(folder)
         train(make_recipe(), folder / "run", recipe_folder=folder, progress=False)
     return folder

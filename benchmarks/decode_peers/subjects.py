@@ -15,7 +15,7 @@ import torch
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model, save_bundle
 from pellucid.config import NAMED_SIZES, BundleConfig, ModelConfig, TokenizerConfig
-from pellucid.evaluate.corpus_scores import corpus_bleu_score
+from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.formats.to_ctranslate2 import export_ctranslate2
 from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize

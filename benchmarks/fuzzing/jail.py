@@ -156,7 +156,7 @@ def start(
             _enter(folder, jail)
             from pellucid.cli import main
 
-            loop = sys.modules.get("pellucid.train.loop")
+            loop = sys.modules.get("pellucid.training.loop")
             if loop is not None and not has_report:
                 loop.__dict__["write_report"] = lambda run: None
             code = main.run(arguments)

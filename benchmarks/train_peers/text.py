@@ -18,7 +18,7 @@ from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
 from pellucid.data import plan_epoch
 from pellucid.text.reading.lines import read_lines
-from pellucid.train.start.kept_pairs import reason_to_leave_out
+from pellucid.training.start.kept_pairs import reason_to_leave_out
 
 VALIDATION_PAIRS = 8
 """Validation runs once, at the end, on so few pairs that it takes no time."""

@@ -33,8 +33,8 @@ from pellucid.page.plain_page import html_page, html_table
 from pellucid.terminal.text import styled_output
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.tokenizers.whole_words import JOINER
-from pellucid.train.loop import train
-from pellucid.train.run.folder import RunFolder
+from pellucid.training.loop import train
+from pellucid.training.run.folder import RunFolder
 from pellucid.translate.results import Translation
 from pellucid.translate.translator import Translator, load
 

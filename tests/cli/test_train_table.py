@@ -15,7 +15,7 @@ from pellucid.config import parse_toml
 from pellucid.corpora import iterate_split
 from pellucid.errors import PellucidError
 from pellucid.text.reading.sentence_pairs import read_pairs
-from pellucid.train.start.table import is_text, recipe_for, run_name
+from pellucid.training.start.table import is_text, recipe_for, run_name
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

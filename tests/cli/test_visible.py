@@ -26,7 +26,7 @@ from pellucid.errors import make_printable, shorten
 from pellucid.files import hash_bytes
 from pellucid.inside.show.steps import NumberTable
 from pellucid.terminal.text import replace_letters
-from pellucid.train.run.folder import RunFolder
+from pellucid.training.run.folder import RunFolder
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

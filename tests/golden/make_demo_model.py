@@ -18,7 +18,7 @@ from pellucid.corpora import Example, make_split, write_examples
 from pellucid.corpora.seen import SeenSentences
 from pellucid.files import new_folder
 from pellucid.formats.exporting import export_bundle
-from pellucid.train.loop import train
+from pellucid.training.loop import train
 
 PACKAGE = Path(str(files("pellucid")))
 NUM_SENTENCES = 240_000

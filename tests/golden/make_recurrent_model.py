@@ -16,7 +16,7 @@ from make_demo_model import write_corpus
 
 from pellucid.bundle import load_bundle
 from pellucid.config import load_recipe
-from pellucid.train.loop import train
+from pellucid.training.loop import train
 
 PACKAGE = Path(str(files("pellucid")))
 

@@ -17,7 +17,7 @@ from pellucid.bundle import load_bundle, resolve_model
 from pellucid.corpora import SplitName, make_split, seed_examples
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.demo import evaluate_split, row_of_piece
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.direction import make_direction
 from pellucid.native.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.translate.translator import Translator

@@ -29,7 +29,7 @@ from pellucid.decode.search.search_loop import Search
 from pellucid.decode.steppers import Ensemble, ModelStepper
 from pellucid.model import Dropout, Transformer, initialize
 from pellucid.shapes import axes_of
-from pellucid.train.fast.loss import smoothed_cross_entropy
+from pellucid.training.fast.loss import smoothed_cross_entropy
 
 PACKAGE = str(Path(pellucid.__file__).parent)
 PAD, START, END = 0, 2, 3

@@ -25,7 +25,7 @@ FLOORS = {
     "by_hand": 2,
     "model": 2,
     "data": 2,
-    "evaluate": 2,
+    "evaluation": 2,
     "check": 2.5,
     "decode": 3,
     "bundle": 3,
@@ -33,7 +33,7 @@ FLOORS = {
     "formats": 4,
     "translate": 5,
     "bulk": 5.5,
-    "train": 6,
+    "training": 6,
     "serve": 6,
     "lessons": 7,
     "demo": 7.5,
@@ -144,16 +144,16 @@ def test_floors_lists_only_what_exists(modules: dict[str, Path]) -> None:
 
 def test_guard_circle_of_late_and_typing_imports_is_found() -> None:
     sources = {
-        "pellucid.train.loop": "def f():\n    from pellucid.train.records import Record\n",
-        "pellucid.train.records": (
+        "pellucid.training.loop": "def f():\n    from pellucid.training.records import Record\n",
+        "pellucid.training.records": (
             "from typing import TYPE_CHECKING\n"
-            "if TYPE_CHECKING:\n    from pellucid.train import loop\n"
+            "if TYPE_CHECKING:\n    from pellucid.training import loop\n"
         ),
-        "pellucid.train": "",
+        "pellucid.training": "",
     }
-    assert find_circles(sources, frozenset({"pellucid.train"}))
-    sources["pellucid.train.records"] = "from pellucid.train import step\n"
-    assert not find_circles(sources, frozenset({"pellucid.train"}))
+    assert find_circles(sources, frozenset({"pellucid.training"}))
+    sources["pellucid.training.records"] = "from pellucid.training import step\n"
+    assert not find_circles(sources, frozenset({"pellucid.training"}))
 
 
 def test_guard_circle_through_a_package_is_found() -> None:
@@ -165,7 +165,7 @@ def test_guard_circle_through_a_package_is_found() -> None:
 
 
 def test_guard_upward_import_inside_function_is_found() -> None:
-    source = "def f():\n    from pellucid.train.loop import train\n"
+    source = "def f():\n    from pellucid.training.loop import train\n"
     assert find_violations("pellucid.model.layers", source)
 
 

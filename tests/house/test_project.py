@@ -12,7 +12,7 @@ import pytest
 
 import pellucid
 
-MAX_FILES_IN_FOLDER = {"inside": 18, "train": 12, "cli": 12, "decode": 10, "attention": 8}
+MAX_FILES_IN_FOLDER = {"inside": 18, "training": 12, "cli": 12, "decode": 10, "attention": 8}
 """Files that a folder may hold at its top, ``__init__.py`` not counted; the rest is in folders."""
 
 MAX_HEART_LINES = 1500
@@ -27,7 +27,7 @@ HEART = (
     "model.site",
     "model.transformer",
     "decode.greedy",
-    "train.plain",
+    "training.plain",
 )
 """The files to read first, to understand the model and its training; CONTRIBUTING lists them.
 The rest of ``attention/`` is for lessons."""

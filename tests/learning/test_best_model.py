@@ -14,13 +14,13 @@ from small_runs import make_recipe, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
-from pellucid.evaluate.corpus_scores import bleu_for_ranking
+from pellucid.evaluation.corpus_scores import bleu_for_ranking
 from pellucid.native.loading import instruction_sets
 from pellucid.native.precision import read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
-from pellucid.train.loop import train
-from pellucid.train.run import validator
-from pellucid.train.validation import Validation, describe_measuring, validate_model
+from pellucid.training.loop import train
+from pellucid.training.run import validator
+from pellucid.training.validation import Validation, describe_measuring, validate_model
 from pellucid.translate.results import Translation
 
 Figures = tuple[float, float, float]

@@ -14,15 +14,15 @@ import pytest
 from forked import Forked
 from small_runs import NO_REPORT, write_text
 
-from pellucid.train.distill import run, teacher
-from pellucid.train.distill.teacher import TaughtPair, TeacherSettings, teach
+from pellucid.training.distill import run, teacher
+from pellucid.training.distill.teacher import TaughtPair, TeacherSettings, teach
 from pellucid.translate.translator import load
 
 PROGRAM = f"""
 {NO_REPORT}
 import sys
 from pellucid.cli.main import main
-from pellucid.train.distill import run
+from pellucid.training.distill import run
 # Two rounds of a few lines are enough to see that there are speeds.
 run.SECONDS, run.FEWEST_ROUNDS = 0.0, 2
 run.SINGLE_LINES, run.BULK_LINES = 7, 50
@@ -147,7 +147,7 @@ def test_another_search_or_a_damaged_part_is_refused(
 
 def test_n_best_takes_the_hypothesis_most_like_the_reference(folder: Path) -> None:
     from pellucid import load
-    from pellucid.train.distill.teacher import TeacherSettings, teach
+    from pellucid.training.distill.teacher import TeacherSettings, teach
 
     translator = load(folder / "teacher")
     source = "the red cat"

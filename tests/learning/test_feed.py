@@ -15,9 +15,9 @@ from small_runs import make_recipe, write_text
 from pellucid.config import Recipe
 from pellucid.data import BatchOrder
 from pellucid.errors import ConfigurationError, DataError
-from pellucid.train.feed import Feed, UpdateBatches
-from pellucid.train.run.folder import RunFolder
-from pellucid.train.start.prepare import PreparedData, prepare_data
+from pellucid.training.feed import Feed, UpdateBatches
+from pellucid.training.run.folder import RunFolder
+from pellucid.training.start.prepare import PreparedData, prepare_data
 
 UNIGRAM = {"model_type": "unigram", "vocabulary_size": 308}
 

@@ -14,11 +14,11 @@ from small_runs import make_recipe, model_bytes, read_metrics, write_text
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe
 from pellucid.errors import ConfigurationError
-from pellucid.train.loop import train
-from pellucid.train.run import validator
-from pellucid.train.run.run_end import TrainingSummary
-from pellucid.train.update.passes import Passes
-from pellucid.train.validation import Validation, validate_model
+from pellucid.training.loop import train
+from pellucid.training.run import validator
+from pellucid.training.run.run_end import TrainingSummary
+from pellucid.training.update.passes import Passes
+from pellucid.training.validation import Validation, validate_model
 
 
 def run_in(folder: Path, recipe: Recipe | None = None) -> TrainingSummary:

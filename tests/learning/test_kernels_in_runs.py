@@ -16,8 +16,8 @@ from forked import Forked
 from killed_runs import write_recipe
 from small_runs import NO_REPORT, make_recipe, model_bytes, write_text
 
-from pellucid.train.fast.kernels import kernel_model as kernel_model
-from pellucid.train.loop import train
+from pellucid.training.fast.kernels import kernel_model as kernel_model
+from pellucid.training.loop import train
 
 
 def peak_memory(process: int) -> int:

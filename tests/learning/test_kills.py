@@ -14,18 +14,18 @@ from killed_runs import SETTINGS, fingerprints, write_recipe
 from small_runs import NO_REPORT
 
 MOMENTS = [
-    ("pellucid.train.start.kept_pairs", "learn_tokenizer", 1),
-    ("pellucid.train.update.step:Updater", "update", 4),
-    ("pellucid.train.run.validator", "validate_model", 1),
+    ("pellucid.training.start.kept_pairs", "learn_tokenizer", 1),
+    ("pellucid.training.update.step:Updater", "update", 4),
+    ("pellucid.training.run.validator", "validate_model", 1),
     ("os", "rename", 1),  # the first best model
     ("os", "fsync", 12),
     ("os", "rename", 2),
     ("os", "rename", 3),  # the first checkpoint
-    ("pellucid.train.run.validator", "validate_model", 2),
+    ("pellucid.training.run.validator", "validate_model", 2),
     ("os", "rename", 1),
     ("os", "replace", 8),
-    ("pellucid.train.update.step:Updater", "update", 9),
-    ("pellucid.train.run.checkpoint", "delete_folder", 1),
+    ("pellucid.training.update.step:Updater", "update", 9),
+    ("pellucid.training.run.checkpoint", "delete_folder", 1),
 ]
 """The calls at which the twelve processes die: while preparing data, training, validating, keeping
 the best model, writing, flushing, renaming and deleting. `benchmarks/kills.py` kills at random

@@ -17,8 +17,8 @@ from pellucid.config import Recipe, validate
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import ConfigurationError
 from pellucid.serve.models import load_models
-from pellucid.train.loop import train
-from pellucid.train.start.from_model import with_start
+from pellucid.training.loop import train
+from pellucid.training.start.from_model import with_start
 from pellucid.translate.masking import hide
 from pellucid.translate.results import TranslatedHypothesis, Translation
 from pellucid.translate.translator import Translator

@@ -11,10 +11,10 @@ import pytest
 from small_runs import make_recipe, model_bytes, read_metrics, write_text
 
 from pellucid.errors import ConfigurationError, OutputError
-from pellucid.train.loop import train
-from pellucid.train.run import saving, validator
-from pellucid.train.run.run_end import TrainingSummary
-from pellucid.train.validation import Validation
+from pellucid.training.loop import train
+from pellucid.training.run import saving, validator
+from pellucid.training.run.run_end import TrainingSummary
+from pellucid.training.validation import Validation
 
 NEVER_SAVED = "no-checkpoint-yet"
 

@@ -16,12 +16,12 @@ from pellucid.errors import BundleError, ConfigurationError
 from pellucid.machine import hardware
 from pellucid.machine.hardware import use_threads
 from pellucid.text.learned import LearnedText
-from pellucid.train.loop import train
-from pellucid.train.run.folder import RunFolder
-from pellucid.train.start import preparation
-from pellucid.train.start import prepare as preparing
-from pellucid.train.start.filling import fill_in
-from pellucid.train.start.prepare import RECIPE_FOLDER, prepare_data
+from pellucid.training.loop import train
+from pellucid.training.run.folder import RunFolder
+from pellucid.training.start import preparation
+from pellucid.training.start import prepare as preparing
+from pellucid.training.start.filling import fill_in
+from pellucid.training.start.prepare import RECIPE_FOLDER, prepare_data
 
 WITH_EVERYTHING: dict[str, Changes] = {
     "segmentations": {"training": {"subword_samples": 3}},

@@ -23,7 +23,7 @@ from pellucid.machine.launch import RankPlace, find_place
 MAIN = f"{NO_REPORT}\nfrom pellucid.cli.main import main\nmain()"
 LATE = f"""
 import time
-from pellucid.train import loop
+from pellucid.training import loop
 prepare = loop.prepare_data
 loop.prepare_data = lambda *a, **k: (time.sleep(3), prepare(*a, **k))[1]
 {MAIN}
@@ -187,7 +187,7 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     tmp_path: Path, start_job: Start
 ) -> None:
     write(tmp_path)
-    die = "import os\nfrom pellucid.train.update import ranks\n"
+    die = "import os\nfrom pellucid.training.update import ranks\n"
     die += "ranks.RankLink = lambda *_: os.kill(os.getpid(), 9)\n"
     job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]

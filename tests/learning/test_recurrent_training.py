@@ -18,7 +18,7 @@ from pellucid.config import Recipe, to_toml, validate
 from pellucid.corpora import make_split
 from pellucid.errors import ConfigurationError
 from pellucid.inside import load_trace
-from pellucid.train.loop import train
+from pellucid.training.loop import train
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -136,7 +136,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recurrent")
     write_text(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
+        patch.setattr("pellucid.training.report.report_page.write_report", lambda run: None)
         for form in ("additive", "none"):
             recipe = recurrent_recipe(
                 form,

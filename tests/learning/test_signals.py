@@ -17,11 +17,11 @@ from killed_runs import fingerprints
 from small_runs import make_recipe, write_text
 
 from pellucid.config import to_toml
-from pellucid.train.loop import train
-from pellucid.train.run import checkpoint, saving, validator
-from pellucid.train.run.checkpoint import load_newest_checkpoint
-from pellucid.train.start import kept_pairs
-from pellucid.train.update.step import Updater
+from pellucid.training.loop import train
+from pellucid.training.run import checkpoint, saving, validator
+from pellucid.training.run.checkpoint import load_newest_checkpoint
+from pellucid.training.start import kept_pairs
+from pellucid.training.update.step import Updater
 
 RECIPE = make_recipe(training={"log_every": 1, "averaging": "running"})
 PHASES = {
@@ -41,7 +41,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     folder = tmp_path_factory.mktemp("whole")
     write_text(folder)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("pellucid.train.report.report_page.write_report", lambda run: None)
+        patch.setattr("pellucid.training.report.report_page.write_report", lambda run: None)
         train(RECIPE, folder / "run", recipe_folder=folder, progress=False)
     return fingerprints(folder / "run")
 

@@ -10,7 +10,7 @@ import pytest
 
 import pellucid
 from pellucid.config import Recipe, validate
-from pellucid.train.loop import train
+from pellucid.training.loop import train
 
 LETTERS = "abcdefgh"
 TASKS: dict[str, Callable[[list[str]], list[str]]] = {

@@ -109,8 +109,8 @@ import json, sys
 from pretended_device import leave, pretended_device, waits
 from small_model import make_batch, make_model
 from pellucid.config import TrainingConfig
-from pellucid.train.weights.optimizer import Optimizer
-from pellucid.train.update.step import Updater
+from pellucid.training.weights.optimizer import Optimizer
+from pellucid.training.update.step import Updater
 
 with pretended_device() as device:
     for values in json.loads(sys.argv[1]):

@@ -24,13 +24,13 @@ from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.model import Transformer
 from pellucid.text.reading.sentence_pairs import SentencePair
-from pellucid.train import loop
-from pellucid.train.learner import Learner
-from pellucid.train.loop import train
-from pellucid.train.run import validator
-from pellucid.train.run.checkpoint import TrainingState
-from pellucid.train.start.filling import FilledRecipe
-from pellucid.train.validation import Validation
+from pellucid.training import loop
+from pellucid.training.learner import Learner
+from pellucid.training.loop import train
+from pellucid.training.run import validator
+from pellucid.training.run.checkpoint import TrainingState
+from pellucid.training.start.filling import FilledRecipe
+from pellucid.training.validation import Validation
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

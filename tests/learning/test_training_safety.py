@@ -21,14 +21,14 @@ from torch import Tensor
 from pellucid.bundle import load_bundle
 from pellucid.config import Recipe, validate
 from pellucid.errors import ConfigurationError, OutputError, TrainingError
-from pellucid.train.learner import Learner
-from pellucid.train.loop import train
-from pellucid.train.plain import UpdateResult
-from pellucid.train.run import saving, validator
-from pellucid.train.start.from_model import with_start
-from pellucid.train.update.passes import Passes
-from pellucid.train.update.step import Updater
-from pellucid.train.validation import Validation
+from pellucid.training.learner import Learner
+from pellucid.training.loop import train
+from pellucid.training.plain import UpdateResult
+from pellucid.training.run import saving, validator
+from pellucid.training.start.from_model import with_start
+from pellucid.training.update.passes import Passes
+from pellucid.training.update.step import Updater
+from pellucid.training.validation import Validation
 
 Losses = Callable[..., Tensor]
 
@@ -323,7 +323,7 @@ def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
 def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.train.run.metrics import TensorboardWriter
+    from pellucid.training.run.metrics import TensorboardWriter
 
     def refuse(*_: Any) -> None:
         raise OutputError("The TensorBoard folder must be writable, but is not.")

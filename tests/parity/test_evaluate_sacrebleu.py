@@ -12,14 +12,14 @@ from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 from sacrebleu.significance import PairedTest
 
-from pellucid.evaluate.corpus_scores import (
+from pellucid.evaluation.corpus_scores import (
     compare,
     corpus_bleu_score,
     corpus_chrf_score,
     evaluate_corpus,
 )
-from pellucid.evaluate.statistics import Scoring, resample_scores
-from pellucid.evaluate.tokenization import lowercase_and_tokenize
+from pellucid.evaluation.statistics import Scoring, resample_scores
+from pellucid.evaluation.tokenization import lowercase_and_tokenize
 
 NUM_RESAMPLES = 173
 SENTENCE = "L'homme à la chemise bleue, debout : il nettoie une fenêtre (très haute) aujourd'hui !"

@@ -28,7 +28,7 @@ from pellucid.inside.show.model_page import cannot_carry
 from pellucid.model import Stack, layers, make_model
 from pellucid.native.engine import NativeEngine
 from pellucid.native.weights import find_obstacle
-from pellucid.train.fast.kernels.kernel_model import choose_kernels
+from pellucid.training.fast.kernels.kernel_model import choose_kernels
 
 sys.path.insert(0, str(Path(__file__).parent))
 from numpy_transformer import NumpyTransformer
@@ -171,7 +171,7 @@ def test_new_values_are_translated_by_pytorch_with_the_tokens_of_the_plain_model
 def test_weights_that_no_option_describes_are_not_left_out_by_engine_and_kernels() -> None:
     from built_kernels import kernels_of_machine
 
-    from pellucid.train.fast.kernels.kernel_model import ModelOnKernels
+    from pellucid.training.fast.kernels.kernel_model import ModelOnKernels
 
     model = make_transformer()
     model.encoder.layers[0].register_parameter(

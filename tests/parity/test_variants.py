@@ -32,7 +32,7 @@ from pellucid.inside.vocabulary import best_words
 from pellucid.model import Transformer, initialize
 from pellucid.model.rotary import rotate
 from pellucid.native.weights import find_obstacle
-from pellucid.train.fast.kernels.kernel_model import choose_kernels
+from pellucid.training.fast.kernels.kernel_model import choose_kernels
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "rotary": {"positions": "rotary", "d_key": 6},

@@ -9,7 +9,7 @@ from importlib import import_module
 from pellucid.cli import commands
 from pellucid.languages.codes import load_identifier
 
-for name in ("torch._dynamo", "matplotlib.figure", "pellucid.train"):
+for name in ("torch._dynamo", "matplotlib.figure", "pellucid.training"):
     import_module(name)
 for module in pkgutil.iter_modules(commands.__path__, f"{commands.__name__}."):
     import_module(module.name)

@@ -137,8 +137,8 @@ def pretended_device() -> Iterator[torch.device]:
     with (
         mock.patch("torch.Generator", _Generator),
         mock.patch("torch.Tensor.pin_memory", lambda tensor: tensor),
-        mock.patch("pellucid.train.start.plan.choose_device", return_value=device),
-        mock.patch("pellucid.train.loop.choose_device", return_value=device),
+        mock.patch("pellucid.training.start.plan.choose_device", return_value=device),
+        mock.patch("pellucid.training.loop.choose_device", return_value=device),
         _Factories(),
     ):
         yield device

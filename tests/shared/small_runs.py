@@ -17,7 +17,7 @@ TARGET_TEXT = "le un petit grand rouge chien chat homme voit trouve mange court 
 
 
 NO_REPORT = (
-    "from pellucid.train.report import report_page\nreport_page.write_report = lambda run: None"
+    "from pellucid.training.report import report_page\nreport_page.write_report = lambda run: None"
 )
 """A program that begins so trains without a report, which takes longer than a small training."""
 

@@ -11,7 +11,7 @@ from pellucid.check.findings import Finding, FoundPlace, say
 from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
-from pellucid.evaluate.word_links import parse_links
+from pellucid.evaluation.word_links import parse_links
 from pellucid.files import refuse_pipe
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code

@@ -53,7 +53,7 @@ def find_start(
             "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
-    from pellucid.train.start.table import describe_direction, is_text, recipe_for, run_name
+    from pellucid.training.start.table import describe_direction, is_text, recipe_for, run_name
 
     names = [str(expand_home(name)) for name in names]
     if not is_text(names):

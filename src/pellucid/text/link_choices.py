@@ -30,4 +30,4 @@ Symmetrization = Literal[
     "intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"
 ]
 SYMMETRIZATIONS: tuple[Symmetrization, ...] = get_args(Symmetrization)
-"""The ways to join two directions: see `pellucid.evaluate.word_links.symmetrize`."""
+"""The ways to join two directions: see `pellucid.evaluation.word_links.symmetrize`."""

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.evaluate.word_links import Link
+from pellucid.evaluation.word_links import Link
 from pellucid.inside.align.alignment_maps import View, all_views, guided_view, map_pairs
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS

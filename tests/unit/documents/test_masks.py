@@ -23,7 +23,7 @@ from pellucid.documents.placeholder_masks import (
 )
 from pellucid.errors import ConfigurationError
 from pellucid.text.reading.sentence_pairs import read_lessons, read_pairs
-from pellucid.train.start.choices import complete
+from pellucid.training.start.choices import complete
 
 PIECES = ["%s", "%1$d", "{n}", "{{ x }}", "<b>", "</b>", "--all", "https://a.org", "&File"]
 

@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.corpora import Example, make_split
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import View, all_views, map_pairs
 from pellucid.inside.align.attention_links import Aligned, align_pairs, link_words
 from pellucid.inside.align.choice import consistencies

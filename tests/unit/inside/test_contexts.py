@@ -15,7 +15,7 @@ from pellucid.errors import InputError
 from pellucid.inside.contexts import compare_contexts
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
-from pellucid.train.learner import make_bundle_config
+from pellucid.training.learner import make_bundle_config
 
 TEXT = ["The bank is near the river.", "A man robbed the bank, then the bank called.", "Show me."]
 

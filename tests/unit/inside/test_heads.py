@@ -11,7 +11,7 @@ import pytest
 
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside import Trace, make_pair, replay
 from pellucid.inside.align.alignment_maps import all_views
 from pellucid.inside.align.attention_links import align_pairs

@@ -15,7 +15,7 @@ from small_words import make_words_bundle
 from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.corpora.example import Pronoun, read_pronouns
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside import make_pair, replay, study
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES

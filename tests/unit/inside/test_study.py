@@ -13,8 +13,8 @@ import pellucid
 from pellucid.bundle import load_bundle
 from pellucid.corpora import make_split
 from pellucid.errors import DataError, InputError
-from pellucid.evaluate.corpus_scores import corpus_bleu_score
-from pellucid.evaluate.word_links import GoldLinks, count_links, score_counts
+from pellucid.evaluation.corpus_scores import corpus_bleu_score
+from pellucid.evaluation.word_links import GoldLinks, count_links, score_counts
 from pellucid.inside import Pair, Study, make_pair, replay, study
 from pellucid.inside.align.alignment_maps import View, all_views
 from pellucid.inside.align.attention_links import align_pairs

@@ -15,9 +15,9 @@ from small_runs import make_recipe, model_bytes, write_text
 
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.waiting import SPINS, bound_spinning
-from pellucid.train.loop import train
-from pellucid.train.report import report_page
-from pellucid.train.update.threads import LONGEST_PAUSE, ThreadTrials
+from pellucid.training.loop import train
+from pellucid.training.report import report_page
+from pellucid.training.update.threads import LONGEST_PAUSE, ThreadTrials
 
 
 class Machine:

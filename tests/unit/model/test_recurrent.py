@@ -25,8 +25,8 @@ from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.drawings.architecture import draw_architecture
 from pellucid.inside.pair import make_pair
 from pellucid.model import RecurrentModel, Transformer, initialize, make_model
-from pellucid.train.update.memory_estimate import count_parameters
-from pellucid.train.weights.schedule import make_dropout
+from pellucid.training.update.memory_estimate import count_parameters
+from pellucid.training.weights.schedule import make_dropout
 from pellucid.translate.translator import load
 
 SOURCES = [[5, 7, 3], [11, 13, 17, 19, 3], [4, 3], [6, 8, 9, 10, 12, 14, 3], [3]]

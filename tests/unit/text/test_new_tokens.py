@@ -20,9 +20,9 @@ from pellucid.model import Transformer, initialize
 from pellucid.text.learned import merge_statistics, read_rare_tokens
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-from pellucid.train.learner import make_bundle_config
-from pellucid.train.loop import train
-from pellucid.train.start.from_model import SHARE, describe_extension, extend_bundle, with_start
+from pellucid.training.learner import make_bundle_config
+from pellucid.training.loop import train
+from pellucid.training.start.from_model import SHARE, describe_extension, extend_bundle, with_start
 from pellucid.translate.translator import Translator
 
 OLD = [f"{SOURCE_TEXT} {number}." for number in range(7)] + ["big red dogs run in the park"]

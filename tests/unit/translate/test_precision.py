@@ -16,7 +16,7 @@ from pellucid.formats.exporting import export_bundle
 from pellucid.native.loading import instruction_sets
 from pellucid.native.precision import METRIC, fastest_precision, read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
-from pellucid.train.validation import describe_precisions, measure_precisions
+from pellucid.training.validation import describe_precisions, measure_precisions
 
 needs_engine = pytest.mark.skipif(not instruction_sets(), reason="the engine in C was not built")
 

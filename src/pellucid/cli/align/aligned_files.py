@@ -16,7 +16,7 @@ from pellucid.cli.align.written_links import (
     write_links_of_pairs,
 )
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
-from pellucid.evaluate.word_links import GoldLinks, parse_gold
+from pellucid.evaluation.word_links import GoldLinks, parse_gold
 from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.align.direction import Direction, make_direction
 from pellucid.inside.align.linked_units import SIDES, count_linkable_words

@@ -11,7 +11,7 @@ from typing import Any, TextIO
 from pellucid.cli.align.unusual_pairs import Lines, Remarks
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.streams import to_json_line
-from pellucid.evaluate.word_links import (
+from pellucid.evaluation.word_links import (
     GoldLinks,
     Link,
     LinkScore,

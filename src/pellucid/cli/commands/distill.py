@@ -14,7 +14,7 @@ from pellucid.terminal.text import lay_out
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from pellucid.train.distill.run import MeasuredModel
+    from pellucid.training.distill.run import MeasuredModel
 
 
 @described(
@@ -74,9 +74,9 @@ def distill(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
     from pellucid.cli.recipes import find_recipe, recipe_values
-    from pellucid.train.distill.run import Distillation, distill, judge_student
-    from pellucid.train.distill.student import StudentSize
-    from pellucid.train.distill.teacher import TeacherSettings
+    from pellucid.training.distill.run import Distillation, distill, judge_student
+    from pellucid.training.distill.student import StudentSize
+    from pellucid.training.distill.teacher import TeacherSettings
 
     path, folder = find_recipe(data)
     task = Distillation(

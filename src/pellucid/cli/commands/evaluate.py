@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from pellucid.check.lost_parts import KeptPlaceholders
     from pellucid.config import BundleConfig
-    from pellucid.evaluate.corpus_scores import Comparison, Evaluation
-    from pellucid.evaluate.statistics import Normalized
+    from pellucid.evaluation.corpus_scores import Comparison, Evaluation
+    from pellucid.evaluation.statistics import Normalized
 
 RULES = (
     Apart("change", "baseline", "it compares with the unchanged model"),
@@ -97,10 +97,10 @@ def evaluate(
         columns = _read_files(files, dict(zip(names, reference or (), strict=False)), baseline)
 
     from pellucid.check.lost_parts import count_kept_placeholders
-    from pellucid.evaluate.corpus_scores import compare, evaluate_corpus
-    from pellucid.evaluate.form import AS_IT_IS, NFC, Form
-    from pellucid.evaluate.statistics import Scoring
-    from pellucid.evaluate.tokenization import check_tokenizer, lowercase_and_tokenize
+    from pellucid.evaluation.corpus_scores import compare, evaluate_corpus
+    from pellucid.evaluation.form import AS_IT_IS, NFC, Form
+    from pellucid.evaluation.statistics import Scoring
+    from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
 
     # An impossible tokenization is refused before anything is translated.
     if tokenize is not None:
@@ -159,7 +159,7 @@ def _read_files(
 
 def _read_test(model: str) -> dict[str, list[str]]:
     """Read the test text of the recipe that a run was trained with."""
-    from pellucid.train.start.prepare import read_test
+    from pellucid.training.start.prepare import read_test
 
     pairs = read_test(Path(expand_home(model)))
     warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
@@ -276,7 +276,7 @@ def _to_json(
 def _to_text(
     evaluation: Evaluation, comparison: Comparison | None, other: str, num_lines: int
 ) -> str:
-    from pellucid.evaluate.corpus_scores import FEW_LINES
+    from pellucid.evaluation.corpus_scores import FEW_LINES
 
     whose = "unchanged model's" if other == "unchanged" else "baseline's"
     few = ", but too few lines to tell" if num_lines < FEW_LINES else ""

@@ -105,7 +105,7 @@ def _export_bundle(
     bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], ...] | None
 ) -> Sequence[str]:
     """Write the bundle, measured if there are lines; return a sentence for each that failed."""
-    from pellucid.evaluate.corpus_scores import evaluate_corpus
+    from pellucid.evaluation.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
     from pellucid.native.precision import LOSS_ALLOWED
     from pellucid.translate.translator import load

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from pellucid.bundle import Bundle
-    from pellucid.evaluate.word_links import GoldLinks
+    from pellucid.evaluation.word_links import GoldLinks
     from pellucid.inside.study.head_study import Study
 
 _SORT = "cut_log_probability"

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from pellucid.check.findings import DataReport
     from pellucid.cli.recipes import FoundRecipe
     from pellucid.config import DataConfig
-    from pellucid.train.start.worst import WorstPairs
-    from pellucid.train.update.ranks import Ranks
+    from pellucid.training.start.worst import WorstPairs
+    from pellucid.training.update.ranks import Ranks
 
 RULES = (Needs("model json", "check"), Needs("worst", "model"))
 
@@ -115,8 +115,8 @@ def train(
         if place is not None and not check:
             # PyTorch's messages about lost connections have the traces of its own calls.
             os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "FATAL")
-            from pellucid.train.update.hands import be_hand
-            from pellucid.train.update.ranks import Ranks
+            from pellucid.training.update.hands import be_hand
+            from pellucid.training.update.ranks import Ranks
 
             # The first rank reads, logs and saves; all others only compute.
             if place.rank:
@@ -166,19 +166,19 @@ def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> Data
     # until the check has given its memory back.
     bundle = None
     if start is not None:
-        from pellucid.train.start.from_model import with_start
+        from pellucid.training.start.from_model import with_start
 
         values = with_start(values, start, found.run)
     recipe = validate(Recipe, values, str(found.path))
     if recipe.start.model:
-        from pellucid.train.start.from_model import load_start
+        from pellucid.training.start.from_model import load_start
 
         bundle = load_start(recipe.start, found.run)
     report = check_data(data, found.folder)
     from pellucid.check.findings import Finding
-    from pellucid.train.start.choices import complete, describe_few
-    from pellucid.train.start.fit import check_fit
-    from pellucid.train.start.kept_pairs import KeptText
+    from pellucid.training.start.choices import complete, describe_few
+    from pellucid.training.start.fit import check_fit
+    from pellucid.training.start.kept_pairs import KeptText
 
     few = describe_few(report.num_pairs["train"])
     report = report.with_findings(
@@ -215,7 +215,7 @@ def _print_check(
 
 def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:
     from pellucid.terminal.progress import show_progress
-    from pellucid.train.start.worst import find_worst
+    from pellucid.training.start.worst import find_worst
     from pellucid.translate.translator import load
 
     translator = load(model)
@@ -243,17 +243,17 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
 def _train(found: FoundRecipe, start: str | None, ranks: Ranks | None, began: float | None) -> None:
     """Complete the recipe's values and train with them."""
     from pellucid.config import Recipe, validate
-    from pellucid.train.run.folder import repair_recipe
-    from pellucid.train.start.filling import fill_in
-    from pellucid.train.start.preparation import preparing
+    from pellucid.training.run.folder import repair_recipe
+    from pellucid.training.start.filling import fill_in
+    from pellucid.training.start.preparation import preparing
 
     path, folder, values, run = found
     repair_recipe(run)
     is_new = not (run / "data").is_dir()
     with preparing(values.get("data"), folder, is_new=is_new, say=warn) as check:
         # PyTorch takes seconds to import, in which the check has begun already.
-        from pellucid.train.loop import train as run_training
-        from pellucid.train.start.from_model import with_start
+        from pellucid.training.loop import train as run_training
+        from pellucid.training.start.from_model import with_start
 
         if start is not None:
             values = with_start(values, start, run)

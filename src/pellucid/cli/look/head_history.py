@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
     from pellucid.bundle import Bundle
-    from pellucid.evaluate.word_links import GoldLinks
+    from pellucid.evaluation.word_links import GoldLinks
     from pellucid.inside.study.patched import PatchedCorpus
     from pellucid.inside.study.training_history import HeadHistory
 
@@ -106,7 +106,7 @@ def read_gold_columns(
     columns: Mapping[str, list[str]], path: str, bundle: Bundle
 ) -> list[GoldLinks]:
     """Parse gold links, checking that they join words of the lines."""
-    from pellucid.evaluate.word_links import parse_gold
+    from pellucid.evaluation.word_links import parse_gold
     from pellucid.inside.align.linked_units import count_linkable_words
 
     lengths = []

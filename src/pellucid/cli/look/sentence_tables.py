@@ -9,7 +9,7 @@ from pellucid.bundle import Bundle
 from pellucid.cli.ending import warn
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import parse_links
+from pellucid.evaluation.word_links import parse_links
 from pellucid.inside.align.alignment_maps import View, guided_view
 from pellucid.inside.align.attention_links import Aligned, align_pairs
 from pellucid.inside.align.linked_units import words_of_pair

@@ -17,7 +17,7 @@ import numpy as np
 
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import DataError
-from pellucid.evaluate.word_links import Link
+from pellucid.evaluation.word_links import Link
 from pellucid.inside.align.alignment_maps import PairMaps, View, map_pairs
 from pellucid.inside.align.linked_units import (
     NOTHING_GIVEN,

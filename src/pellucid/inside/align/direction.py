@@ -9,7 +9,7 @@ from itertools import islice
 import numpy as np
 
 from pellucid.bundle import Bundle
-from pellucid.evaluate.word_links import GoldLinks, LinkScore, count_links, score_counts
+from pellucid.evaluation.word_links import GoldLinks, LinkScore, count_links, score_counts
 from pellucid.inside.align.alignment_maps import View, all_views
 from pellucid.inside.align.attention_links import Aligned, align_pairs
 from pellucid.inside.align.choice import consistencies

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 
 from pellucid.errors import InputError, suggestion
-from pellucid.evaluate.word_links import GoldLinks, count_links, error_of_counts
+from pellucid.evaluation.word_links import GoldLinks, count_links, error_of_counts
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead

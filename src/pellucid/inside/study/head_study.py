@@ -15,7 +15,7 @@ import numpy as np
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import GoldLinks, error_of_counts
+from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES

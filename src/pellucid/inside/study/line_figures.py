@@ -13,7 +13,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
-from pellucid.evaluate.word_links import count_links
+from pellucid.evaluation.word_links import count_links
 from pellucid.inside.align.alignment_maps import PairBatch, View, batches_of
 from pellucid.inside.align.attention_links import align_pairs, links_of_maps
 from pellucid.inside.align.linked_units import words_of_pair

@@ -28,7 +28,7 @@ import torch
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError
-from pellucid.evaluate.statistics import draw_resamples
+from pellucid.evaluation.statistics import draw_resamples
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
 from pellucid.inside.measures.patching import (

@@ -14,9 +14,9 @@ from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder
 from pellucid.errors import DataError, InputError
-from pellucid.evaluate.form import Form
-from pellucid.evaluate.statistics import Scoring, corpus_score, count_statistics
-from pellucid.evaluate.word_links import GoldLinks
+from pellucid.evaluation.form import Form
+from pellucid.evaluation.statistics import Scoring, corpus_score, count_statistics
+from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.alignment_maps import BATCH_TOKENS, groups_of
 from pellucid.inside.changes.change import CutHead
 from pellucid.inside.changes.changed_decoding import ReplayDecoder

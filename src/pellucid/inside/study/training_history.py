@@ -13,7 +13,7 @@ from pellucid.bundle import Bundle, load_bundle
 from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
-from pellucid.evaluate.word_links import GoldLinks, error_of_counts
+from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.linked_units import words_of_pair
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, name_figures

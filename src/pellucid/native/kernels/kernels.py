@@ -320,10 +320,10 @@ class Kernels:
                 `padded_vocabulary` as depth, for the gradients.
             table_sum_D: the sum of the projection's rows.
             target_P: the true tokens.
-            smoothing: as in `pellucid.train.fast.loss`.
+            smoothing: as in `pellucid.training.fast.loss`.
             factor: multiplies all gradients.
             grad_table_VD: is added to; None if it is not wanted.
-            r_drop: as in `pellucid.train.fast.loss`.
+            r_drop: as in `pellucid.training.fast.loss`.
 
         Returns:
             ``nll_P``, −log p(y) of each row, and ``grad_states_PD``.
@@ -359,7 +359,7 @@ class Kernels:
         return nll_P, grad_states_PD
 
     def orthogonalize(self, matrices: Tensor, coefficients: tuple[float, float, float]) -> Tensor:
-        """Bring the singular values of matrices near 1, as in `pellucid.train.weights.muon`.
+        """Bring the singular values of matrices near 1, as in `pellucid.training.weights.muon`.
 
         Args:
             matrices: ``(number, m, n)``, float32, m and n multiples of `WIDTH_STEP`.

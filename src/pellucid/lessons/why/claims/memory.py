@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pellucid.corpora import SplitName, make_split
-from pellucid.evaluate.corpus_scores import corpus_bleu_score
+from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.lessons.why.cells import (
     PERCENT,
     Cells,

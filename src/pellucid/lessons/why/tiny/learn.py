@@ -23,10 +23,10 @@ from pellucid.lessons.why.tiny.tiny_vocabulary import (
 from pellucid.machine.hardware import some_threads
 from pellucid.machine.randomness import generator
 from pellucid.model import EncoderDecoder, initialize, make_model
-from pellucid.train.plain import compute_loss, make_update
-from pellucid.train.update.batch_parts import make_pieces
-from pellucid.train.weights.optimizer import Optimizer
-from pellucid.train.weights.schedule import learning_rate
+from pellucid.training.plain import compute_loss, make_update
+from pellucid.training.update.batch_parts import make_pieces
+from pellucid.training.weights.optimizer import Optimizer
+from pellucid.training.weights.schedule import learning_rate
 
 _SIZES: dict[str, Any] = {
     "d_model": 64,

@@ -1,0 +1,131 @@
+"""A whole model on PyTorch's operations: the loss of a batch, and its gradient."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.config import TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Dropout, EncoderDecoder
+from pellucid.training.fast.attention_losses import AttentionLosses
+from pellucid.training.fast.bfloat16 import (
+    Float32Gradient,
+    make_shapes_repeat,
+    sum_lookups_in_float32,
+)
+from pellucid.training.fast.compiled import CompiledTransformer
+from pellucid.training.fast.loss import interleave, smoothed_cross_entropy
+from pellucid.training.update.batch_parts import to_device
+
+
+class ModelOnPyTorch:
+    """Forward and backward passes of a model on PyTorch's operations.
+
+    In bfloat16 they run on a copy of the weights, cast once an update; gradients are summed in
+    float32. Nothing here waits for a device that is not the processor.
+
+    Args:
+        model: its parameters get the gradients.
+        training: the settings.
+        precision: of the passes.
+        losses: those that are computed from attention.
+    """
+
+    def __init__(
+        self,
+        model: EncoderDecoder,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"],
+        losses: AttentionLosses,
+    ) -> None:
+        self._model = model
+        self._working = model
+        self._device = next(model.parameters()).device
+        self._losses = losses
+        self._output_gradient: Float32Gradient | None = None
+        if precision == "bfloat16":
+            self._working = copy.deepcopy(model).to(torch.bfloat16)
+            if self._device.type == "cpu" and not training.compile:
+                make_shapes_repeat(self._working)
+                sum_lookups_in_float32(self._working, model)
+                if model.output_weight.requires_grad:
+                    self._output_gradient = Float32Gradient(model.output_weight)
+        self._weights = trained(model)
+        self._working_weights = trained(self._working)
+        self._compiled = CompiledTransformer(self._working, training) if training.compile else None
+
+    def refresh_weights(self) -> None:
+        """Copy the weights as they are now."""
+        if self._working is not self._model:
+            with torch.no_grad():
+                torch._foreach_copy_(self._working_weights, self._weights)
+
+    def clear_gradients(self, _into: Sequence[Tensor] = ()) -> None:
+        """Drop all gradients; the copy has some left if memory ran out in the last attempt."""
+        for parameter in (*self._weights, *self._working_weights):
+            parameter.grad = None
+
+    def add_gradient(
+        self, batch: Batch, dropout: Dropout, *, smoothing: float, share: float, r_drop: float = 0.0
+    ) -> Tensor:
+        """Add a gradient, as ``ModelOnKernels.add_gradient`` does in the kernels' model."""
+        real_P = batch.target_mask_BT.flatten().nonzero()[:, 0].to(self._device)
+        if r_drop:
+            real_P = interleave(real_P)
+        batch = to_device(batch, self._device)
+        smoothed, loss = smoothed_cross_entropy(
+            self._run(batch, dropout).flatten(0, 1)[real_P],
+            self._working.output_weight,
+            self._working.output_bias,
+            batch.target_out_BT.flatten()[real_P],
+            smoothing=smoothing,
+            r_drop=r_drop,
+            weight_gradient=self._output_gradient,
+        )
+        (self._losses.add_to(smoothed, batch) * share).backward()  # type: ignore[no-untyped-call]
+        if self._working is not self._model:
+            self._gather()
+        return loss
+
+    def _run(self, batch: Batch, dropout: Dropout) -> Tensor:
+        """Run encoder and decoder: the decoder's state at every target position."""
+        model = self._working
+        encode: Any = model.encode
+        decode: Any = model.decode
+        dropping = dropout
+        if self._compiled is not None:
+            encode = self._compiled.encode
+            decode = self._compiled.decode
+            dropping = self._compiled.with_masks_of(dropout)
+        probe = self._losses if self._losses.sites else None
+        memory_BSD = encode(batch.source_BS, batch.source_mask_BS, probe=probe, dropout=dropping)
+        states_BTD: Tensor = decode(
+            batch.target_in_BT,
+            memory_BSD,
+            batch.source_mask_BS,
+            target_mask_BT=None if model.config.look_ahead_mask else batch.target_mask_BT,
+            probe=probe,
+            dropout=dropping,
+        )
+        return states_BTD
+
+    def _gather(self) -> None:
+        """Add the gradients of the copy to those of the model."""
+        for copied, parameter in zip(self._working_weights, self._weights, strict=True):
+            if copied.grad is None:
+                continue
+            if parameter.grad is None:
+                parameter.grad = copied.grad.to(parameter.dtype)
+            else:
+                parameter.grad += copied.grad
+            copied.grad = None
+
+
+def trained(module: nn.Module) -> list[Tensor]:
+    """List the parameters that training moves, in the model's order."""
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]

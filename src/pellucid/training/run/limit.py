@@ -1,0 +1,107 @@
+"""The time limit of a training, with everything that comes before and after its updates inside."""
+
+from __future__ import annotations
+
+from pellucid.config import TrainingConfig
+from pellucid.errors import ConfigurationError
+from pellucid.training.run.checkpoint import TrainingState
+
+LAST_VALIDATIONS = 3
+"""Times that the validation text is read after the last update: to choose the model, and in two
+more precisions, each as long as it takes at most."""
+
+SHARE_OF_LAST = 0.3
+"""The most of the time left that these should take; otherwise they read a part of the text."""
+
+SECONDS_TO_WRITE = 5.0
+"""Time for the last checkpoint and the report."""
+
+SHARE_TO_WRITE = 0.05
+"""The most of a limit that this takes."""
+
+FEWEST_PAIRS = 20
+TIMED_PAIRS = 16
+"""Validation pairs whose time is measured before there was a validation."""
+
+STEPS_BEFORE_PLAN = 10
+"""Updates whose speed is measured before the course is planned for a time limit."""
+
+SHARE_BEFORE_PLAN = 0.1
+"""The most of the limit that these may take."""
+
+
+class TimeLimit:
+    """Decides when updates end, so that what comes after them fits into ``max_minutes`` too.
+
+    Args:
+        training: the settings.
+        state: of the run; its ``stop_at`` is when updates end.
+        spent: seconds that this command has taken already and that count.
+
+    Raises:
+        ConfigurationError: nothing of the limit is left.
+    """
+
+    def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
+        self._training = training
+        self._state = state
+        limit = 60 * training.max_minutes
+        self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
+        self._first_step = state.step
+        self._first_seconds = state.seconds
+        self._may_plan = training.max_minutes > 0 and state.step < STEPS_BEFORE_PLAN
+        is_over = 0 < state.stop_at <= state.seconds and (
+            state.stop_minutes == training.max_minutes
+        )
+        if not training.max_minutes or is_over:
+            return
+        if self._seconds <= 0:
+            raise ConfigurationError(
+                f"The limit must leave time to train, but preparing the text took {spent / 60:.1f} "
+                f"of {training.max_minutes:g} minutes (--minutes). Give more minutes; less text "
+                "helps only if it has more than some 100,000 pairs."
+            )
+        state.stop_minutes = training.max_minutes
+        self._reserve(min(state.reserved, SHARE_OF_LAST * self._seconds))
+
+    def must_plan(self) -> bool:
+        """Tell, once, whether the speed is known and the course is to be planned for the limit."""
+        state = self._state
+        passed = state.seconds - self._first_seconds
+        is_due = state.step >= self._first_step + STEPS_BEFORE_PLAN or (
+            passed >= SHARE_BEFORE_PLAN * (self._seconds - self._first_seconds)
+        )
+        is_planned = self._may_plan and not state.course and is_due
+        self._may_plan = self._may_plan and not is_planned
+        return is_planned
+
+    def plan_validation(self, seconds_a_pair: float, num_pairs: int) -> float:
+        """Choose how many pairs validation reads.
+
+        Args:
+            seconds_a_pair: measured with a model that may write too much.
+            num_pairs: all pairs.
+
+        Returns:
+            Seconds of a validation, at most.
+        """
+        left = SHARE_OF_LAST * max(0.0, self._seconds - self._state.seconds)
+        fitting = int(left / LAST_VALIDATIONS / max(1e-9, seconds_a_pair))
+        chosen = min(num_pairs, max(FEWEST_PAIRS, fitting))
+        self._state.validation_pairs = chosen if chosen < num_pairs else 0
+        self._reserve(LAST_VALIDATIONS * chosen * seconds_a_pair)
+        return chosen * seconds_a_pair
+
+    def note_validation(self, seconds: float) -> None:
+        """Reserve time for the last validations, of which one took so long."""
+        if self._state.stop_at > self._state.seconds:
+            self._reserve(LAST_VALIDATIONS * seconds)
+
+    def has_time_for(self, seconds: float) -> bool:
+        """Tell whether work of this length still fits; without a limit it does."""
+        return not self._training.max_minutes or self._state.seconds + seconds <= self._seconds
+
+    def _reserve(self, seconds: float) -> None:
+        self._state.reserved = seconds
+        # 0 would mean that updates have no limit.
+        self._state.stop_at = max(1e-6, self._seconds - seconds)

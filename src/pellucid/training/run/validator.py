@@ -1,0 +1,149 @@
+"""Validations of a run: measure the model that would be kept now, and keep the best."""
+
+from __future__ import annotations
+
+import time
+
+from pellucid.bundle import add_metrics, load_bundle
+from pellucid.machine.hardware import some_threads
+from pellucid.native.precision import METRIC, read_precisions
+from pellucid.text.reading.sentence_pairs import SentencePair
+from pellucid.training.learner import Learner
+from pellucid.training.run.folder import RunFolder
+from pellucid.training.run.limit import TIMED_PAIRS, TimeLimit
+from pellucid.training.run.metrics import MetricsWriter
+from pellucid.training.run.run_end import (
+    describe_guessing,
+    has_reached_limit,
+    is_done,
+    is_far_above_guessing,
+)
+from pellucid.training.run.saving import Saver
+from pellucid.training.start.prepare import PreparedData
+from pellucid.training.validation import (
+    Validation,
+    describe_precisions,
+    measure_precisions,
+    time_validation,
+    validate_model,
+)
+from pellucid.translate.translator import Translator
+
+
+class Validator:
+    """Validates the model of a run, and keeps it if it is the best so far.
+
+    Args:
+        run: the folder.
+        prepared: holds the validation text.
+        learner: its model is measured.
+        saver: keeps the best.
+        metrics: takes the figures.
+
+    Attributes:
+        seconds: time of the latest validation; 0 before the first.
+    """
+
+    def __init__(
+        self,
+        run: RunFolder,
+        prepared: PreparedData,
+        learner: Learner,
+        saver: Saver,
+        metrics: MetricsWriter,
+    ) -> None:
+        self._run = run
+        self._prepared = prepared
+        self._learner = learner
+        self._training = learner.training
+        self._saver = saver
+        self._metrics = metrics
+        self.seconds = 0.0
+
+    @property
+    def is_due(self) -> bool:
+        """True if the weights of this step are to be validated now."""
+        training = self._training
+        state = self._learner.state
+        if state.step == state.validated_step:
+            # A best model that was lost must be replaced before training ends.
+            return self._saver.has_lost_best and is_done(training, state)
+        return state.step % training.validate_every == 0 or has_reached_limit(training, state)
+
+    def validate(self) -> Validation:
+        """Measure the weights that would be kept now, and record the figures."""
+        began = time.monotonic()
+        learner = self._learner
+        state = learner.state
+        learner.require_finite_weights()
+        translator = Translator(learner.judged_model(), learner.tokenizer)
+        with some_threads(learner.plan.threads):  # Last digits of a search may depend on them.
+            found = validate_model(translator, self._pairs)
+        # A validation that is repeated after an interruption is recorded once.
+        if state.step != state.validated_step:
+            self._metrics.add(
+                "validation",
+                {
+                    "step": state.step,
+                    "seconds": round(state.seconds, 3),
+                    "loss": found.loss,
+                    "bleu": found.bleu,
+                    "chrf": found.chrf,
+                },
+            )
+        best_by = self._saver.better_by(found)
+        outside = self._prepared.validation_outside
+        self._run.log(found.describe(state.step, best_by=best_by, outside=outside))
+        if is_far_above_guessing(found.loss, learner.tokenizer):
+            self._run.log(describe_guessing(learner.tokenizer))
+        self.seconds = time.monotonic() - began
+        return found
+
+    def keep_if_better(self, found: Validation) -> None:
+        """Log samples, keep the model if it is the best so far, and count validations."""
+        state = self._learner.state
+        is_new = state.step != state.validated_step
+        if is_new:
+            self._log_samples(found)
+        is_better = self._saver.better_by(found) is not None
+        if is_new:
+            state.validations_without_better += 1
+            if is_better:
+                state.validations_without_better = 0
+        if is_better:
+            self._saver.keep_best(found)
+        state.validated_step = state.step
+        self._learner.averaging.validated(found.grade(self._training.best_by))
+
+    def time_a_pair(self) -> float:
+        """Measure how long a validation takes before there was one: seconds a pair."""
+        learner = self._learner
+        with some_threads(learner.plan.threads):
+            translator = Translator(learner.judged_model(), learner.tokenizer)
+            return time_validation(translator, self._prepared.validation[:TIMED_PAIRS])
+
+    def note_precisions(self, limit: TimeLimit) -> None:
+        """Measure the best model in each precision, and note BLEU in its manifest, once."""
+        bundle = load_bundle(self._run.bundle)
+        if read_precisions(bundle.manifest):
+            return
+        if not limit.has_time_for(2 * self.seconds):
+            self._run.log("No time is left to measure other precisions: translations use float32.")
+        elif bleu := measure_precisions(bundle, self._pairs):
+            add_metrics(self._run.bundle, {METRIC: bleu})
+            self._run.log(describe_precisions(bleu))
+
+    @property
+    def _pairs(self) -> list[SentencePair]:
+        """The validation pairs, as many as a time limit allows."""
+        return self._prepared.validation[: self._learner.state.validation_pairs or None]
+
+    def _log_samples(self, found: Validation) -> None:
+        step = self._learner.state.step
+        samples = zip(self._pairs, found.translations, strict=True)
+        for number, (pair, translation) in enumerate(samples):
+            if number == self._training.log.validation_samples:
+                return
+            sample = {"step": step, "source": pair.source, "reference": pair.target}
+            self._metrics.add_sample(number, {**sample, "translation": translation})
+            self._run.log(f"             {pair.source} → {translation}")

@@ -1,0 +1,153 @@
+"""Hands: the processes besides rank 0, without disk, data or optimizer."""
+
+from __future__ import annotations
+
+import gc
+import json
+import math
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import torch
+
+import pellucid
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.errors import ConfigurationError, LostRankError, PellucidError
+from pellucid.machine.hardware import keep_freed_memory, set_threads
+from pellucid.machine.launch import RankPlace
+from pellucid.model import make_model
+from pellucid.training.run.interruption import ending_signals
+from pellucid.training.update.batch_parts import pieces_of_bytes
+from pellucid.training.update.link import BEAT_SECONDS, END, SET_UP, RankLink, open_store
+from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
+from pellucid.training.weights.optimizer import freeze
+
+if TYPE_CHECKING:
+    from torch._C._distributed_c10d import PrefixStore
+
+
+def be_hand(place: RankPlace) -> int:
+    """Be a hand until rank 0 says that all is done.
+
+    The main thread only listens for signals and shows that this process is alive.
+
+    Returns:
+        The exit code: 0, or that of the signal that came.
+
+    Raises:
+        PellucidError: this process cannot take part, or lost the others.
+    """
+    store = open_store(place)
+    signals: list[int] = []
+    failures: list[BaseException] = []
+    for number in ending_signals():
+        signal.signal(number, lambda number, _: signals.append(number))
+
+    def work() -> None:
+        try:
+            _serve(place, store, signals)
+        except BaseException as error:
+            failures.append(error)
+
+    thread = threading.Thread(target=work, daemon=True)
+    thread.start()
+    beats = 0
+    with suppress(RuntimeError):  # Rank 0, which keeps the store, may have ended.
+        while thread.is_alive() and len(signals) < 2:
+            beats += 1
+            store.set(f"beat/{place.rank}", str(beats))
+            if signals:
+                store.set("signal", str(signals[0]))
+            thread.join(BEAT_SECONDS)
+        own = [error for error in failures if not isinstance(error, LostRankError)]
+        store.set(f"end/{place.rank}", str(own[0]) if own else "")
+    if len(signals) < 2:
+        thread.join(10 * BEAT_SECONDS)
+        if thread.is_alive():
+            failures.append(LostRankError(f"Rank 0 ended, and so does rank {place.rank}."))
+        if failures:
+            raise failures[0]
+    return 128 + signals[-1] if signals else 0
+
+
+def be_local_hand(descriptor: int, **place: Any) -> NoReturn:
+    """Be a hand that rank 0 started on this machine; it sees the descriptor close at the end."""
+    assert descriptor
+    with suppress(PellucidError):
+        be_hand(RankPlace(**place))
+    os._exit(0)
+
+
+def require_version(rank: int, host: str, version: str, wanted: str) -> None:
+    """Refuse a hand with another version of this package than rank 0's."""
+    if version != wanted:
+        raise ConfigurationError(
+            f"All ranks must run the same version of pellucid, but rank 0 has {wanted}, and rank "
+            f"{rank} ({host}) has {version}. Install one on all machines."
+        )
+
+
+def _serve(place: RankPlace, store: PrefixStore, signals: list[int]) -> None:
+    """Do as rank 0 orders, until it says that all is done."""
+
+    def guard(work: Callable[[], Any]) -> Any:
+        try:
+            return work()
+        except RuntimeError as error:
+            raise LostRankError(f"Rank 0 ended, and so does rank {place.rank}.") from error
+
+    def await_word(name: str, seconds: float = math.inf) -> str:
+        deadline = time.monotonic() + seconds
+        while not guard(lambda: store.check([name])):
+            if time.monotonic() > deadline:
+                raise LostRankError(f"Rank 0 did not come within {seconds:g} seconds (--wait).")
+            time.sleep(0.02)
+        return str(guard(lambda: store.get(name)).decode())
+
+    host = socket.gethostname()
+    guard(lambda: store.set(f"here/{place.rank}", json.dumps([pellucid.__version__, host])))
+    wanted = await_word("version", place.wait)
+    require_version(place.rank, host, pellucid.__version__, wanted)
+    if (name := await_word("go")) == "end":
+        return
+    device = torch.device(name)
+    link = RankLink(place, store, device, guard)
+    while (order := link.receive_order())[0] != END:
+        step, num_pieces, body = order
+        if step == SET_UP:
+            tree, weights = _set_up(json.loads(body), device)
+            link.send(torch.zeros(1), 0)
+            continue
+        link.broadcast(weights.all)
+        tree.passes.refresh_weights()
+        with tree.noting_memory():
+            tree.add_up(step, pieces_of_bytes(body))
+        if signals:
+            tree.note_signal()
+        tree.add_ranks(link, num_pieces)
+
+
+def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[GradientTree, Flat]:
+    """Make a model and its passes as rank 0 has them."""
+    set_threads(settings["threads"])
+    keep_freed_memory()
+    training = TrainingConfig.model_validate(settings["training"])
+    config = ModelConfig.model_validate(settings["model"])
+    replica = make_model(config, has_output_bias=settings["has_output_bias"])
+    freeze(replica, training.freeze)
+    weights = flatten_weights(replica.to(device))
+    tree = GradientTree(replica, training, settings["precision"])
+    if tree.passes.kernels != settings["kernels"]:
+        raise ConfigurationError(
+            f"All ranks must compute alike, but rank 0 uses {settings['kernels']}, and "
+            f"{socket.gethostname()} {tree.passes.kernels}. Set training.kernels = 'pytorch'."
+        )
+    gc.collect()
+    gc.freeze()  # As `leave_lasting_objects` does, for as long as the process lives.
+    return tree, weights

@@ -1,0 +1,149 @@
+"""Optimizers: the paper's Adam, AdamW, and Muon; and the parts of a model that stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+from pellucid.config import TrainingConfig
+from pellucid.errors import ConfigurationError, suggestion
+from pellucid.native.kernels.kernels import Kernels
+from pellucid.training.run.checkpoint import copy_saved
+from pellucid.training.weights.muon import Muon
+
+
+class Optimizer:
+    """Moves a model's trained parameters along their float32 gradients.
+
+    ``adam`` is the paper's. ``adamw`` also shrinks every matrix except embeddings by
+    ``weight_decay`` times the rate. ``muon`` moves those matrices itself and leaves the rest
+    (embeddings, norms, biases) to AdamW.
+
+    Args:
+        model: parameters that do not require a gradient are not changed.
+        training: chooses the optimizer and its constants.
+        precision: of Muon's products.
+        kernels: the package's own, for that precision; None for PyTorch's.
+
+    Source:
+        Kingma and Ba 2015; Vaswani et al. 2017, section 5.3; Loshchilov and Hutter 2019,
+        "Decoupled Weight Decay Regularization".
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        training: TrainingConfig,
+        precision: Literal["float32", "bfloat16"] = "float32",
+        kernels: Kernels | None = None,
+    ) -> None:
+        self._named = {
+            name: parameter
+            for name, parameter in model.named_parameters()
+            if parameter.requires_grad
+        }
+        matrices = {name: p for name, p in self._named.items() if is_inner_matrix(name, p)}
+        others = {name: p for name, p in self._named.items() if name not in matrices}
+        self._muon: Muon | None = None
+        if training.optimizer == "muon":
+            dtype = torch.bfloat16 if precision == "bfloat16" else torch.float32
+            self._muon = Muon(
+                matrices, weight_decay=training.weight_decay, dtype=dtype, kernels=kernels
+            )
+            groups = [{"params": list(others.values()), "weight_decay": 0.0}]
+        else:
+            decay = 0.0 if training.optimizer == "adam" else training.weight_decay
+            groups = [
+                {"params": list(matrices.values()), "weight_decay": decay},
+                {"params": list(others.values()), "weight_decay": 0.0},
+            ]
+        self._adam = torch.optim.AdamW(
+            [group for group in groups if group["params"]] or [{"params": []}],
+            betas=(training.beta1, training.beta2),
+            eps=training.epsilon,
+            fused=True,
+        )
+        # Made here and not by the first step, so that every checkpoint holds the whole state. The
+        # fused update needs its step counts on the device of the weights.
+        self._moved_by_adam = others if self._muon is not None else self._named
+        for parameter in self._moved_by_adam.values():
+            self._adam.state[parameter] = {
+                "step": torch.zeros((), device=parameter.device),
+                "exp_avg": torch.zeros_like(parameter),
+                "exp_avg_sq": torch.zeros_like(parameter),
+            }
+
+    def step(self, rate: float, muon_rate: float) -> None:
+        """Make one update at these rates; parameters without a gradient are not changed."""
+        for group in self._adam.param_groups:
+            group["lr"] = rate
+        self._adam.step()
+        if self._muon is not None:
+            self._muon.step(muon_rate)
+
+    def gradient_norm(self) -> Tensor:
+        """Compute the length of the whole gradient, a scalar."""
+        norms = torch._foreach_norm(self._gradients())
+        norm: Tensor = torch.linalg.vector_norm(torch.stack(norms))
+        return norm
+
+    def clip_(self, norm: Tensor, limit: float) -> None:
+        """Scale the gradient, whose length is ``norm``, down to ``limit`` if it is longer.
+
+        Source:
+            Pascanu et al. 2013, "On the difficulty of training Recurrent Neural Networks".
+        """
+        torch._foreach_mul_(self._gradients(), torch.clamp(limit / norm, max=1.0))
+
+    def tensors(self) -> dict[str, Tensor]:
+        """Give everything that the next update depends on, such as ``exp_avg.embedding.weight``."""
+        found = {
+            f"{key}.{name}": value
+            for name, parameter in self._moved_by_adam.items()
+            for key, value in self._adam.state[parameter].items()
+        }
+        return found if self._muon is None else found | self._muon.tensors()
+
+    def restore(self, tensors: Mapping[str, Tensor]) -> None:
+        """Restore what `tensors` gave.
+
+        Raises:
+            BundleError: it belongs to another model or optimizer.
+        """
+        copy_saved(self.tensors(), tensors, of="optimizer")
+
+    def _gradients(self) -> list[Tensor]:
+        return [p.grad for p in self._named.values() if p.grad is not None]
+
+
+def is_inner_matrix(name: str, parameter: Tensor) -> bool:
+    """Tell whether a weight is a matrix inside the layers, not an embedding or output table."""
+    is_table = "embedding" in name or "positions" in name or name.startswith("output.")
+    return parameter.dim() == 2 and not is_table
+
+
+def freeze(model: nn.Module, beginnings: Sequence[str]) -> None:
+    """Freeze the weights whose names begin with one of ``beginnings``.
+
+    Raises:
+        ConfigurationError: no name begins so, or nothing would be left to train.
+    """
+    named = dict(model.named_parameters())
+    for beginning in beginnings:
+        chosen = [name for name in named if f"{name}.".startswith(f"{beginning}.")]
+        if not chosen:
+            parts = {".".join(name.split(".")[:n]) for name in named for n in (1, 2, 3)}
+            raise ConfigurationError(
+                f"training.freeze must name parts of the model, but {beginning!r} does not exist. "
+                + suggestion(beginning, sorted(parts))
+            )
+        for name in chosen:
+            named[name].requires_grad_(False)
+    if not any(parameter.requires_grad for parameter in named.values()):
+        raise ConfigurationError(
+            f"training.freeze must leave something to train, but {', '.join(beginnings)} is the "
+            "whole model."
+        )

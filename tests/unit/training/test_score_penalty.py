@@ -1,0 +1,136 @@
+"""The penalty on large scores: its loss against a loop, its gradient on rows against autograd."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from small_model import make_batch, make_model
+from torch import Tensor
+
+from pellucid.attention.probe import Probe
+from pellucid.config import ModelConfig, TrainingConfig
+from pellucid.data import Batch
+from pellucid.model import Transformer
+from pellucid.training.fast.attention_losses import AttentionLosses
+from pellucid.training.fast.score_penalty import ScorePenalty
+from pellucid.training.update.batch_parts import split_batch
+from pellucid.training.update.step import Updater
+from pellucid.training.weights.optimizer import Optimizer
+
+BOTH: dict[str, Any] = {"dropout": 0.0, "score_penalty": 0.3, "score_penalty_decoder": 0.7}
+
+
+class Listener:
+    """Keeps scaled scores, and passes all on."""
+
+    def __init__(self, probe: Probe) -> None:
+        self.probe, self.scaled = probe, dict[str, Tensor]()
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> None:
+        self.probe.see(site, stage, tensor)
+        if stage == "scaled":
+            self.scaled[site] = tensor
+
+
+def run(model: Transformer, batch: Batch, probe: Probe) -> None:
+    memory_BSD = model.encode(batch.source_BS, batch.source_mask_BS, probe=probe)
+    mask = None if model.config.look_ahead_mask else batch.target_mask_BT
+    model.decode(
+        batch.target_in_BT, memory_BSD, batch.source_mask_BS, target_mask_BT=mask, probe=probe
+    )
+
+
+@pytest.mark.parametrize("changes", [{}, {"look_ahead_mask": False, "scale_scores": False}])
+def test_loss_is_the_variance_of_each_row_over_the_keys_that_it_may_attend_to(
+    changes: dict[str, Any],
+) -> None:
+    model, batch = make_model(**changes), make_batch(3, 5, 7)
+    losses = AttentionLosses(model.config, TrainingConfig(**BOTH))
+    listener = Listener(losses)
+    run(model, batch, listener)
+    expected = 0.0
+    for site, scores_BHLM in listener.scaled.items():
+        part, _, kind = site.split(".")
+        if kind != "self":
+            continue
+        mask_BL = batch.source_mask_BS if part == "encoder" else batch.target_mask_BT
+        weight = BOTH["score_penalty" if part == "encoder" else "score_penalty_decoder"]
+        for b, scores_HLM in enumerate(scores_BHLM.detach().numpy()):
+            length = int(mask_BL[b].sum())
+            for row in range(length):
+                is_causal = part == "decoder" and model.config.look_ahead_mask
+                keys = row + 1 if is_causal else length
+                variances = np.var(scores_HLM[:, row, :keys], axis=-1)
+                expected += weight * float(variances.mean()) / batch.num_target_tokens
+    found = losses.add_to(torch.zeros(()), batch)
+    assert float(found.detach()) == pytest.approx(expected, rel=1e-5)
+
+
+@pytest.mark.parametrize("site", ["encoder.0.self", "decoder.0.self"])
+def test_gradient_on_rows_is_that_of_autograd(site: str) -> None:
+    model, batch = make_model(), make_batch(5, 11, 7)
+    config = model.config
+    training = TrainingConfig(**BOTH)
+    mask_BL = batch.source_mask_BS if site.startswith("encoder") else batch.target_mask_BT
+    draw = torch.Generator().manual_seed(3)
+    width = config.num_heads * config.d_key
+    rows = [3 * torch.randn(int(mask_BL.sum()), width, generator=draw) for _ in range(2)]
+
+    def padded(rows_JX: Tensor) -> Tensor:
+        whole = torch.zeros(*mask_BL.shape, width).index_put((mask_BL,), rows_JX)
+        return whole.unflatten(2, (config.num_heads, config.d_key)).transpose(1, 2)
+
+    query, key = (one.clone().requires_grad_() for one in rows)
+    scaled = padded(query) @ padded(key).transpose(2, 3) * config.d_key**-0.5
+    penalty = ScorePenalty.of(config, training)
+    assert penalty is not None
+    (0.25 * penalty.of_scores(site, scaled, batch)).backward()  # type: ignore[no-untyped-call]
+
+    grads = (torch.ones_like(rows[0]), torch.zeros_like(rows[1]))
+    AttentionLosses(config, training).add_gradients(batch, 0.25, site, rows, grads)
+    assert query.grad is not None
+    assert key.grad is not None
+    for found, expected in zip((grads[0] - 1, grads[1]), (query.grad, key.grad), strict=True):
+        assert float((found - expected).norm()) < 1e-5 * float(expected.norm())
+        assert float(expected.norm()) > 1e-3
+
+
+def test_cut_batches_have_the_penalty_of_the_whole() -> None:
+    batch = make_batch(8, 11, 7)
+    gradients = []
+    for pieces in ((batch,), split_batch(batch)):
+        model = make_model()
+        training = TrainingConfig(**{**BOTH, "score_penalty": 9.0})
+        updater = Updater(model, Optimizer(model, training), training, "float32")
+        updater.update(1, pieces, rate=0.0, muon_rate=0.0)
+        gradients.append(model.encoder.layers[0].self_attention.query.weight.grad)
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-7)
+
+
+def test_a_penalty_makes_scores_small_in_its_part_only() -> None:
+    model, batch = make_model(), make_batch(5, 11, 7)
+    training = TrainingConfig(dropout=0.0, score_penalty=100.0)
+    losses = AttentionLosses(model.config, training)
+    assert losses.sites == {"encoder.0.self"}
+    optimizer = Optimizer(model, training)
+    updater = Updater(model, optimizer, training, "float32")
+    listener = Listener(losses)
+    run(model, batch, listener)
+    before = {site: float(scaled.detach().std()) for site, scaled in listener.scaled.items()}
+    for step in range(1, 31):
+        updater.update(step, [batch], rate=0.01, muon_rate=0.0)
+    run(model, batch, listener)
+    after = {site: float(scaled.detach().std()) for site, scaled in listener.scaled.items()}
+    assert after["encoder.0.self"] < before["encoder.0.self"] / 2
+    assert after["decoder.0.self"] > before["decoder.0.self"] / 2
+
+
+def test_no_penalty_and_no_self_attention_leave_the_passes_as_they_are() -> None:
+    model = make_model()
+    assert ScorePenalty.of(model.config, TrainingConfig()) is None
+    recurrent = ModelConfig(architecture="recurrent", recurrent_attention="dot")
+    assert ScorePenalty.of(recurrent, TrainingConfig(**BOTH)) is None
+    assert not AttentionLosses(model.config, TrainingConfig()).sites

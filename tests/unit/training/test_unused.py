@@ -1,0 +1,72 @@
+"""Settings without effect are named, and no others."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from small_runs import make_recipe
+
+from pellucid.config import ModelConfig
+from pellucid.training.console.messages import settings_without_effect
+
+
+@pytest.mark.parametrize(
+    ("training", "expected"),
+    [
+        ({}, []),
+        (
+            {"weight_decay": 0.1, "muon_learning_rate": 0.02},
+            [
+                "training.muon_learning_rate has no effect with training.optimizer = 'adam'.",
+                "training.weight_decay has no effect with training.optimizer = 'adam'.",
+            ],
+        ),
+        ({"optimizer": "muon", "weight_decay": 0.1, "muon_learning_rate": 0.02}, []),
+        (
+            {"min_learning_rate": 0.001},
+            [
+                "training.min_learning_rate has no effect with "
+                "training.schedule = 'inverse_square_root'."
+            ],
+        ),
+        ({"schedule": "cosine", "min_learning_rate": 0.001}, []),
+        (
+            {"averaging_amount": 3.0},
+            ["training.averaging_amount has no effect with training.averaging = 'none'."],
+        ),
+        (
+            {"r_drop": 3.0, "dropout": 0.0},
+            [
+                "training.r_drop has no effect with no dropout: both readings of a pair are the "
+                "same."
+            ],
+        ),
+        ({"r_drop": 3.0, "dropout": 0.0, "token_dropout": 0.1}, []),
+        ({"score_penalty": 0.1, "score_penalty_decoder": 0.2}, []),
+        (
+            {"guided_weight": 0.5},
+            ["training.guided_weight has no effect with no training.guided_head."],
+        ),
+    ],
+)
+def test_a_setting_that_nothing_asks_for_is_named(
+    training: dict[str, Any], expected: list[str]
+) -> None:
+    assert settings_without_effect(make_recipe(training=training)) == expected
+
+
+@pytest.mark.parametrize(("samples", "expected"), [(7, 0), (0, 1)])
+def test_amount_of_subwords_has_no_effect_without_samples(samples: int, expected: int) -> None:
+    recipe = make_recipe(training={"subword_samples": samples, "subword_amount": 0.5})
+    reason = "training.subword_amount has no effect with training.subword_samples = 0."
+    assert settings_without_effect(recipe) == [reason] * expected
+
+
+def test_a_score_penalty_has_no_effect_without_self_attention() -> None:
+    recipe = make_recipe(training={"score_penalty": 0.1, "score_penalty_decoder": 0.2})
+    recipe = recipe.model_copy(update={"model": ModelConfig(architecture="recurrent")})
+    assert settings_without_effect(recipe) == [
+        f"training.{name} has no effect with model.architecture = 'recurrent'."
+        for name in ("score_penalty", "score_penalty_decoder")
+    ]
