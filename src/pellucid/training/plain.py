@@ -5,8 +5,9 @@ batches, `move_weights` clips the sum and takes the optimizer's step; `make_upda
 The cross-entropy itself stands in `training/fast/loss.py`; tests compare it with PyTorch's.
 
 Training runs `move_weights`, and the gradients of `pellucid.training.fast`, which tests compare
-with those of this file; in float32 on PyTorch's operations they are the same bits. R-Drop and losses of
-attention exist only there. `pellucid.training.update.step.Updater` cuts batches if memory runs out.
+with those of this file; in float32 on PyTorch's operations they are the same bits. R-Drop and
+losses of attention exist only there. `pellucid.training.update.step.Updater` cuts batches if
+memory runs out.
 
 Source:
     Vaswani et al. 2017, section 5; notes "Transformers", section 4.2, on teacher forcing.
