@@ -149,32 +149,46 @@ def fault_of_machine(error: BaseException) -> str | None:
     return None
 
 
-def need_library(name: str, purpose: str, *, extra: str = "") -> Any:
+# What needs each library that may be missing, and the extra that installs it. The engine in C
+# translates without PyTorch, sacreBLEU and py3langid, which no extra has.
+_SERVICE = ("The service", "serve")
+_EXTRAS = {
+    "ctranslate2": ("CTranslate2's format", "ctranslate2"),
+    "fsspec": ("A job of bulk", "bulk"),
+    "httptools": _SERVICE,
+    "markdown_it": ("Markdown", "documents"),
+    "matplotlib": ("A picture or a report", "pictures"),
+    "multipart": _SERVICE,
+    "prometheus_client": _SERVICE,
+    "py3langid": ("Telling languages apart", ""),
+    "pyarrow": ("A table in Parquet or Arrow", "tables"),
+    "python_multipart": _SERVICE,
+    "rapidfuzz": ("A memory", "memory"),
+    "ray": ("--ray", "ray"),
+    "sacremoses": ("A lower-cased tokenized score", "moses"),
+    "sacrebleu": ("A score", ""),
+    "starlette": _SERVICE,
+    "torch": ("This", ""),
+    "uvicorn": _SERVICE,
+    "yaml": ("YAML", "documents"),
+}
+
+
+def need_library(name: str, purpose: str = "") -> Any:
     """Import an optional library.
 
     Args:
-        name: the module to import.
-        purpose: what needs it, as the subject of a sentence.
-        extra: the optional dependency that installs it; by default the library itself.
+        name: the module to import, or one of ours that imports it.
+        purpose: what needs it, as the subject of a sentence; by default what usually does.
 
     Raises:
         InputError: it is not installed.
     """
     try:
         return import_module(name)
-    except ImportError:
-        library = name.partition(".")[0]
-        install = f"'pellucid[{extra}]'" if extra else library
-        raise InputError(
-            f"{purpose} needs the package {library}, which is not installed. Install it with: pip "
-            f"install {install}"
-        ) from None
-
-
-_EXTRAS = {
-    "matplotlib": ("Pictures and reports need", "pictures"),
-    "sacremoses": ("Lower-cased tokenized scores need", "moses"),
-}
+    except ModuleNotFoundError as error:
+        library = (error.name or name).partition(".")[0]
+        raise InputError(_lacks(library, purpose)) from None
 
 
 def missing_extra(error: BaseException) -> str | None:
@@ -182,10 +196,15 @@ def missing_extra(error: BaseException) -> str | None:
     name = (getattr(error, "name", None) or "").partition(".")[0]
     if not isinstance(error, ModuleNotFoundError) or name not in _EXTRAS:
         return None
-    what, extra = _EXTRAS[name]
+    return _lacks(name, "")
+
+
+def _lacks(library: str, purpose: str) -> str:
+    usual, extra = _EXTRAS.get(library, ("This", ""))
+    install = f"'pellucid[{extra}]'" if extra else library
     return (
-        f"{what} the package {name}, which is not installed. Install it with: pip install "
-        f"'pellucid[{extra}]'."
+        f"{purpose or usual} needs the package {library}, which is not installed. Install it "
+        f"with: pip install {install}"
     )
 
 

@@ -281,35 +281,6 @@ def test_a_reader_that_goes_away_ends_a_look_quietly(
     assert (done.returncode, done.stderr) == (0, "")
 
 
-SAME = ("evaluate", "--hypothesis", "a.txt", "--reference", "a.txt")
-NEEDS = {
-    "matplotlib": (("look", "demo", "The dog", "--png", "a.png"), "pellucid[pictures]"),
-    "sacremoses": ((*SAME, "--lowercased-tokenized", "en"), "pellucid[moses]"),
-}
-
-
-@pytest.mark.parametrize("package", NEEDS)
-def test_missing_extra_is_one_sentence_and_what_needs_none_of_it_works(
-    package: str, run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("a.txt").write_text("The dog\nThe cat\n")
-    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
-        monkeypatch.delitem(sys.modules, name)
-    for name in [name for name in sys.modules if name.startswith("pellucid.inside.show.figures")]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, package, None)
-    command, extra = NEEDS[package]
-    done = run_here(*command)
-    assert done.returncode == 2
-    assert f"the package {package}, which is not installed. Install it with: pip install" in (
-        done.stderr
-    )
-    assert extra in done.stderr
-    assert run_here("look", "demo", "The dog", "--html", "a.html").returncode == 0
-    assert run_here(*SAME).returncode == 0
-
-
 def test_package_without_the_engine_says_so_when_it_translates(
     run_here: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

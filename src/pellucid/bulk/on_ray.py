@@ -87,7 +87,7 @@ class RayCrew:
     def __init__(
         self, address: str, make: str, task: Mapping[str, Any], *, size: int | None
     ) -> None:
-        self._ray = need_library("ray", "--ray", extra="ray")
+        self._ray = need_library("ray", "--ray")
         self._address = address
         self._begun = time.monotonic()
         self._workers: list[RayWorker] = []

@@ -220,7 +220,7 @@ def _open(path: str, kind: str, columns: Sequence[Any]) -> tuple[BinaryIO, int]:
 
 def _open_parquet(file: BinaryIO, path: str) -> Any:
     try:
-        return need_library("pyarrow.parquet", path, extra="tables").ParquetFile(file)
+        return need_library("pyarrow.parquet", path).ParquetFile(file)
     except ValueError as error:  # pyarrow's errors are ValueErrors
         raise DataError(f"{path} must be a Parquet file, but cannot be read: {error}.") from error
 

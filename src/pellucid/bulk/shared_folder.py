@@ -18,6 +18,7 @@ from pellucid.errors import (
     InputError,
     InputFileNotFoundError,
     PellucidError,
+    need_library,
     not_readable,
     not_writable,
 )
@@ -119,8 +120,7 @@ def find_files(place: str) -> tuple[Any, str]:
     Raises:
         InputError: the kind of address is unknown, or needs a package that is not installed.
     """
-    from fsspec.core import url_to_fs
-
+    url_to_fs = need_library("fsspec.core").url_to_fs
     # Other machines write there all the time.
     settings = {"use_listings_cache": False} if is_remote(place) else {}
     try:

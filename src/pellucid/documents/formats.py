@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from importlib import import_module
 from itertools import chain
 from typing import Any
 
 from pellucid.documents.units import How, Source, Unit
+from pellucid.errors import need_library
 from pellucid.files import endings
 
 
@@ -46,7 +46,7 @@ class Format:
         """
         module, function = self.reader.split(".")
         # Only the reader that is needed, since those of Markdown and YAML load libraries.
-        read: Callable[..., Any] = getattr(import_module(f"pellucid.documents.{module}"), function)
+        read: Callable[..., Any] = getattr(need_library(f"pellucid.documents.{module}"), function)
         chunks = iter((text,) if isinstance(text, str) else text)
         first = next(chunks, "")
         # The byte order mark is copied, and is no part of the first text.

@@ -14,7 +14,7 @@ import numpy as np
 import sentencepiece
 from numpy.typing import NDArray
 
-from pellucid.errors import BundleError, InputError
+from pellucid.errors import BundleError, InputError, need_library
 from pellucid.files import read_bytes
 from pellucid.text.tokenizers.marian import unused_name
 
@@ -60,8 +60,7 @@ def read_yaml_mapping(data: bytes, where: str) -> dict[str, Any]:
     Raises:
         BundleError: the data is not a YAML mapping.
     """
-    import yaml
-
+    yaml = need_library("yaml", "A model of Marian")
     # This loader makes only text, lists and mappings, and nothing that could run code.
     loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:

@@ -46,7 +46,7 @@ def export_ctranslate2(bundle: Bundle, out: Path, precision: Precision) -> None:
     """
     # First, before the model is loaded and converted in vain.
     check_place(out)
-    specs = need_library("ctranslate2.specs", "Writing this format", extra="ctranslate2")
+    specs = need_library("ctranslate2.specs", "Writing this format")
     check_model(bundle, "CTranslate2", ALLOWED)
     spec = _make_spec(specs, bundle)
     spec.validate()

@@ -56,8 +56,8 @@ class Memory:
     """
 
     def __init__(self, path: str, languages: tuple[str, str]) -> None:
-        self._process = need_library("rapidfuzz.process", "A memory", extra="memory")
-        self._distance = need_library("rapidfuzz.distance.Levenshtein", "A memory", extra="memory")
+        self._process = need_library("rapidfuzz.process", "A memory")
+        self._distance = need_library("rapidfuzz.distance.Levenshtein", "A memory")
         bad = BadLines()
         pairs = read_pairs_of_file(path, languages, bad)
         self._targets = {one.source: one.target for one in pairs if one.source and one.target}

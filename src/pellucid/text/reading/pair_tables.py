@@ -103,7 +103,7 @@ def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
 def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     """Read a data set that is stored by columns: Parquet, or Arrow's stream or file."""
     purpose = f"{path}, which is stored by columns,"
-    parquet = need_library("pyarrow.parquet", purpose, extra="tables")
+    parquet = need_library("pyarrow.parquet", purpose)
     pyarrow = import_module("pyarrow")
     number = 0
     try:
