@@ -3,7 +3,7 @@
     MULTI30K=DIR python benchmarks/multi30k.py --recipe multi30k-en-fr --seed 1
     python benchmarks/multi30k.py --table
 
-The first line trains one model from nothing and writes one result file, with the commands a user
+The first line trains one model from scratch and writes one result file, with the commands a user
 types, signatures, minutes, machine and versions; of a finished run only translation and evaluation
 are repeated. The second prints the table of all result files: means and spreads over the seeds that
 share all other settings, the latest settings last.

@@ -106,7 +106,7 @@ def suggestion(name: str, known: Iterable[str]) -> str:
     return f"Known are: {', '.join(options)}."
 
 
-_MEMORY = "Memory ran out. End other programs, or give the command less at once."
+_MEMORY = "Out of memory. Free some, or use a smaller batch or beam."
 _HANDLES = (
     "Too many files are open at once. Raise the limit (ulimit -n), or end other programs, and give "
     "the command again."

@@ -39,13 +39,13 @@ def system(number: int, name: str | None = None) -> OSError:
 @pytest.mark.parametrize(
     ("error", "expected"),
     [
-        (MemoryError(), "Memory ran out"),
-        (system(errno.ENOMEM), "Memory ran out"),
+        (MemoryError(), "Out of memory"),
+        (system(errno.ENOMEM), "Out of memory"),
         (
             RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
             "Mem",
         ),
-        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "Memory ran out"),
+        (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "Out of memory"),
         (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "Memory"),
         (
             ImportError("x.so: cannot open shared object file: Too many open files"),
@@ -86,7 +86,7 @@ def test_other_errors_are_no_fault_of_the_machine(error: Exception) -> None:
 def test_pytorch_s_own_refusal_of_memory_is_known() -> None:
     with pytest.raises(RuntimeError) as caught:
         torch.empty(1 << 60, dtype=torch.uint8)
-    assert str(fault_of_machine(caught.value)).startswith("Memory ran out")
+    assert str(fault_of_machine(caught.value)).startswith("Out of memory")
 
 
 @pytest.mark.parametrize(
