@@ -45,7 +45,7 @@ def test_align_without_options_takes_the_head_that_was_taught_links(
 ) -> None:
     done = run_here("align", "demo", *files)
     said = "Links are read from layer 1 head 0, predicts, which was taught word links."
-    assert (done.returncode, done.stderr) == (0, f"pellucid: {said}\n")
+    assert (done.returncode, done.stderr) == (0, f"note: {said}\n")
     asked = run_here(
         *("align", "demo", *files, "--layer", "1", "--head", "0", "--map", "head"),
         *("--convention", "predicts", "--links", "all"),
@@ -130,7 +130,7 @@ def test_align_in_two_directions_joins_them(
     assert scored.stdout.splitlines()[-1].startswith("grow-diag-final: error ")
 
 
-def test_align_lines_that_cannot_be_aligned_are_empty_and_the_code_is_2(
+def test_align_lines_that_cannot_be_aligned_are_empty_and_the_code_is_3(
     run_here: Run, write_lines: WriteLines
 ) -> None:
     words = (
@@ -138,8 +138,8 @@ def test_align_lines_that_cannot_be_aligned_are_empty_and_the_code_is_2(
         *("--target", write_lines("target", "La pizza", "La pizza", "", "Le four")),
     )
     done = run_here("align", "demo", *words, *HEAD)
-    assert done.returncode == 2
-    assert done.stderr.startswith("pellucid: line 2: A source must have at most 256 tokens")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: line 2: A source must have at most 256 tokens")
     assert done.stderr.count("\n") == 1
     assert [bool(line) for line in done.stdout.split("\n")] == [True, False, False, True, False]
 

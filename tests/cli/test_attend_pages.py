@@ -97,7 +97,7 @@ def test_wrong_page_row_or_quiz_gives_one_sentence(
 ) -> None:
     done = run_here("attend", "pizza", *arguments)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("pellucid: ")
+    assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     assert re.search(expected, done.stderr), done.stderr
 

@@ -106,7 +106,7 @@ def without_notes(text: str) -> str:
 
 
 @pytest.mark.parametrize("option", [(), ("--n-best", "2"), ("--json",)])
-def test_lines_that_fail_are_empty_and_listed_and_the_code_is_2(
+def test_lines_that_fail_are_empty_and_listed_and_only_the_end_of_the_job_says_so(
     run_bulk: Run, bundle_folder: Path, tmp_path: Path, option: tuple[str, ...]
 ) -> None:
     lines = [line.encode() for line in make_lines(40)]
@@ -118,8 +118,11 @@ def test_lines_that_fail_are_empty_and_listed_and_the_code_is_2(
         *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
         *("--piece-bytes", "100", *search, "--collect", str(tmp_path / "out")),
     )
-    assert done.returncode == 2
-    assert "2 lines could not be used and left empty: " in done.stderr
+    assert done.returncode == 3  # Of --collect.
+    assert "warning: 2 lines could not be used and left empty: " in done.stderr
+    # A scheduler must not run a finished job again.
+    assert run_bulk("bulk", "--join", str(tmp_path / "job")).returncode == 0
+    assert run_bulk("bulk", "--status", str(tmp_path / "job")).returncode == 3
     expected = translate(run_bulk, bundle_folder, text, *search)
     found = (tmp_path / "out").read_text()
     if option == ("--json",):  # Notes look at the least certain of the lines of a window.

@@ -85,7 +85,7 @@ def test_killed_actors_and_commands_lose_nothing(
     process.wait()
     done = run_cli(*command[3:], "--collect", str(tmp_path / "out"), env=QUIET)
     assert done.returncode == 0, done.stderr
-    assert all(line.startswith("pellucid: ") for line in done.stderr.splitlines()), done.stderr
+    assert all(line.startswith("note: ") for line in done.stderr.splitlines()), done.stderr
     expected = run_cli("translate", "demo", "-i", str(tmp_path / "in.txt"))
     assert (tmp_path / "out").read_text() == expected.stdout
 

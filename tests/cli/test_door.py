@@ -19,7 +19,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def is_one_sentence(stderr: str) -> bool:
-    return stderr.startswith("pellucid: ") and stderr.count("\n") == 1 and stderr.endswith("\n")
+    return stderr.startswith("error: ") and stderr.count("\n") == 1 and stderr.endswith("\n")
 
 
 def test_help_without_arguments_lists_every_command(run_cli: Run) -> None:
@@ -79,7 +79,7 @@ def test_option_given_twice_is_refused(run_here: Run, arguments: list[str], name
     done = run_here(*arguments)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
-        f"pellucid: {names} must be given once, but is given 2 times. Leave one out.\n"
+        f"error: {names} must be given once, but is given 2 times. Leave one out.\n"
     )
 
 
@@ -134,7 +134,7 @@ def test_interrupt_gives_130_and_a_short_line(run_python: Run) -> None:
     )
     done = run_python("-c", code)
     assert done.returncode == 130
-    assert done.stderr == "pellucid: Stopped by Ctrl-C.\n"
+    assert done.stderr == "error: Stopped by Ctrl-C.\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs signals")
@@ -263,7 +263,7 @@ def test_a_signal_while_libraries_are_read_is_not_lost(
         env={"PYTHONPATH": path, "AT": at, "NUMBER": str(int(number))},
     )
     assert (done.returncode, done.stdout) == (128 + number, "")
-    assert done.stderr == ("pellucid: Stopped by Ctrl-C.\n" if number == signal.SIGINT else "")
+    assert done.stderr == ("error: Stopped by Ctrl-C.\n" if number == signal.SIGINT else "")
 
 
 @pytest.mark.parametrize("kind", ["json", "npz", "html"])

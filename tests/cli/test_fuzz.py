@@ -64,12 +64,12 @@ def say(text: str, code: int) -> Callable[[], int]:
     ("text", "code", "fault"),
     [
         ("", 0, None),
-        ("step 1\npellucid: The file x must exist. Make it.\n", 2, None),
+        ("step 1\nerror: The file x must exist. Make it.\n", 2, None),
         ("", 2, "no sentence"),
-        ("pellucid: fine.\n", 3, "exit code 3"),
-        ("Traceback (most recent call last):\npellucid: Bad.\n", 1, "traceback"),
-        ("pellucid: This is a bug in pellucid. Please report it.\n", 1, "bug"),
-        ("pellucid: The name \x1b[2J must not be. Change it.\n", 2, "control"),
+        ("note: fine.\n", 4, "exit code 4"),
+        ("Traceback (most recent call last):\nerror: Bad.\n", 1, "traceback"),
+        ("error: This is a bug in pellucid. Please report it.\n", 1, "bug"),
+        ("error: The name \x1b[2J must not be. Change it.\n", 2, "control"),
     ],
 )
 def test_jail_judges_messages_and_codes(

@@ -80,12 +80,12 @@ def test_bad_object_costs_itself_and_keeps_its_place(
 ) -> None:
     stdin = f'{{"text": "a"}}\n{line}\n{{"text": "b"}}\n'
     done = run_here("translate", "m", "--format", "jsonl", stdin=stdin)
-    assert done.returncode == 2
+    assert done.returncode == 3
     first, bad, last = read(done.stdout)
     assert (first["translation"], last["translation"]) == ("A", "B")
     assert said in bad.pop("error")
     assert bad == expected
-    assert done.stderr.startswith("pellucid: line 2: ")
+    assert done.stderr.startswith("error: line 2: ")
     assert done.stderr.count("\n") == 1
 
 
@@ -93,7 +93,7 @@ def test_lines_that_cannot_be_translated_become_errors_of_their_objects(run_here
     done = run_here(
         "translate", "m", "--format", "jsonl", stdin=rows({"text": "!a", "k": 1}, {"text": "b"})
     )
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert read(done.stdout) == [
         {"text": "!a", "k": 1, "error": "It must not shout."},
         {"text": "b", "translation": "B"},
@@ -193,10 +193,10 @@ def test_line_that_is_too_long_costs_itself(
     long = "x" * 5003
     stdin = f"a\n{long}\nb\n" if kind == "lines" else rows(*({"text": t} for t in ("a", long, "b")))
     done = run_here("translate", "m", "--format", kind, stdin=stdin)
-    assert done.returncode == 2
+    assert done.returncode == 3
     size = len(stdin.split("\n")[1])
     assert done.stderr.startswith(
-        f"pellucid: line 2: A line must have at most 101 bytes, but has {size:,}. Break it"
+        f"error: line 2: A line must have at most 101 bytes, but has {size:,}. Break it"
     )
     found = done.stdout.split("\n")[:-1]
     if kind == "jsonl":

@@ -54,16 +54,16 @@ def test_translate_json_has_the_contract_s_keys_and_sums(
     assert "שלום" in done.stdout
 
 
-def test_translate_line_too_long_gives_empty_line_a_sentence_and_2(
+def test_translate_line_too_long_gives_empty_line_a_sentence_and_3(
     run_here: Run, bundle_folder: Path
 ) -> None:
     text = f"The pizza\n{TOO_LONG}\nThe oven\n"
     done = run_here("translate", str(bundle_folder), stdin=text)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stdout.count("\n") == 3
     assert done.stdout.split("\n")[1] == ""
-    assert done.stderr.startswith("pellucid: line 2: ")
-    assert done.stderr.count("pellucid: line ") == 1
+    assert done.stderr.startswith("error: line 2: ")
+    assert done.stderr.count("error: line ") == 1
     record = json.loads(
         run_here("translate", str(bundle_folder), "--json", stdin=text).stdout.split("\n")[1]
     )
@@ -94,13 +94,13 @@ def test_translate_line_that_is_not_utf8_is_empty_and_the_others_are_translated(
     whole = run_here("translate", str(bundle_folder), stdin=b"The pizza\n\nof the oven\n")
     assert whole.returncode == 0
     done = run_here("translate", str(bundle_folder), stdin=DAMAGED)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stdout == whole.stdout
     assert done.stderr.startswith(
-        "pellucid: line 2: A line must be UTF-8 text, but after 2 characters comes byte 0xe9. "
+        "error: line 2: A line must be UTF-8 text, but after 2 characters comes byte 0xe9. "
         "Convert it, for instance with iconv -f WINDOWS-1252 -t UTF-8.\n"
     )
-    assert done.stderr.count("pellucid: line ") == 1
+    assert done.stderr.count("error: line ") == 1
 
 
 def test_translate_line_that_is_not_utf8_has_an_error_and_no_hypotheses(
@@ -125,7 +125,7 @@ def test_translate_file_with_a_line_that_is_not_utf8_is_written_whole(
     source, output = tmp_path / "source.txt", tmp_path / "output.txt"
     source.write_bytes(DAMAGED)
     done = run_here("translate", str(bundle_folder), "-i", str(source), "-o", str(output))
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert "line 2" in done.stderr
     assert output.read_text(encoding="utf-8").split("\n")[1] == ""
     assert output.read_text(encoding="utf-8").count("\n") == 3

@@ -80,7 +80,7 @@ def test_score_packed_files_give_the_same_and_output_may_be_packed(
     assert "--overwrite" in refused.stderr
 
 
-def test_score_pair_that_is_too_long_gives_empty_line_a_sentence_and_2(
+def test_score_pair_that_is_too_long_gives_empty_line_a_sentence_and_3(
     run_here: Run, write_lines: WriteLines
 ) -> None:
     words = (
@@ -88,8 +88,8 @@ def test_score_pair_that_is_too_long_gives_empty_line_a_sentence_and_2(
         *("--target", write_lines("target", "La pizza", "La pizza", "Le four")),
     )
     done = run_here("score", "demo", *words)
-    assert done.returncode == 2
-    assert done.stderr.startswith("pellucid: line 2: ")
+    assert done.returncode == 3
+    assert done.stderr.startswith("error: line 2: ")
     assert [bool(line) for line in done.stdout.split("\n")] == [True, False, True, False]
     record = json.loads(run_here("score", "demo", *words, "--json").stdout.splitlines()[1])
     assert record["log_probability"] is None

@@ -51,7 +51,7 @@ def test_plain_translations_are_followed_by_the_links_that_align_gives(
     rows = [line.rpartition(" ||| ") for line in done.stdout.splitlines()]
     assert [text for text, _, _ in rows] == plain
     assert rows[1] == ("", " ||| ", "")
-    assert "pellucid: Links are read from layer 1 head 0, predicts.\n" in done.stderr
+    assert "note: Links are read from layer 1 head 0, predicts.\n" in done.stderr
     for line, (text, _, links) in zip(LINES, rows, strict=True):
         for link in links.split():
             i, j = map(int, link.split("-"))

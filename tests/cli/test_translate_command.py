@@ -151,8 +151,8 @@ def test_useless_option_is_a_warning_that_changes_nothing_else(run_here: Run, ec
     done = run_here("translate", "m", "--top-k", "5", "--overwrite", stdin="x\n")
     assert (done.returncode, done.stdout) == (0, "X\n")
     assert done.stderr == (
-        "pellucid: --top-k has no effect without --sample.\n"
-        "pellucid: --overwrite has no effect without -o FILE.\n"
+        "warning: --top-k has no effect without --sample.\n"
+        "warning: --overwrite has no effect without -o FILE.\n"
     )
 
 
@@ -219,23 +219,23 @@ def test_constraint_that_cannot_be_met_fails_its_line_alone(
 ) -> None:
     words = ("--require-file", write_lines("required", "", "sortie du four et elle", ""))
     done = run_here("translate", "demo", "--max-length", "5", *words, stdin=f"{PIZZA}\n" * 3)
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert [bool(line) for line in done.stdout.split("\n")] == [True, False, True, False]
     first, *notes = done.stderr.splitlines()  # A note tells that the others were cut short.
-    assert first.startswith("pellucid: line 2: ")
+    assert first.startswith("error: line 2: ")
     assert not any("line 2" in note for note in notes)
 
 
 def test_line_that_is_too_long_is_split_unless_refused(run_here: Run) -> None:
     stdin = text("The pizza came out of the oven. " * 60, PIZZA)
     refused = run_here("translate", "demo", "--no-split", stdin=stdin)
-    assert refused.returncode == 2
+    assert refused.returncode == 3
     assert refused.stdout.startswith("\nLa pizza")
     assert "Split it into sentences." in refused.stderr
     for options in ((), ("--no-split", "--split-long")):
         done = run_here("translate", "demo", *options, stdin=stdin)
         assert done.returncode == 0
-        assert done.stderr.startswith("pellucid: Line 1 was split into sentences")
+        assert done.stderr.startswith("warning: Line 1 was split into sentences")
         assert done.stdout.split("\n")[0].count("La pizza") == 60
 
 
@@ -246,7 +246,7 @@ def test_n_best_lines_carry_number_text_log_probability_and_score(
     run_here: Run, echo: Echo
 ) -> None:
     done = run_here("translate", "m", "--beam", "2", "--n-best", "2", stdin="a\n!b\nc\n")
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert done.stdout == text(
         "0 ||| A ||| -1.500000 ||| -0.500000",
         "0 ||| A? ||| -1.500000 ||| -1.500000",
@@ -254,7 +254,7 @@ def test_n_best_lines_carry_number_text_log_probability_and_score(
         "2 ||| C ||| -1.500000 ||| -0.500000",
         "2 ||| C? ||| -1.500000 ||| -1.500000",
     )
-    assert done.stderr == "pellucid: line 2: It must not shout.\n"
+    assert done.stderr == "error: line 2: It must not shout.\n"
 
 
 def test_n_best_of_one_keeps_the_form(run_here: Run, echo: Echo) -> None:
@@ -334,7 +334,7 @@ def test_resume_keeps_line_numbers_and_the_exit_code_of_failed_lines(
     output = tmp_path / "out"
     assert "line 1: It" in interrupted(run_here, echo, output, *form, stdin=stdin)
     done = run_here("translate", "m", "-o", str(output), *form, stdin=stdin)
-    assert (done.returncode, output.read_text()) == (2, whole.stdout)
+    assert (done.returncode, output.read_text()) == (3, whole.stdout)
     assert "1 of the 14 lines" in done.stderr
     assert "line 22: It must not shout." in done.stderr
 
@@ -378,7 +378,7 @@ def test_interruption_before_the_first_window_leaves_nothing(
     run_here: Run, echo: Echo, tmp_path: Path
 ) -> None:
     said = interrupted(run_here, echo, tmp_path / "out", calls=0, stdin="x\n")
-    assert said == "pellucid: Stopped by Ctrl-C.\n"
+    assert said == "error: Stopped by Ctrl-C.\n"
     assert names(tmp_path) == []
 
 
@@ -840,8 +840,8 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
     assert run_here("translate", "m", "-i", source).stderr == ""
     logged = run_here("translate", "m", "-i", source, "--progress")
     how, far = logged.stderr.splitlines()
-    assert how == "pellucid: Translating in float32 by an echo, with 2 threads."
-    assert far.startswith("pellucid: 31 of 31 lines, ")
+    assert how == "note: Translating in float32 by an echo, with 2 threads."
+    assert far.startswith("note: 31 of 31 lines, ")
     assert "\x1b" not in logged.stderr
 
 

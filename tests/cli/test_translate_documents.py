@@ -144,7 +144,7 @@ def test_text_that_cannot_be_translated_stays_and_is_counted(
 ) -> None:
     path = write_lines("in.json", '{"a": "a cat",', ' "b": "!x y"}')
     done = run_here("translate", "m", "-i", path)
-    assert (done.returncode, done.stdout) == (2, '{"a": "A CAT",\n "b": "!x y"}\n')
+    assert (done.returncode, done.stdout) == (3, '{"a": "A CAT",\n "b": "!x y"}\n')
     assert "line 2: It must not shout." in done.stderr
 
 

@@ -49,7 +49,7 @@ def test_spaces_and_invisible_characters_do_not_change_a_translation(
     stdin = "".join(f"{line.replace(old, new)}\n" for line in KNOWN)
     done = run_here("translate", SUBWORDS, stdin=stdin)
     assert (done.returncode, done.stdout.splitlines()) == (0, known)
-    assert done.stderr.startswith("pellucid: 3 lines (1, 2, 3) have spaces, marks or invisible")
+    assert done.stderr.startswith("warning: 3 lines (1, 2, 3) have spaces, marks or invisible")
     assert name in done.stderr
     assert done.stderr.count("\n") == 1
     raw = run_here("translate", SUBWORDS, "--no-clean", stdin=stdin)
@@ -130,7 +130,7 @@ def test_translations_that_look_wrong_are_counted_and_described(run_here: Run) -
     done = run_here("translate", SUBWORDS, stdin=stdin)
     assert done.returncode == 0
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("pellucid: 2 translations look wrong. Read them, or let --retry search")
+    assert last.startswith("warning: 2 translations look wrong. Read them, or let --retry search")
     assert "repeating themselves: 1 (line 1)" in last
     assert "words for a line without letters: 1 (line 3)" in last
     records = [

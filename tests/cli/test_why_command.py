@@ -123,4 +123,4 @@ def test_why_without_a_claim_reports_options_without_effect(
 ) -> None:
     done = run_here("why", *options)
     assert done.returncode == 0
-    assert done.stderr == (f"pellucid: {options[0]} has no effect without a claim to measure.\n")
+    assert done.stderr == (f"warning: {options[0]} has no effect without a claim to measure.\n")

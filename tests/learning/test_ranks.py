@@ -192,7 +192,7 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]
     # Only in a process that is not forked, PyTorch keeps its own messages to itself.
-    assert job.said[1].endswith("pellucid: Rank 0 ended, and so does rank 1.\n")
+    assert job.said[1].endswith("error: Rank 0 ended, and so does rank 1.\n")
 
 
 def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:

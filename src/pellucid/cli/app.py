@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import inspect
 import signal
+import sys
 from collections import Counter
+from collections.abc import Callable
+from functools import wraps
 from importlib import import_module
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperCommand
 
-from pellucid.cli.overview import COMMANDS, HELP_OPTIONS, SUMMARY
+from pellucid.cli.ending import OnlyErrors
+from pellucid.cli.overview import COMMANDS, HELP_OPTIONS, OPTIONS, SUMMARY
 from pellucid.errors import InputError, suggestion
 from pellucid.files import expand_home
 
@@ -45,9 +50,9 @@ def build_app(name: str | None) -> typer.Typer:
     )
     app.callback()(_options)
     for known, line in COMMANDS.items():
-        function = _not_loaded
+        function: Callable[..., int | None] = _not_loaded
         if known == name:
-            function = getattr(import_module(f"pellucid.cli.commands.{known}"), known)
+            function = _with_quiet(getattr(import_module(f"pellucid.cli.commands.{known}"), known))
         app.command(known, cls=_Command, short_help=line)(function)
     return app
 
@@ -78,6 +83,33 @@ class _Command(TyperCommand):
 _NAMES_FILES = ("FILE", "DIR", "RUN", "BUNDLE", "FOLDER", "RECIPE", "SHARD")
 
 
+def _be_quiet(is_wanted: bool) -> None:
+    # `pellucid.cli.main.run` puts the stream back at the end.
+    if is_wanted and not isinstance(sys.stderr, OnlyErrors):
+        sys.stderr = OnlyErrors(sys.stderr)
+
+
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", callback=_be_quiet, is_eager=True, help=OPTIONS["-q, --quiet"]),
+]
+
+
+def _with_quiet(function: Callable[..., int | None]) -> Callable[..., int | None]:
+    """Add --quiet to a command, whose function need not know of it."""
+
+    @wraps(function)
+    def command(*, quiet: Quiet, **given: Any) -> int | None:
+        return function(**given)
+
+    signature = inspect.signature(function, eval_str=True)
+    quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False)
+    parameters = [*signature.parameters.values(), quiet.replace(annotation=Quiet)]
+    # Typer reads a command's options from here.
+    command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    return command
+
+
 def _show_version(is_wanted: bool) -> None:
     if is_wanted:
         from pellucid import __version__
@@ -90,9 +122,14 @@ def _options(
     version: Annotated[
         bool,
         typer.Option(
-            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+            "-V",
+            "--version",
+            callback=_show_version,
+            is_eager=True,
+            help=OPTIONS["-V, --version"],
         ),
     ] = False,
+    quiet: Quiet = False,
 ) -> None:
     pass
 

@@ -12,6 +12,7 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TextIO
 
 from pellucid.errors import (
     OutputError,
@@ -22,6 +23,21 @@ from pellucid.errors import (
     shorten,
 )
 from pellucid.terminal.text import TerminalOutput, replace_letters
+
+EXIT_CODES = {
+    0: "done; also if the reader of a pipe has closed it",
+    1: "the machine failed, training diverged, or a check found something",
+    2: "a mistaken command, or input that was refused",
+    3: "done, but some lines failed",
+    129: "a training whose terminal was closed, which saves first (SIGHUP)",
+    130: "stopped by Ctrl-C",
+    143: "stopped by SIGTERM",
+}
+CHECK_FAILED = 1
+LINES_FAILED = 3
+
+ERROR = "error: "
+"""The beginning of a line that ``--quiet`` keeps."""
 
 # Options of earlier versions, with what does the same now.
 REPLACED = {
@@ -91,19 +107,55 @@ def drawing_folder() -> Iterator[None]:
         yield
 
 
-def note(line: str) -> None:
+def show_made(line: str) -> None:
     """Name on standard output something that was made. If that is closed, do nothing."""
     with contextlib.suppress(OutputError):
         sys.stdout.write(f"{make_printable(line)}\n")
 
 
+def say_error(sentence: str) -> None:
+    """Write to standard error what failed: the command, or a line of its input."""
+    _say(ERROR, sentence)
+
+
 def warn(sentence: str) -> None:
+    """Write to standard error what may be wrong though the command goes on."""
+    _say("warning: ", sentence)
+
+
+def note(sentence: str) -> None:
+    """Write to standard error what a reader may want to know, and nothing has to be done about."""
+    _say("note: ", sentence)
+
+
+def _say(kind: str, sentence: str) -> None:
     """Write a sentence to standard error, on one line; long values are shortened."""
     line = shorten(make_printable(sentence.replace("\n", " ")))
     # If standard error is closed, there is nowhere to report it.
     with contextlib.suppress(OSError, ValueError, AttributeError):
-        sys.stderr.write(f"pellucid: {line}\n")
+        sys.stderr.write(f"{kind}{line}\n")
         sys.stderr.flush()
+
+
+class OnlyErrors(io.TextIOBase):
+    """Standard error with ``--quiet``: notes, warnings and progress are dropped.
+
+    Args:
+        stream: where errors go.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self.stream = stream
+
+    def write(self, text: str) -> int:
+        """Write a text that begins as `say_error` begins it."""
+        if text.startswith(ERROR):
+            self.stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Flush what errors go to."""
+        self.stream.flush()
 
 
 def warn_without_engine() -> None:
@@ -128,7 +180,7 @@ def report(error: BaseException) -> int:
         traceback.print_exception(error)
     code, sentence = _judge(error)
     if sentence:
-        warn(sentence)
+        say_error(sentence)
     return code
 
 

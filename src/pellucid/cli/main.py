@@ -33,15 +33,16 @@ def run(arguments: Sequence[str]) -> int:
         arguments: the command line after the word ``pellucid``.
 
     Returns:
-        The exit code: 0 for success, 1 if the world failed, 2 if the input must change, 130 for
-        Ctrl-C, 143 for SIGTERM. A failure has been reported in one sentence on standard error.
+        The exit code, of `pellucid.cli.ending.EXIT_CODES`. A failure has been reported in one
+        sentence on standard error.
     """
     stopping = Stopping()
     try:
         prepare_output()
         bound_spinning()
         limit_threads()
-        with drawing_folder():
+        # --quiet replaces standard error, which this puts back.
+        with drawing_folder(), contextlib.redirect_stderr(sys.stderr):
             code = _run_command(list(arguments) or ["--help"])
     except BaseException as error:
         code = report(stopping.end() or error)

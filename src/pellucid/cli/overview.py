@@ -38,7 +38,8 @@ COMMANDS = {
 
 HELP_OPTIONS = ("-h", "--help")
 OPTIONS = {
-    "--version": "Show the version and exit.",
+    "-V, --version": "Show the version and exit.",
+    "-q, --quiet": "Write only errors to standard error.",
     ", ".join(HELP_OPTIONS): "Show this message and exit.",
 }
 

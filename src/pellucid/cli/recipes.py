@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note
 from pellucid.config import DataConfig, apply_overrides, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import endings, expand_home, read_bytes, write_text
@@ -77,7 +77,7 @@ def find_start(
         sentence = f"{describe_direction(data)}."
         if not all(languages):
             sentence += " The languages were recognized: name them if that is wrong."
-        warn(sentence)
+        note(sentence)
         values = _keep(path, values)
     others = [change for change in changes if change not in of_text]
     return FoundRecipe(path, path.parent, apply_overrides(values, others), run)
@@ -99,7 +99,7 @@ def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         return earlier
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, tomli_w.dumps(values))
-    warn(f"The recipe is in {path}.")
+    note(f"The recipe is in {path}.")
     return values
 
 

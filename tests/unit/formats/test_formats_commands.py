@@ -74,7 +74,7 @@ def assert_refused(done: subprocess.CompletedProcess[str], *words: str, out: Pat
     """One sentence, exit code 2, and nothing left behind."""
     assert done.returncode == 2, done.stderr
     assert done.stdout == ""
-    assert done.stderr.startswith("pellucid: ")
+    assert done.stderr.startswith("error: ")
     assert done.stderr.count("\n") == 1
     for word in words:
         assert word in done.stderr
@@ -528,7 +528,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     done = run_here(
         "export", SUBWORDS, "--to", "pellucid", "--precision", precision, "--out", str(out), *files
     )
-    assert done.returncode == 2  # The third line is too long, which is reported once.
+    assert done.returncode == 3  # The third line is too long, which is reported once.
     assert done.stderr.count("\n") == 1
     assert "line 3" in done.stderr
     before, after, path = done.stdout.splitlines()
@@ -605,9 +605,9 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
     files = ("--source", lines, "--reference", lines)
     arguments = ("export", SUBWORDS, "--to", "pellucid", "--out", str(tmp_path / "out"))
     done = run_here(*arguments, "--precision", "int8", *files)
-    assert done.returncode == 2
+    assert done.returncode == 3
     said = ["line 2 is too long.", "After (int8): line 1: no translation."]
-    said = [f"pellucid: {line}" for line in said]
+    said = [f"error: {line}" for line in said]
     assert done.stderr.splitlines() == said
 
 

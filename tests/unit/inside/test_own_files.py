@@ -121,7 +121,7 @@ def test_translation_never_follows_a_link_in_place_of_its_part_or_state(
     if name == "out.part":
         assert done.returncode == 1
         assert done.stderr == (
-            f"pellucid: {tmp_path / name} must be a file of its own, but is a link, a pipe or a "
+            f"error: {tmp_path / name} must be a file of its own, but is a link, a pipe or a "
             "device. Delete it.\n"
         )
         (tmp_path / name).unlink()

@@ -118,7 +118,7 @@ def test_commands_say_so_once_with_counts(
     assert done.returncode == 0
     assert all(done.stdout.splitlines())
     assert done.stderr == (
-        "pellucid: 4 lines have letters or words that the model's vocabulary cannot write "
+        "warning: 4 lines have letters or words that the model's vocabulary cannot write "
         "(line 2: 😀, line 3: 披萨, line 4: « » — ñ and 1 more). They are aligned as <unk>.\n"
     )
     records = run_here("align", str(bundle.folder), *files, *OPTIONS, "--json").stdout

@@ -64,7 +64,7 @@ def test_fault_of_the_machine_gives_1_and_what_to_do(
 ) -> None:
     assert report(error) == 1
     said = capsys.readouterr().err
-    assert said.startswith(f"pellucid: {expected}")
+    assert said.startswith(f"error: {expected}")
     assert said.count("\n") == 1
     assert "bug" not in said
 

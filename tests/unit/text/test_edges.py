@@ -137,10 +137,10 @@ def test_line_that_is_too_long_costs_only_itself(
     elif command == "evaluate":
         files = ("--source", source, "--reference", target)
     done = run_here(command, SUBWORDS, *files)
-    assert done.returncode == 2
+    assert done.returncode == 3
     said = [line for line in done.stderr.splitlines() if "at most 61 bytes" in line]
     assert len(said) == 1
-    assert said[0].startswith("pellucid: line 2: A line must have at most 61 bytes, but has 200.")
+    assert said[0].startswith("error: line 2: A line must have at most 61 bytes, but has 200.")
     if command != "evaluate":
         assert [bool(line) for line in done.stdout.splitlines()] == [True, False, True]
 
@@ -180,7 +180,7 @@ def test_score_of_a_damaged_line_is_its_own_error_in_json(run_here: Run, tmp_pat
     files = ("--source", str(tmp_path / "s"), "--target", str(tmp_path / "t"))
     done = run_here("score", SUBWORDS, *files, "--json")
     first, second = map(json.loads, done.stdout.splitlines())
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert (first["source"], first["log_probability"]) == ("The caf\ufffd.", None)
     assert "UTF-8" in first["error"]
     assert second["error"] is None

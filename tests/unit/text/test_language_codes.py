@@ -168,7 +168,7 @@ def test_align_says_what_is_wrong_with_codes(
     done = run_here("align", str(bundle.folder), "--source", source, "--target", target, *OPTIONS)
     assert done.returncode == 0
     assert done.stderr == (
-        "pellucid: 1 line has no language code (line 2), and 1 line has a language code that is "
+        "warning: 1 line has no language code (line 2), and 1 line has a language code that is "
         "not the model's (line 3: >>de<<). Begin each line with one of the model's codes: "
         ">>fra<< >>zho_Hans<<.\n"
     )

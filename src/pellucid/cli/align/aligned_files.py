@@ -15,6 +15,7 @@ from pellucid.cli.align.written_links import (
     write_all_links,
     write_links_of_pairs,
 )
+from pellucid.cli.ending import LINES_FAILED
 from pellucid.cli.lines.streams import STANDARD, open_output, parallel_windows, read_parallel
 from pellucid.evaluation.word_links import GoldLinks, parse_gold
 from pellucid.inside.align.alignment_maps import guided_view
@@ -44,7 +45,7 @@ def align_files(
         is_json: True to write JSON.
 
     Returns:
-        The exit code: 2 if a pair could not be aligned.
+        The exit code: 3 if a pair could not be aligned.
     """
     method: Symmetrization = options["symmetrize"] or "grow-diag-final"
     if "--gold" not in files:
@@ -64,7 +65,7 @@ def align_files(
         with open_output(output_file, may_overwrite=may_overwrite) as output:
             told = Remarks(best)  # the report has told already
             write_links_of_pairs(best, method, lines, 0, output, told, is_json=is_json)
-    return 2 if has_errors else 0
+    return LINES_FAILED if has_errors else 0
 
 
 def _windows(files: Mapping[str, str]) -> Iterator[Lines]:

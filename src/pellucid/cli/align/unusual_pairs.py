@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.inside.align.direction import Direction
 from pellucid.inside.align.linked_units import SIDES, GivenUnits
 from pellucid.terminal.text import count_of
@@ -127,7 +127,7 @@ class Remarks:
         if self._unknown:
             warn(self._unknown_sentence())
         if self._by_script:
-            warn(
+            note(
                 f"{_lines_have(self._by_script)} no spaces between words, and "
                 f"{_are(self._by_script)} cut by script: each Chinese character, run of "
                 "kana, or Thai, Lao, Khmer or Burmese letter with its marks is a word. Give other "

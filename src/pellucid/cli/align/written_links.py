@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, TextIO
 
 from pellucid.cli.align.unusual_pairs import Lines, Remarks
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluation.word_links import (
     GoldLinks,
@@ -35,7 +35,7 @@ def write_all_links(
     """Choose views by the first window, and write the links of all windows.
 
     Returns:
-        The exit code: 2 if a pair could not be aligned.
+        The exit code: 3 if a pair could not be aligned.
     """
     chosen: list[Direction] = []
     remarks = Remarks(directions)
@@ -48,12 +48,12 @@ def write_all_links(
             chosen, method, lines, number, output, remarks, is_json=is_json
         ):
             has_errors = True
-            warn(error)
+            say_error(error)
         number += len(lines.sources)
         # So that a program that reads the links gets them window by window.
         output.flush()
     remarks.tell()
-    return 2 if has_errors else 0
+    return LINES_FAILED if has_errors else 0
 
 
 def _choose_view(direction: Direction, lines: Lines) -> Direction:
@@ -63,12 +63,12 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     whose = "of --reverse " if direction.is_backward else ""
     # A head that was taught links needs no choice.
     if direction.taught is not None:
-        warn(f"Links {whose}are read from {direction.taught}, which was taught word links.")
+        note(f"Links {whose}are read from {direction.taught}, which was taught word links.")
         return replace(direction.only(direction.taught), rule=direction.taught_rule)
     # Chosen by the first window, so that a stream need not be read to its end.
     num_pairs = min(len(lines.sources), SAMPLE_PAIRS)
     best = direction.recommend(lines.sources, lines.targets, lines.given)[0]
-    warn(
+    note(
         f"Links {whose}are read from {best.view}, whose links are the most consistent of "
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
         f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
@@ -183,7 +183,7 @@ def report_errors(
         # Both directions may fail on one pair.
         if index not in failed:
             failed.add(index)
-            warn(f"line {index + 1}: {error}")
+            say_error(f"line {index + 1}: {error}")
 
     remarks = Remarks(directions)
     remarks.add(0, lines)

@@ -15,7 +15,7 @@ from pellucid.bulk.driver import MOST_BAD_STARTS, Crew, Driver, Worker
 from pellucid.bulk.manifest import Manifest, read_manifest, write_manifest
 from pellucid.bulk.shards import ShardReader, plan_shard
 from pellucid.bulk.shared_folder import Store, find_files, is_remote, open_file, reaching
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, warn
 from pellucid.cli.lines.resumable import describe_difference
 from pellucid.cli.lines.streams import is_json_lines, open_output
 from pellucid.errors import InputError, InputFileNotFoundError
@@ -118,7 +118,10 @@ def join_job(place: str, make_crew: MakeCrew, *, model: str | None, any_machine:
 def _work(
     store: Store, manifest: Manifest, crew: Crew, any_machine: bool, first: Worker | None = None
 ) -> int:
-    """Work on a job until it is finished; return the exit code."""
+    """Work on a job until it is finished; return the exit code.
+
+    That is 0 also if lines failed: a scheduler would run a finished job again.
+    """
     board = Board(store, manifest)
     reader = ShardReader(manifest)
     check = partial(_check, manifest, place=store.place, any_machine=any_machine)
@@ -126,9 +129,9 @@ def _work(
     crew.size = min(crew.size, 1 + manifest.num_lines // LINES_A_WORKER)
     try:
         with closing(reader):
-            Driver(board, crew, read=reader.read, check=check, say=warn, first=first).run()
+            Driver(board, crew, read=reader.read, check=check, say=note, first=first).run()
     except (KeyboardInterrupt, SystemExit):
-        warn(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
+        note(f"Finished pieces are kept in {store.place}. Give the same command again to resume.")
         raise
     num_failed, shown = board.list_failures()
     if num_failed:
@@ -136,7 +139,7 @@ def _work(
         listed = "; ".join(shown).rstrip(".")
         where = f"{store.place}/{FAILED_LIST}"
         warn(f"{lines} could not be used and left empty: {listed}. {where} lists all.")
-    return 2 if num_failed else 0
+    return 0
 
 
 def _check(
@@ -155,14 +158,21 @@ def _check(
         )
 
 
-def show_status(place: str) -> None:
-    """Write the state of a job to standard output."""
+def show_status(place: str) -> int:
+    """Write the state of a job to standard output; return the exit code."""
     store = Store(place)
-    sys.stdout.write(f"{Board(store, read_manifest(store)).describe(most=1000)}\n")
+    board = Board(store, read_manifest(store))
+    sys.stdout.write(f"{board.describe(most=1000)}\n")
+    return _judge(board)
 
 
-def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> None:
-    """Write the results of a finished job.
+def _judge(board: Board) -> int:
+    """Return the exit code for a job of which lines may have failed."""
+    return LINES_FAILED if any(board.failures()) else 0
+
+
+def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> int:
+    """Write the results of a finished job; return the exit code.
 
     Args:
         place: the job's folder.
@@ -188,6 +198,7 @@ def collect(place: str, path: str, *, tag: str | None, may_overwrite: bool) -> N
     with open_output(path, may_overwrite=may_overwrite) as output:
         for row in rows:
             output.write(row)
+    return _judge(board)
 
 
 def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:

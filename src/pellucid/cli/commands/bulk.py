@@ -97,7 +97,8 @@ def bulk(
     FOLDER holds a manifest of the work, cut into pieces, and the results. The same command again
     resumes; --join FOLDER adds workers from any machine that reaches the folder. Equal jobs give
     equal bytes, however many workers there were and however often they ended. A line that cannot
-    be translated is an empty line and listed in FOLDER/failed.tsv, and the exit code is 2.
+    be translated is an empty line and listed in FOLDER/failed.tsv; --status and --collect then
+    end with 3.
 
     With --score, shards hold pairs, and a result is the natural logarithm of a probability;
     --column and --into then name the columns of both sides.
@@ -114,7 +115,7 @@ def bulk(
     make_crew = partial(_make_crew, workers, ray)
     code = 0
     if status is not None:
-        bulk_jobs.show_status(status)
+        code = bulk_jobs.show_status(status)
     elif join is not None:
         code = bulk_jobs.join_job(join, make_crew, model=model, any_machine=any_machine)
     elif model is not None and inputs and output is not None:
@@ -131,7 +132,7 @@ def bulk(
         )
     if collect is not None:
         place = join or status or output or ""
-        bulk_jobs.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
+        code = bulk_jobs.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
     return code
 
 

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 import typer
 
-from pellucid.cli.ending import note, warn
+from pellucid.cli.ending import show_made, warn
 from pellucid.cli.options import described
 
 
@@ -41,4 +41,4 @@ def convert(
             "These generation settings are not carried over, so that translations may differ from "
             f"Hugging Face's: {'; '.join(imported.dropped)}."
         )
-    note(str(out))
+    show_made(str(out))

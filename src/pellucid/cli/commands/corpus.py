@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from pellucid.cli.ending import note
+from pellucid.cli.ending import show_made
 from pellucid.cli.options import described
 from pellucid.errors import InputError, suggestion
 
@@ -49,4 +49,4 @@ def corpus(
     for name in names:
         examples = make_split(cast("SplitName", name), seed=seed, count=count)
         for path in write_examples(out, name, examples):
-            note(str(path))
+            show_made(str(path))

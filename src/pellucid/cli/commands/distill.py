@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.cli.options import Changes, Ensemble, Json, Model, Threads, described
 from pellucid.errors import ConfigurationError
 from pellucid.terminal.text import lay_out
@@ -90,7 +90,7 @@ def distill(
         with_original=with_original,
         minutes=minutes,
     )
-    rows = distill(task, say=warn)
+    rows = distill(task, say=note)
     if json:
         from pellucid.cli.lines.streams import to_json_line
 
@@ -100,7 +100,7 @@ def distill(
     problem = judge_student(rows)
     if problem is not None:
         warn(problem)
-    warn(f"The student is in {task.out / 'student' / 'bundle'}.")
+    note(f"The student is in {task.out / 'student' / 'bundle'}.")
 
 
 def _show(rows: Sequence[MeasuredModel]) -> None:

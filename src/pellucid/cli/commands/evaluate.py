@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator, translate_all
 from pellucid.cli.option_rules import Apart, check_rules
@@ -142,7 +142,7 @@ def evaluate(
     other = "unchanged" if change else "baseline"
     text = _to_text(evaluation, comparison, other, len(hypotheses))
     sys.stdout.write(_to_json(evaluation, comparison, other, kept) if json else text)
-    return 2 if errors else 0
+    return LINES_FAILED if errors else 0
 
 
 def _read_files(
@@ -162,7 +162,7 @@ def _read_test(model: str) -> dict[str, list[str]]:
     from pellucid.training.start.prepare import read_test
 
     pairs = read_test(Path(expand_home(model)))
-    warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
+    note(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
     return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
 
 
@@ -205,8 +205,10 @@ def _translate(
         translator = load(model)
     found = translate_all(translator, sources, to=to)
     columns["--hypothesis"] = found.texts
-    for sentence in filter(None, [found.about_codes, *found.errors]):
-        warn(sentence)
+    if found.about_codes:
+        warn(found.about_codes)
+    for sentence in found.errors:
+        say_error(sentence)
     return found.errors
 
 
@@ -231,7 +233,7 @@ def _warn_if_tokenized(hypotheses: Sequence[str]) -> None:
 
 
 def _warn_of_normalization(normalized: Normalized, num_lines: int, num_references: int) -> None:
-    warn(
+    note(
         f"Compared in one normalization ({normalized.form}), which changed "
         f"{normalized.hypotheses:,} of {num_lines:,} translations and {normalized.references:,} of "
         f"{num_lines * num_references:,} references. --no-normalize compares them as they are."

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal
 
-from pellucid.cli.ending import note, warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error, show_made
 from pellucid.cli.lines.streams import read_parallel
 from pellucid.cli.lines.translate_lines import translate_all
 from pellucid.cli.option_rules import Needs, check_rules
@@ -78,12 +78,12 @@ def export(
     else:
         export_ctranslate2(bundle, out, precision)
     if target != "pellucid" and bundle.tokenizer.has_masks:
-        warn(
+        note(
             f"The model reads {MASKS[0]} to {MASKS[-1]} in the place of placeholders such as %s: "
             "put them in and take them out around the other program."
         )
-    note(str(out))
-    return 2 if errors else 0
+    show_made(str(out))
+    return LINES_FAILED if errors else 0
 
 
 def _read_lines(
@@ -115,7 +115,7 @@ def _export_bundle(
         precision = asked
     if lines is None:
         export_bundle(bundle, out, precision)
-        warn(
+        note(
             "Nothing was measured. Give --source FILE and --reference FILE to see how the change "
             f"to {precision} affects BLEU."
         )
@@ -132,11 +132,13 @@ def _export_bundle(
     # A line that failed before as well says nothing about the precision.
     lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
     for error in (*errors, *lost):
-        warn(error)
+        say_error(error)
     difference = after.score - before.score
     # Too much is lost, so that the bundle keeps the precision that it has.
     if asked == "auto" and difference < -LOSS_ALLOWED:
-        note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}: too low")
+        show_made(
+            f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}: too low"
+        )
         precision = bundle.config.precision
         after = before
         difference = 0.0
@@ -153,6 +155,6 @@ def _export_bundle(
             "lines": len(sources),
         },
     )
-    note(f"BLEU {before.score:6.2f}  before ({bundle.config.precision})")
-    note(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}")
+    show_made(f"BLEU {before.score:6.2f}  before ({bundle.config.precision})")
+    show_made(f"BLEU {after.score:6.2f}  after ({precision}), difference {difference:+.2f}")
     return [*errors, *lost]

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error
 from pellucid.cli.options import OutputFile, Overwrite, described
 from pellucid.errors import DataError
 from pellucid.terminal.text import count_of
@@ -26,7 +26,7 @@ def extract(
     overwrite: Overwrite = False,
     source_language: str = "",
     target_language: str = "",
-) -> None:
+) -> int:
     """Write the texts of documents with their translations as tab-separated pairs.
 
     Each line is SOURCE, tab, TARGET. Tags are removed, and placeholders stay. Entries that are
@@ -51,6 +51,7 @@ def extract(
             none = "The files must hold at least one pair, but hold none."
             raise DataError(f"{none} {bad.about_entries()}".strip())
     pairs = count_of(num_pairs, "pair was", "pairs were")
-    warn(f"{pairs} written. {bad.about_entries()}".strip())
+    note(f"{pairs} written. {bad.about_entries()}".strip())
     if bad.count:
-        warn(f"{count_of(bad.count, 'line')} cannot be used: {bad.listed()}.")
+        say_error(f"{count_of(bad.count, 'line')} cannot be used: {bad.listed()}.")
+    return LINES_FAILED if bad.count else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, say_error, warn
 from pellucid.cli.lines.streams import (
     STANDARD,
     open_output,
@@ -52,7 +52,7 @@ def score(
 
     It is the sum over the target's tokens, the final </s> included. With --tokens the tokens
     and their log-probabilities follow on the same line, separated by tabs. A pair that cannot
-    be scored gives an empty line and a sentence on standard error, and the exit code is 2.
+    be scored gives an empty line and a sentence on standard error, and the exit code is 3.
 
     To score several translations of a line, repeat the line in the source file.
     """
@@ -74,7 +74,7 @@ def score(
             for scored in translator.score(sources, targets, to=to):
                 if scored.error is not None:
                     has_errors = True
-                    warn(f"line {number + 1}: {scored.error}")
+                    say_error(f"line {number + 1}: {scored.error}")
                 # With --to the code of the language is put in, and cannot be wrong.
                 if to is None:
                     codes.add(number, find_fault(translator.tokenizer, scored.source))
@@ -84,7 +84,7 @@ def score(
             output.flush()
     if sentence := codes.sentence(translator.tokenizer, "--to LANGUAGE"):
         warn(sentence)
-    return 2 if has_errors else 0
+    return LINES_FAILED if has_errors else 0
 
 
 def _to_line(_number: int, scored: Scored, *, has_tokens: bool) -> str:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pellucid.cli.ending import note, warn
+from pellucid.cli.ending import OnlyErrors, note, show_made, warn
 from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import Threads, described, given_of, options_of
 from pellucid.errors import InputError
@@ -125,8 +125,8 @@ def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
 def _add_key(key_file: Path, name: str) -> int:
     from pellucid.serve.settings import make_key
 
-    note(make_key(key_file, name))
-    warn(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
+    show_made(make_key(key_file, name))
+    note(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
     return 0
 
 
@@ -149,13 +149,15 @@ def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
 
 
 def _announce(address: str) -> None:
-    note(f"Serving at {address}")
+    show_made(f"Serving at {address}")
     # Programs that start a server wait for this line, often through a pipe.
     sys.stdout.flush()
 
 
 def _start_log(level: str) -> None:
-    handler = logging.StreamHandler(sys.stderr)
+    # What --log asks for is written with --quiet too.
+    stream = sys.stderr.stream if isinstance(sys.stderr, OnlyErrors) else sys.stderr
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     logger = logging.getLogger("pellucid.serve")
     logger.handlers = [] if level == "none" else [handler]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error
 from pellucid.cli.lines.streams import (
     STANDARD,
     check_target,
@@ -153,8 +153,10 @@ def study(
     # Next to the result, so that the same command finds it again.
     kept = Path(f"{places[0]}.study") if places else None
     found = _study_heads(bundle, columns, golds, head, measured, kept)
-    for sentence in (*found.left_out, *found.notes):
-        warn(sentence)
+    for sentence in found.left_out:
+        say_error(sentence)
+    for sentence in found.notes:
+        note(sentence)
     if html is not None:
         write_text(Path(html), study_page(found, title=model, sort=sort))
     if html is None or output_file != STANDARD or form != "text":
@@ -163,7 +165,7 @@ def study(
     if kept is not None:
         # Only now: an interruption before this line costs one step.
         kept.unlink(missing_ok=True)
-    return 2 if found.left_out else 0
+    return LINES_FAILED if found.left_out else 0
 
 
 def _study_heads(

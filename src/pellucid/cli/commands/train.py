@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pellucid.cli.ending import note, warn
+from pellucid.cli.ending import CHECK_FAILED, note, show_made
 from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import Changes, Threads, described
 from pellucid.errors import ConfigurationError
@@ -198,7 +198,7 @@ def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> Data
 def _print_check(
     report: DataReport, found: WorstPairs | None, model: str | None, *, is_json: bool
 ) -> int:
-    """Print what is odd, and the worst pairs; return 2 if something must be wrong."""
+    """Print what is odd, and the worst pairs; return the exit code."""
     if is_json:
         record = report.to_record()
         if found is not None:
@@ -209,8 +209,7 @@ def _print_check(
         if found is not None:
             lines += _list_worst(found, str(model))
         sys.stdout.write("".join(f"{line}\n" for line in lines))
-    # 2, as for all input that must change.
-    return 2 if report.has_errors else 0
+    return CHECK_FAILED if report.has_errors else 0
 
 
 def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs:
@@ -219,7 +218,7 @@ def _score(model: str, data: DataConfig, folder: Path, count: int) -> WorstPairs
     from pellucid.translate.translator import load
 
     translator = load(model)
-    with show_progress(is_wanted=True, total=None, log=warn) as progress:
+    with show_progress(is_wanted=True, total=None, log=note) as progress:
         return find_worst(translator, data, folder, count, progress)
 
 
@@ -250,19 +249,19 @@ def _train(found: FoundRecipe, start: str | None, ranks: Ranks | None, began: fl
     path, folder, values, run = found
     repair_recipe(run)
     is_new = not (run / "data").is_dir()
-    with preparing(values.get("data"), folder, is_new=is_new, say=warn) as check:
+    with preparing(values.get("data"), folder, is_new=is_new, say=note) as check:
         # PyTorch takes seconds to import, in which the check has begun already.
         from pellucid.training.loop import train as run_training
         from pellucid.training.start.from_model import with_start
 
         if start is not None:
             values = with_start(values, start, run)
-        filled = fill_in(values, run, folder, warn)
+        filled = fill_in(values, run, folder, note)
         recipe = validate(Recipe, filled.values, str(path))
         run_training(
             recipe, run, recipe_folder=folder, filled=filled, ranks=ranks, check=check, began=began
         )
-    note(str(run / "bundle"))
+    show_made(str(run / "bundle"))
 
 
 def _start_of(values: Mapping[str, Any]) -> str | None:

@@ -133,7 +133,7 @@ def translate(
     """Translate lines, the texts of JSON Lines, or a document, keeping their order.
 
     Without -i and -o, or with '-', the standard streams are used. A line that cannot be
-    translated gives an empty line and a sentence on standard error, and the exit code is 2.
+    translated gives an empty line and a sentence on standard error, and the exit code is 3.
 
     Each object of JSON Lines (-i FILE.jsonl, or --format jsonl) is written with its translation
     added, or with "error"; a text with line breaks is translated line by line.

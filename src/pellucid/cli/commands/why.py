@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import check_target, to_json_line
 from pellucid.cli.options import Json, Threads, described
 from pellucid.errors import InputError, suggestion
@@ -112,11 +112,11 @@ def why(
     else:
         _draw(measurement)
     if png is not None:
-        warn(f"The picture is in {png}.")
+        note(f"The picture is in {png}.")
     seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
-    warn(f"Measured in {seconds:.0f} s with {seeds}.")
+    note(f"Measured in {seconds:.0f} s with {seeds}.")
     if kept is not None:
-        warn(f"The parts are in {(results or KEPT_IN) / claim}.json.")
+        note(f"The parts are in {(results or KEPT_IN) / claim}.json.")
 
 
 def _list_claims(is_json: bool, **given: object) -> None:
@@ -198,9 +198,9 @@ def _draw(measurement: Measurement) -> None:
         ]
         for line in lay_out([table.columns, *rows], list(map(bool, table.forms))):
             printer.line(f"  {line}")
-    for note in measurement.notes:
+    for remark in measurement.notes:
         printer.line()
-        printer.paragraph(note)
+        printer.paragraph(remark)
     printer.line()
     if measurement.machine:
         printer.paragraph(f"Times are those of this machine: {measurement.machine}.")

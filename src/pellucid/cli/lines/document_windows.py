@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.streams import ParallelReader, check_target, is_special, to_json_line
 from pellucid.cli.lines.translation_memory import Memory
@@ -230,7 +230,7 @@ class DocumentForm:
         """Say what is marked and what should be looked at, and finish the report."""
         if self.memory is not None:
             units = count_of(self.num_units, "text")
-            warn(
+            note(
                 f"The memory has {self.num_equal:,} of {units}, and similar ones for "
                 f"{self.num_similar:,}."
             )
@@ -241,7 +241,7 @@ class DocumentForm:
         if self.format.has_marks and self.num_units and self.marks == "all":
             are = count_of(self.num_units, "text is", "texts are")
             fuzzy = "; programs leave out fuzzy messages" if self.format.name == "po" else ""
-            warn(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
+            note(f"{are} marked for review{fuzzy}. Choose with --mark unsure or --mark none.")
         if self.report is not None:
             self.report.finish()
 

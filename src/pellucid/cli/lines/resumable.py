@@ -21,7 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, TextIO
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError, how_to_write
 from pellucid.files import flush_folder, is_packed, open_own, write_text
@@ -133,7 +133,7 @@ class ResumableOutput:
                 with suppress(OSError):  # must not hide the error that led here
                     path.unlink()
         elif not isinstance(error, Exception):
-            warn(
+            note(
                 f"{self._part_path} holds the output of {self.state.num_lines} lines. Give the "
                 "same command again to resume."
             )

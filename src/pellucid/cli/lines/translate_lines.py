@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.constraint_options import INPUT
 from pellucid.cli.lines.document_windows import DocumentForm, DocumentReader, WrittenUnit
 from pellucid.cli.lines.notices import Notices, say_words
@@ -69,7 +69,7 @@ def translate_files(
         objects: the places of texts and translations, for JSON Lines and documents.
 
     Returns:
-        The exit code: 2 if a line could not be translated.
+        The exit code: 3 if a line could not be translated.
     """
     from pellucid.machine.hardware import search_garbage_rarely
 
@@ -101,11 +101,11 @@ def translate_files(
             windows = _prompt(windows)
         can_stream = by_line and is_read and job.can_stream and objects is None
         if has_progress:
-            warn(job.describe(is_streamed=can_stream))
+            note(job.describe(is_streamed=can_stream))
         notices = Notices(job.constraints.glossary)
         first_line = reader.num_lines
         with show_progress(
-            is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=warn
+            is_wanted=has_progress, total=num_lines, done=reader.num_lines, log=note
         ) as update:
             for window, answers in answer_windows(
                 windows,
@@ -120,11 +120,11 @@ def translate_files(
                 output.commit(window.end, num_failed, window.hashes)
                 update(window.end)
                 if job.aligner is not None and (sentence := job.aligner.take_sentence()):
-                    warn(sentence)
+                    note(sentence)
         _warn_at_end(job, notices, reader.num_lines - first_line)
     if document is not None:
         document.end()
-    return 2 if output.state.num_failed else 0
+    return LINES_FAILED if output.state.num_failed else 0
 
 
 def change_translator(
@@ -225,7 +225,7 @@ def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
     ):
         warn(sentence)
     if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
-        warn(sentence)
+        note(sentence)
 
 
 def _start_reading(
@@ -297,7 +297,7 @@ def _write(
             notices.add(number, translation.notes)
         if translation.error is not None:
             num_failed += 1
-            warn(f"line {number + 1}: {translation.error}")
+            say_error(f"line {number + 1}: {translation.error}")
     return num_failed
 
 
@@ -318,5 +318,5 @@ def _stream(job: TranslationJob, window: LineWindow, output: Output, notices: No
         problem = error
     output.write("\n")
     if problem is not None:
-        warn(f"line {window.first + 1}: {problem}")
+        say_error(f"line {window.first + 1}: {problem}")
     return int(problem is not None)

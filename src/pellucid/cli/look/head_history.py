@@ -6,7 +6,7 @@ import csv
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import LINES_FAILED, say_error
 from pellucid.cli.lines.streams import open_output, to_json_line
 from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
@@ -84,7 +84,7 @@ def write_found(
 ) -> int:
     """Write a table to read, or all numbers as JSON or CSV; return the exit code."""
     for sentence in found.left_out:
-        warn(sentence)
+        say_error(sentence)
     with open_output(output_file, may_overwrite=overwrite) as output:
         if form == "json":
             output.write(to_json_line(found.record()))
@@ -93,7 +93,7 @@ def write_found(
         else:
             rows = "".join(f"{row}\n" for row in lay_out_figures(cells))
             output.write(f"{title}\n\n{rows}")
-    return 2 if found.left_out else 0
+    return LINES_FAILED if found.left_out else 0
 
 
 def lay_out_figures(cells: Sequence[Sequence[str]]) -> Iterator[str]:

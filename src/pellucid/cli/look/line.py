@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import Bundle
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import note
 from pellucid.cli.look.look_options import is_compared, to_ask
 from pellucid.cli.look.measures import (
     show_contrast,
@@ -78,9 +78,10 @@ def look_at_line(
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     # Before the translation, so that a mistake shows at once.
     (replace(ask, everything=True) if is_unit else ask).check(translator.model.config)
-    remarks = tuple(remarks_on(translator, line.text))
-    for sentence in remarks:
-        warn(sentence)
+    remarks = []
+    for say, sentence in remarks_on(translator, line.text):
+        say(sentence)
+        remarks.append(sentence)
     line = line.as_read(translator.tokenizer)
     how = Replaying(
         # Following a row needs every stage on its way.
@@ -130,7 +131,7 @@ def _warn_of_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None
     count = sum(1 for _ in ask.arrays(pair.model.config))
     size = numbers * (8 if float64 else 4) / 2**20
     in_json = f"; as JSON about {numbers * _JSON_BYTES / 2**20:.1f} MiB" if is_json else ""
-    warn(f"This trace holds {count} arrays, {size:.1f} MiB{in_json}.")
+    note(f"This trace holds {count} arrays, {size:.1f} MiB{in_json}.")
 
 
 def _show(

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.ending import warn
 from pellucid.cli.look.measures import times
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line
 from pellucid.cli.look.writer import LookWriter
@@ -42,8 +41,8 @@ def look_patched(
     # Under --why, a target that is given is the translation of both up to that word.
     target = line.target if options["why"] is not None else None
     other = LookedLine(options["patch_from"], target, None)
-    for sentence in remarks_on(translator, other.text):
-        warn(f"The other sentence: {sentence}")
+    for say, sentence in remarks_on(translator, other.text):
+        say(f"The other sentence: {sentence}")
     other = other.as_read(translator.tokenizer)
     trace, *_ = replay_line(translator, other, Replaying(), options)
     tokenizer = translator.tokenizer

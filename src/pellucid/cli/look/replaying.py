@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
-from pellucid.cli.ending import warn
+from pellucid.cli.ending import CHECK_FAILED, note, say_error, warn
 from pellucid.cli.lines.decoding_options import DECODING, useless_options
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
 from pellucid.cli.options import given_of
@@ -44,25 +44,25 @@ class LookedLine:
         return LookedLine(text, self.target and target, self.prefix and prefix)
 
 
-def remarks_on(translator: Translator, text: str) -> Iterator[str]:
-    """Say what a reader should know about a line before a model's answer to it."""
+def remarks_on(translator: Translator, text: str) -> Iterator[tuple[Callable[[str], None], str]]:
+    """Yield what a reader should know about a line before a model's answer, and how to say it."""
     codes = CodeFaults()
     codes.add(0, find_fault(translator.tokenizer, text))
     if sentence := codes.sentence(translator.tokenizer):
-        yield sentence
+        yield warn, sentence
     if translator.tokenizer.has_masks:
         text, copies = mask(text)
         if shown := ", ".join(f"{symbol} for {copy}" for symbol, copy in copies.items()):
-            yield f"The model reads symbols in the place of placeholders: {shown}."
+            yield note, f"The model reads symbols in the place of placeholders: {shown}."
     if words := unknown_words(translator.tokenizer, text):
         said = say_unknown_words(words, translator.tokenizer)
-        yield f"The model does not know these words and reads them as <unk>: {said}."
+        yield warn, f"The model does not know these words and reads them as <unk>: {said}."
     if was_in_training(translator.own_bundle, text):
-        yield "This sentence is in the text that the model learned from."
+        yield note, "This sentence is in the text that the model learned from."
     # Only such a model forgets the beginning of a long line.
     has_vector = not translator.model.config.has_attention
     if has_vector and translator.examine(text, clean=False, split=False).exceeds_vector:
-        yield f"This line has {EXCEEDS_VECTOR}"
+        yield warn, f"This line has {EXCEEDS_VECTOR}"
 
 
 def replay_line(
@@ -106,8 +106,8 @@ def report_problems(traces: Sequence[Trace]) -> int:
     """Write the checks that failed to standard error, and return the exit code."""
     problems = [problem for trace in traces for problem in trace.problems]
     for problem in problems:
-        warn(problem)
-    return 1 if problems else 0
+        say_error(problem)
+    return CHECK_FAILED if problems else 0
 
 
 def was_in_training(bundle: Bundle, sentence: str) -> bool:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from pellucid.bundle import resolve_model
-from pellucid.cli.ending import warn
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.trace import choose_array
 from pellucid.cli.look.writer import LookWriter
@@ -84,12 +83,12 @@ def _warn_about(line: LookedLine, models: Sequence[str], translators: Sequence[T
     remarks = [list(remarks_on(translator, line.text)) for translator in translators]
     # The same sentence twice would look like two faults.
     if remarks[0] == remarks[1]:
-        for sentence in remarks[0]:
-            warn(sentence)
+        for say, sentence in remarks[0]:
+            say(sentence)
         return
     for name, sentences in zip(_short_names(models), remarks, strict=True):
-        for sentence in sentences:
-            warn(f"{name}: {sentence}")
+        for say, sentence in sentences:
+            say(f"{name}: {sentence}")
 
 
 def _answer(
