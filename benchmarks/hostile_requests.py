@@ -114,7 +114,9 @@ ATTACKS: dict[str, Callable[[random.Random], Attack]] = {
     "emoji": lambda _: translate("🐱" * 10_000),
     "letters": lambda _: translate("a" * 20_000, unknown="source-word", align=True),
     "many texts": lambda _: translate(SENTENCE, 256, beam=4, n_best=4),
-    "stream": lambda _: as_json("/v1/stream", text=SENTENCE * 50, beam=16, min_length=250),
+    "stream": lambda _: as_json(
+        "/v1/translate", texts=SENTENCE * 50, beam=16, min_length=250, stream=True
+    ),
     "look": lambda _: as_json("/v1/look", text="cat " * 200, everything=True),
     "look under changes": lambda _: as_json(
         "/v1/look", text="cat " * 200, changes=["cut decoder.0.cross.0"]

@@ -235,7 +235,7 @@ async def load(
                 continue
             if status == 200:
                 counts.seconds.append(time.perf_counter() - started)
-                is_right = answer["translations"][0]["text"] == expected[text]
+                is_right = answer["translations"][0]["translation"] == expected[text]
                 counts.kinds["right" if is_right else "wrong"] += 1
             else:
                 counts.kinds[f"status {status}"] += 1
@@ -270,7 +270,7 @@ async def restart(expected: dict[str, str], *, times: int, clients: int) -> dict
                 kinds["refused"] += 1
                 await asyncio.sleep(0.02)
             elif status == 200:
-                is_right = answer["translations"][0]["text"] == expected[text]
+                is_right = answer["translations"][0]["translation"] == expected[text]
                 kinds["right" if is_right else "wrong"] += 1
             else:
                 kinds[f"status {status}"] += 1

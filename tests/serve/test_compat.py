@@ -126,7 +126,7 @@ def test_translate_errors_are_worded_as_clients_expect(
 ) -> None:
     answer = live.post("/translate", body)
     assert answer.status_code == status
-    assert set(answer.json()) == {"error"}
+    assert set(answer.json()) == {"error", "code"}
     assert words in answer.json()["error"]
 
 

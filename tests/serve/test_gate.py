@@ -72,7 +72,7 @@ def test_every_route_and_method_is_denied_without_the_right_key(
 def test_only_facts_are_open(live: Live) -> None:
     opened = {one.path for one in live.service.operations if one.need is Need.NOTHING}
     assert opened == {
-        *("/", "/livez", "/readyz", "/openapi.json", "/spec"),
+        *("/", "/livez", "/readyz", "/openapi.json", "/spec", "/docs"),
         *("/languages", "/frontend/settings", "/health", "/download_file/{name}"),
     }
 

@@ -23,7 +23,7 @@ def model(models: Models) -> ServedModel:
 
 
 def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, str]]]:
-    with live.client.stream("POST", "/v1/stream", json=body) as answer:
+    with live.client.stream("POST", "/v1/translate", json={**body, "stream": True}) as answer:
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("text/event-stream")
         blocks = "".join(answer.iter_text()).split("\n\n")
@@ -38,33 +38,55 @@ def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, str]]]:
 def test_stream_pieces_make_the_translation(
     live: Live, model: ServedModel, options: dict[str, Any]
 ) -> None:
-    *pieces, (kind, whole) = read_events(live, {"text": PIZZA, **options})
+    *pieces, (kind, whole) = read_events(live, {"texts": PIZZA, **options})
     assert kind == "end"
     assert {name for name, _ in pieces} == {""}
-    assert "".join(piece["text"] for _, piece in pieces) == whole["text"]
+    assert "".join(piece["text"] for _, piece in pieces) == whole["translation"]
     expected = model.translator.translate([PIZZA], **options)[0].text
-    assert whole["text"] == expected
+    assert whole == {"source": PIZZA, "translation": expected}
     assert len(pieces) > 5 or "beam" in options
 
 
 def test_stream_constraints_hold(live: Live) -> None:
-    events = read_events(live, {"text": "The dog ate it.", "prefix": "Un"})
-    assert events[-1][1]["text"].startswith("Un ")
+    events = read_events(live, {"texts": ["The dog ate it."], "prefix": "Un"})
+    assert events[-1][1]["translation"].startswith("Un ")
+
+
+def test_stream_changes_hold(live: Live, model: ServedModel) -> None:
+    changes = ["average decoder.1.cross.*"]
+    events = read_events(live, {"texts": PIZZA, "changes": changes})
+    (expected,) = model.translator.translate([PIZZA], changes=changes)
+    assert events[-1][1]["translation"] == expected.text
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({"text": "a", "beam": 99}, "16"),
-        ({"text": "cat " * 300, "split": False}, "tokens"),
-        ({"text": "a", "to": "fra"}, "language codes"),
-        ({"text": "a", "n_best": 2}, "n_best"),
+        ({"texts": "a", "beam": 99}, "16"),
+        ({"texts": "cat " * 300, "split": False}, "tokens"),
+        ({"texts": "a", "target_language": "fra"}, "en-fr"),
+        ({"texts": ["a", "b"]}, "texts must be one text"),
+        ({"texts": "a", "changes": "cut decoder.9.cross.0"}, "layer"),
+        *(
+            ({"texts": "a", **given}, "cannot be combined with stream")
+            for given in (
+                {"n_best": 2},
+                {"alternatives": True},
+                {"prefixes": ["x"]},
+                {"require_each": [["x"]]},
+                {"unknown": "source-word"},
+                {"retry": True},
+                {"align": True},
+                {"tokens": True},
+                {"format": "html"},
+            )
+        ),
     ],
 )
 def test_stream_impossible_request_is_refused_before_it_begins(
     live: Live, body: Any, words: str
 ) -> None:
-    answer = live.post("/v1/stream", body)
+    answer = live.post("/v1/translate", {**body, "stream": True})
     assert answer.status_code == 422
     assert words in answer.json()["error"]
 
@@ -79,7 +101,8 @@ def read_trace(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     "asked",
     [
         {},
-        {"layers": [1], "kinds": ["cross"], "heads": [2], "parts": ["decoder"]},
+        {"heads": "decoder.1.cross.2"},
+        {"heads": ["encoder.1"], "everything": True},
         {"everything": True},
         {"stages": ["scores", "context"], "beam": 3},
         {"target_text": "Le chien l'a mangé."},
@@ -93,8 +116,19 @@ def test_look_gives_the_arrays_of_the_library(
     answer = live.post("/v1/look", {"text": PIZZA, **asked})
     assert answer.status_code == 200, answer.text
     records, arrays = read_trace(answer.content)
-    names = ("parts", "layers", "kinds", "heads", "stages", "everything")
-    ask = Ask(**{name: asked[name] for name in names if name in asked})
+    places: dict[str, Any] = {
+        "decoder.1.cross.2": {
+            "parts": ["decoder"],
+            "layers": [1],
+            "kinds": ["cross"],
+            "heads": [2],
+        },
+        "encoder.1": {"parts": ["encoder"], "layers": [1]},
+    }
+    given = asked.get("heads", [])
+    (place,) = [given] if isinstance(given, str) else given or [""]
+    kept = {name: asked[name] for name in ("stages", "everything") if name in asked}
+    ask = Ask(**places.get(place, {}), **kept)
     options = {"beam": asked["beam"]} if "beam" in asked else {}
     expected = model.translator.look(PIZZA, ask=ask, target=asked.get("target_text"), **options)
     assert set(arrays) == set(expected.arrays)
@@ -107,7 +141,7 @@ def test_look_gives_the_arrays_of_the_library(
 
 
 def test_look_notes_what_is_unusual_and_cleans_if_asked(live: Live, model: ServedModel) -> None:
-    body = {"text": " The\u00a0zyzzyva \U0001f600 is good. ", "beam": 1, "layers": [0]}
+    body = {"text": " The\u00a0zyzzyva \U0001f600 is good. ", "beam": 1, "heads": "*.0"}
     records, _ = read_trace(live.post("/v1/look", {**body, "clean": True}).content)
     assert records["source_tokens"][:2] == model.translator.tokenizer.source_tokens(
         model.translator.tokenizer.encode_source("The zyzzyva")[:2]
@@ -126,7 +160,7 @@ def test_look_notes_what_is_unusual_and_cleans_if_asked(live: Live, model: Serve
 
 def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
     with Live(models, Settings(limits=Limits(look_bytes=20_000))) as server:
-        assert server.post("/v1/look", {"text": PIZZA, "layers": [0]}).status_code == 200
+        assert server.post("/v1/look", {"text": PIZZA, "heads": ["*.0"]}).status_code == 200
         answer = server.post("/v1/look", {"text": PIZZA, "everything": True})
         assert answer.status_code == 413
         assert "20,000" in answer.json()["error"]
@@ -137,8 +171,8 @@ def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
     [
         ({"text": ""}, "one line"),
         ({"text": "a\nb"}, "one line"),
-        ({"text": "a", "layers": [7]}, "layer"),
-        ({"text": "a", "stages": ["weigths"]}, "Did you mean 'weights'?"),
+        ({"text": "a", "heads": "decoder.7"}, "layer"),
+        ({"text": "a", "stages": "weigths"}, "Did you mean 'weights'?"),
         ({"text": "a", "target_text": "b", "beam": 2}, "target_text"),
         ({"text": "cat " * 300}, "tokens"),
     ],
@@ -179,7 +213,7 @@ def test_change_baseline_and_given_target(live: Live) -> None:
 def test_change_impossible_is_refused(live: Live, change: str) -> None:
     answer = live.post("/v1/change", {"text": "A cat.", "changes": [change]})
     assert answer.status_code == 422
-    assert set(answer.json()) == {"error"}
+    assert answer.json()["field"] == "changes"
 
 
 def test_look_follows_hypotheses_prefixes_changes_and_given_ids(

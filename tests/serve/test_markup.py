@@ -196,7 +196,7 @@ def test_html_of_every_kind_is_translated(live: Live, source: str, expected: str
 def test_v1_html_does_not_cut_an_unknown_word(live: Live) -> None:
     body = {"texts": ["The <b>CAT</b> is red."], "format": "html"}
     (answer,) = live.post("/v1/translate", body).json()["translations"]
-    assert answer["text"] == "Le <b>&lt;unk&gt;</b> est rouge."
+    assert answer["translation"] == "Le <b>&lt;unk&gt;</b> est rouge."
 
 
 def test_html_file_above_the_limit_of_characters_is_refused(live: Live) -> None:
@@ -212,7 +212,7 @@ def test_html_file_above_the_limit_of_characters_is_refused(live: Live) -> None:
 def test_v1_html_is_the_same(live: Live) -> None:
     texts = ["<p>The <b>red</b> house.</p>", "The dog ate it.<script>x < y</script>"]
     answer = live.post("/v1/translate", {"texts": texts, "format": "html"}).json()
-    assert [one["text"] for one in answer["translations"]] == [
+    assert [one["translation"] for one in answer["translations"]] == [
         "<p>La maison <b>rouge</b>.</p>",
         "Le chien l'a mangé.<script>x < y</script>",
     ]

@@ -42,7 +42,7 @@ def ask(address: str) -> int:
     )
     try:
         with urllib.request.urlopen(request, timeout=30) as answer:
-            assert json.load(answer)["translations"][0]["text"] == "Le chien l'a mangé."
+            assert json.load(answer)["translations"][0]["translation"] == "Le chien l'a mangé."
             return int(answer.status)
     except urllib.error.HTTPError as error:
         return error.code

@@ -22,7 +22,7 @@ CHECKS = (
     content_type_conformance,
     response_schema_conformance,
 )
-HIDDEN = {("GET", path) for path in ("/", "/openapi.json", "/spec")}
+HIDDEN = {("GET", path) for path in ("/", "/openapi.json", "/spec", "/docs")}
 OPERATIONS = sorted(set(ROUTES) - HIDDEN)
 
 

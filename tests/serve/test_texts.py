@@ -10,7 +10,7 @@ import pytest
 from served import Live
 
 from pellucid.config import DecodingConfig
-from pellucid.serve.answers.bodies import DECODING
+from pellucid.serve.answers.request_bodies import DECODING
 from pellucid.serve.models import Models
 
 TEXTS = [
@@ -25,7 +25,7 @@ TEXTS = [
 
 
 def texts_of(answer: Any) -> list[str]:
-    return [one["text"] for one in answer.json()["translations"]]
+    return [one["translation"] for one in answer.json()["translations"]]
 
 
 def test_translate_gives_what_the_translator_gives(live: Live, models: Models) -> None:
@@ -106,19 +106,20 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
     assert answer.status_code == 200
     good, bad = answer.json()["translations"]
     assert good["error"] is None
-    assert good["text"]
+    assert good["translation"]
     assert "tokens" in bad["error"]
-    assert bad["text"] == ""
+    assert bad["translation"] is None
+    assert bad["source"] == long
 
 
 @pytest.mark.parametrize(
     ("body", "words"),
     [
-        ({}, "texts"),
-        ({"texts": []}, "texts"),
-        ({"texts": "The dog ate it."}, "texts"),
+        ({}, "texts is missing"),
+        ({"texts": []}, "texts must have at least 1 entry"),
+        ({"texts": 5}, "texts must be text or a list of texts, but is 5"),
         ({"texts": ["a"] * 257}, "256"),
-        ({"texts": ["a" * 20_001]}, "20000"),
+        ({"texts": ["a" * 20_001]}, "at most 20,000 characters, but has 20,001"),
         ({"texts": ["a"], "beam": 17}, "16"),
         ({"texts": ["a"], "beam": "2"}, "beam"),
         ({"texts": ["a"], "n_best": 10_000}, "16"),
@@ -128,10 +129,18 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
         ({"texts": ["a"], "temperature": 0}, "temperature"),
         ({"texts": ["a"], "bean": 2}, "bean is unknown"),
         ({"texts": ["a"], "model": "demmo"}, "Did you mean 'demo'?"),
-        ({"texts": ["a"], "target": "de"}, "en-fr"),
-        ({"texts": ["a"], "to": "fra"}, "language codes"),
-        ({"texts": ["a"], "align_head": 1}, "align"),
-        ({"texts": ["a"], "align": True, "align_layer": 9}, "layer"),
+        ({"texts": ["a"], "target_language": "de"}, "en-fr"),
+        ({"texts": ["a"], "model": "demo", "source_language": "fr"}, "en-fr"),
+        ({"texts": ["a"], "target": "fr"}, "target_language"),
+        ({"texts": ["a"], "to": "fra"}, "target_language"),
+        ({"texts": ["a"], "align_layer": 1}, "align_head"),
+        ({"texts": ["a"], "align_head": "decoder.1"}, "align"),
+        ({"texts": ["a"], "words_by": "spaces"}, "align"),
+        ({"texts": ["a"], "align": True, "align_head": "decoder.9.cross.0"}, "layer"),
+        ({"texts": ["a"], "align": True, "align_head": "encoder.1.self"}, "cross"),
+        ({"texts": ["a"], "align": True, "changes": "cut decoder.1.cross.0"}, "changes"),
+        ({"texts": ["a"], "changes": "cut decoder.9.cross.0"}, "layer"),
+        ({"texts": ["a"], "changes": "average decoder.1.cross.0", "beam": 2}, "beam"),
         ({"texts": ["a"], "prefixes": ["x", "y"]}, "2 for 1"),
         ({"texts": ["a"], "require": [" "]}, "blank"),
         ({"texts": ["a"], "forbid": ["x"] * 101}, "100"),
@@ -143,8 +152,9 @@ def test_translate_impossible_request_is_refused_in_a_sentence(
 ) -> None:
     answer = live.post("/v1/translate", body)
     assert answer.status_code == 422
-    assert set(answer.json()) == {"error"}
+    assert {"error", "code"} <= set(answer.json()) <= {"error", "code", "field", "index"}
     assert words in answer.json()["error"]
+    assert "should" not in answer.json()["error"]
     assert len(answer.json()["error"]) < 600
 
 
@@ -163,7 +173,7 @@ def test_translate_body_that_is_not_an_object_is_refused(live: Live, body: bytes
         "/v1/translate", content=body, headers={"Content-Type": "application/json"}
     )
     assert answer.status_code in (400, 422)
-    assert set(answer.json()) == {"error"}
+    assert {"error", "code"} <= set(answer.json())
 
 
 def test_score_gives_what_the_translator_gives(live: Live, models: Models) -> None:
@@ -179,10 +189,47 @@ def test_score_gives_what_the_translator_gives(live: Live, models: Models) -> No
             assert found["tokens"] == list(one.tokens)
 
 
+@pytest.mark.parametrize("changes", ["cut decoder.1.cross.0", ["average decoder.1.cross.*"]])
+def test_changes_are_those_of_the_translator(live: Live, models: Models, changes: Any) -> None:
+    (model,) = models
+    answer = live.post("/v1/translate", {"texts": TEXTS[:4], "changes": changes})
+    expected = model.translator.translate(TEXTS[:4], changes=changes)
+    assert texts_of(answer) == [one.text for one in expected]
+    assert texts_of(answer) != texts_of(live.post("/v1/translate", {"texts": TEXTS[:4]}))
+    pair = {"source": TEXTS[1], "target": "Le chien l'a mangé."}
+    (found,) = live.post("/v1/score", {"pairs": [pair], "changes": changes}).json()["scores"]
+    (scored,) = model.translator.score([pair["source"]], [pair["target"]], changes=changes)
+    assert found["log_probability"] == pytest.approx(scored.log_probability, abs=1e-4)
+
+
+def test_one_text_needs_no_list(live: Live) -> None:
+    one = live.post("/v1/translate", {"texts": TEXTS[1]}).json()
+    assert one == live.post("/v1/translate", {"texts": [TEXTS[1]]}).json()
+    assert one["translations"][0]["source"] == TEXTS[1]
+
+
+def test_align_links_given_pairs_as_translations_are_linked(live: Live) -> None:
+    body = {"texts": TEXTS[:4], "align": True, "align_head": "decoder.1.cross.0"}
+    translated = live.post("/v1/translate", body).json()["translations"]
+    pairs = [{"source": one["source"], "target": one["translation"]} for one in translated]
+    answer = live.post("/v1/align", {"pairs": pairs, "head": "decoder.1.cross.0"})
+    for found, one in zip(answer.json()["alignments"], translated, strict=True):
+        (hypothesis,) = one["hypotheses"]
+        assert found["source_words"] == one["source_words"]
+        assert found["target_words"] == hypothesis["words"]
+        assert found["alignment"] == hypothesis["alignment"]
+    # The mean of the last layer links otherwise, and one bad pair costs no other.
+    pairs[1] = {"source": "cat " * 300, "target": "chat"}
+    mean = live.post("/v1/align", {"pairs": pairs, "head": "decoder.1"}).json()["alignments"]
+    assert "tokens" in mean[1]["error"]
+    assert mean[0]["error"] is None
+
+
 def test_models_are_listed_with_limits(live: Live) -> None:
     answer = live.get("/v1/models").json()
     (model,) = answer["models"]
-    assert (model["name"], model["source"], model["targets"]) == ("demo", "en", ["fr"])
+    assert model["name"] == "demo"
+    assert (model["source_language"], model["target_languages"]) == ("en", ["fr"])
     assert answer["limits"]["beam"] == 16
 
 

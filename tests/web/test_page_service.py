@@ -69,7 +69,7 @@ def test_page_of_the_server_streams_tokens_and_shows_a_head_of_layer_5(
     assert len(shown) > 5
     assert any(text and text != expected and expected.startswith(text) for text in shown)
     asked = [address.removeprefix(served.url) for address in browser.requests]
-    assert {"/v1/stream", "/v1/look"} <= set(asked)
+    assert {"/v1/translate", "/v1/look"} <= set(asked)
     assert all(address.startswith("/") for address in asked)
     assert len(reader.texts(".token")) == len(model.translator.look(SENTENCES[0]).predicted_tokens)
 

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pellucid.config.wording import show_value
 from pellucid.errors import InputError, suggestion
-from pellucid.serve.answers.responses import Problem
+from pellucid.serve.answers.responses import Problem, about
 
 if TYPE_CHECKING:
     from pellucid.text.link_choices import UnitRule
@@ -60,7 +61,7 @@ class ServedModel:
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
-        """Codes of all target languages; requests to a model with several name one in ``to``."""
+        """Codes of all target languages; requests name one of several."""
         codes = tuple(code[2:-2] for code in self.translator.tokenizer.language_codes)
         return codes or ((self.target,) if self.target else ())
 
@@ -97,6 +98,17 @@ class ServedModel:
         self._decided[key] = decided = tuple(sorted(options.items()))
         return decided
 
+    def changed(self, changes: Sequence[str]) -> Translator:
+        """Return the translator under changes; for the computing thread only.
+
+        Raises:
+            Problem: 422, a change cannot be read, or names what the model does not have.
+        """
+        if not changes:
+            return self.translator
+        with about("changes"):
+            return self.translator.changed(list(changes))
+
     def aligner(
         self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
     ) -> Aligner:
@@ -128,9 +140,8 @@ class ServedModel:
         config = bundle.config
         return {
             "name": self.name,
-            "source": self.source,
-            "target": self.target,
-            "targets": list(self.targets),
+            "source_language": self.source,
+            "target_languages": list(self.targets),
             "model_hash": bundle.model_hash,
             "architecture": config.model.architecture,
             "precision": self.translator.decoding.precision,
@@ -156,22 +167,24 @@ class Models:
         """Find the model that a request names, or the first one for its languages.
 
         Raises:
-            Problem: 422, no model fits.
+            Problem: 422, no model fits, or the named one has other languages.
         """
-        if name is not None:
-            if name not in self._by_name:
-                raise Problem(
-                    422, f"There is no model {name[:80]!r}. {suggestion(name, self._by_name)}"
-                )
-            return self._by_name[name]
-        for model in self:
+        if name is not None and name not in self._by_name:
+            hint = suggestion(name, self._by_name)
+            sentence = f"There is no model {show_value(name)}. {hint}"
+            raise Problem(422, sentence, code="unknown_model", field="model")
+        choices = list(self) if name is None else [self._by_name[name]]
+        for model in choices:
             if source in (None, model.source) and (target is None or target in model.targets):
                 return model
-        pairs = sorted({f"{one.source}-{target}" for one in self for target in one.targets})
+        pairs = sorted({f"{one.source}-{target}" for one in choices for target in one.targets})
         raise Problem(
             422,
-            f"There is no model from {(source or 'any language')[:40]!r} to "
-            f"{(target or 'any language')[:40]!r}. Known are: {', '.join(pairs[:50]) or 'none'}.",
+            f"There is no model{'' if name is None else f' {name!r}'} from "
+            f"{show_value(source or 'any language')} to {show_value(target or 'any language')}. "
+            f"Known are: {', '.join(pairs[:50]) or 'none'}.",
+            code="unknown_model",
+            field="source_language" if target is None else "target_language",
         )
 
 

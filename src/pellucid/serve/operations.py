@@ -18,12 +18,14 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from pellucid.errors import shorten
+from pellucid.config.wording import show_value
+from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import ProblemAnswer
+from pellucid.serve.answers.faults import refuse_body, refuse_input
 from pellucid.serve.answers.responses import PROBLEMS, Problem
 
 # Refusals of every route.
-DOOR = (400, 403, 408, 413, 421, 431)
+DOOR = (400, 403, 405, 408, 413, 421, 431)
 
 # Refusals of a route that computes.
 WORK = (429, 500, 503, 504)
@@ -54,9 +56,12 @@ class Operation(Route):
         is_work: True if it computes, so that it is refused while the server is full.
         body: the class of its body in JSON; None if it reads the body itself.
         gives: the type of its answer in JSON, or the description of another answer.
+        also: the schemas of its answers in other media types.
         refusals: status codes that it may also answer with.
         tag: its group in the description; empty if it is not described.
         form: the description of a body that it reads itself.
+        name: its name in the description, for the functions of generated clients; that of the
+            function unless given.
     """
 
     def __init__(
@@ -69,33 +74,48 @@ class Operation(Route):
         is_work: bool = False,
         body: type[BaseModel] | None = None,
         gives: Any = MappingProxyType({}),
+        also: Mapping[str, Any] = MappingProxyType({}),
         refusals: Sequence[int] = (),
         tag: str = "",
         form: Mapping[str, Any] | None = None,
+        name: str | None = None,
     ) -> None:
-        super().__init__(path, answer, methods=[method])
+        super().__init__(path, answer, methods=[method], name=name)
         self._answer = answer
         self.method = method
         self.need = need
         self.is_work = is_work
         self.body = body
         self.gives = gives
+        self.also = also
         self.refusals = refusals
         self.tag = tag
         self.form = form
         self.meaning = inspect.getdoc(answer) or ""
-        self.id = re.sub(r"\W", "_", f"{answer.__name__}{path}") + f"_{method.lower()}"
+        # As generated clients name their functions: listModels.
+        first, *others = self.name.split("_")
+        self.id = first + "".join(map(str.capitalize, others))
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request that the door has let in."""
         request = Request(scope, receive, send)
-        given = request if self.body is None else await _read_body(request, self.body)
-        response = await self._answer(given)
+        if self.body is None:
+            response = await self._answer(request)
+        else:
+            given = await _read_body(request, self.body)
+            try:
+                response = await self._answer(given)
+            except InputError as error:
+                raise refuse_input(error, [*self.body.model_fields]) from None
         await response(scope, receive, send)
 
 
 def describe(
-    operations: Sequence[Operation], info: Mapping[str, str], *, has_keys: bool
+    operations: Sequence[Operation],
+    info: Mapping[str, str],
+    *,
+    has_keys: bool,
+    keys_in_query: bool,
 ) -> dict[str, Any]:
     """Describe routes in the form of OpenAPI.
 
@@ -103,6 +123,7 @@ def describe(
         operations: the routes.
         info: title, version and description of the whole.
         has_keys: True if requests need a key.
+        keys_in_query: True if a query may hold one.
     """
     shown = [one for one in operations if one.tag]
     inputs = [(one.id, "validation", TypeAdapter(one.body)) for one in shown if one.body]
@@ -117,19 +138,32 @@ def describe(
         ref_template="#/components/schemas/{model}",
     )
     contents = {key: {_JSON: {"schema": schema}} for key, schema in schemas.items()}
+    schemes: dict[str, Any] = {}
+    if has_keys:
+        schemes["bearer"] = {"type": "http", "scheme": "bearer"}
+    if has_keys and keys_in_query:
+        schemes["apiKey"] = {"type": "apiKey", "in": "query", "name": "api_key"}
     paths: dict[str, dict[str, Any]] = {}
     for one in shown:
-        paths.setdefault(one.path, {})[one.method.lower()] = _describe_one(one, contents)
-    document: dict[str, Any] = {
+        described = _describe_one(one, contents)
+        described["security"] = _security(one.need, schemes)
+        paths.setdefault(one.path, {})[one.method.lower()] = described
+    return {
         "openapi": "3.1.0",
         "info": info,
         "paths": paths,
-        "components": {"schemas": definitions["$defs"]},
+        "components": {"schemas": definitions["$defs"], "securitySchemes": schemes},
     }
-    if has_keys:
-        document["components"]["securitySchemes"] = {"key": {"type": "http", "scheme": "bearer"}}
-        document["security"] = [{"key": []}]
-    return document
+
+
+def _security(need: Need, schemes: Mapping[str, Any]) -> list[dict[str, list[str]]]:
+    """Say what opens a route: one of the entries, and an empty one for a key in the body."""
+    if need is Need.NOTHING or not schemes:
+        return []
+    if need is Need.KEY:
+        return [{"bearer": []}]
+    opened: list[dict[str, list[str]]] = [{name: []} for name in schemes]
+    return [*opened, {}]
 
 
 def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]:
@@ -149,14 +183,15 @@ def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]
         found["requestBody"] = {"content": one.form, "required": True}
     elif one.body is not None:
         found["requestBody"] = {"content": contents[one.id, "validation"], "required": True}
-    result = {"description": "Successful Response"}
+    result: dict[str, Any] = {"description": "Successful Response"}
     if isinstance(one.gives, Mapping):
         result |= one.gives
     else:
-        result["content"] = contents[one.id, "serialization"]
+        other = {media: {"schema": schema} for media, schema in one.also.items()}
+        result["content"] = {**contents[one.id, "serialization"], **other}
     problem = contents["problem", "serialization"]
     refusals = {
-        str(status): {"description": PROBLEMS[status], "content": problem}
+        str(status): {"description": PROBLEMS[status][1], "content": problem}
         for status in sorted(one.refusals)
     }
     return {**found, "responses": {"200": result, **refusals}}
@@ -170,36 +205,19 @@ async def _read_body(request: Request, kind: type[BaseModel]) -> BaseModel:
         kind: the class of the body.
 
     Raises:
-        Problem: 422, it is something else.
+        Problem: 415 or 422, it is something else.
     """
     content = await request.body()
     if not content:
-        raise Problem(422, "The body is missing. Add it.")
+        raise Problem(422, "The body is missing. Add it.", code="missing")
     media_type = request.headers.get("content-type", "").partition(";")[0].strip()
     if not _MEDIA.fullmatch(media_type):
         raise Problem(
-            422,
-            "The body must be JSON, but is called something else. Send it with the header "
-            "Content-Type: application/json.",
+            415,
+            f"The body must be JSON, but is called {show_value(media_type or 'nothing')}. Send it "
+            "with the header Content-Type: application/json.",
         )
     try:
         return kind.model_validate_json(content)
     except ValidationError as error:
-        faults = error.errors(include_url=False, include_context=False, include_input=False)
-        raise Problem(422, _sentence(faults)) from None
-
-
-def _sentence(faults: Sequence[Any]) -> str:
-    """Say what is wrong with a body in one sentence, without repeating the text."""
-    first = faults[0]
-    place = ".".join(map(str, first["loc"])) or "The body"
-    kind = first["type"]
-    if kind == "json_invalid":
-        return "The body must be JSON in UTF-8, but is not. Check its syntax and its encoding."
-    if kind == "missing":
-        return f"{shorten(place)} is missing. Add it."
-    if kind == "extra_forbidden":
-        return f"{shorten(place)[:200]} is unknown. See /openapi.json for the fields."
-    rule = re.sub(r"^(Value error, |\w+ should )", "", str(first["msg"]))
-    rule = re.sub(r" after validation, not \d+$", "", rule)
-    return shorten(f"{place[:200]} should {rule[:1].lower()}{rule[1:]}. Change it.")
+        raise refuse_body(error.errors(include_url=False), [*kind.model_fields]) from None

@@ -36,7 +36,7 @@ class Parts:
 
     def choose(self, body: Any) -> ServedModel:
         """Find the model that the body of a request names."""
-        return self.models.choose(body.model, body.source, body.target)
+        return self.models.choose(body.model, body.source_language, body.target_language)
 
     def count(self, model: ServedModel, task: str, num_texts: int = 1) -> None:
         """Count texts that a model has computed."""

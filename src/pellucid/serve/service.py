@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from importlib import import_module
 from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from pellucid.serve.answers.bodies import make_schemas
+from pellucid.serve.answers.request_bodies import make_schemas
 from pellucid.serve.compat.routes import compat_operations
 from pellucid.serve.connection.gate import Gate
 from pellucid.serve.models import Models
@@ -46,7 +45,7 @@ class Service:
         self.scheduler = Scheduler(settings.limits, self.metrics)
         parts = Parts(models, settings, self.scheduler, self.metrics)
         schemas = make_schemas(settings.limits)
-        self._description = b""
+        self._description: dict[str, Any] = {}
         self.operations = [
             *text_operations(parts, schemas),  # first, as they are asked for most
             *inside_operations(parts, schemas),
@@ -106,8 +105,8 @@ class Service:
         self.drain()
         self.scheduler.stop(self.settings.limits.drain_seconds)
 
-    def describe(self) -> bytes:
-        """Write the OpenAPI description of all routes, once."""
+    def describe(self) -> dict[str, Any]:
+        """Make the OpenAPI description of all routes, once."""
         if not self._description:
             from pellucid import __version__
 
@@ -117,7 +116,10 @@ class Service:
                 "gets the same answer by itself or together with others.",
                 "version": __version__,
             }
-            has_keys = self.settings.keys is not None
-            document = describe(self.operations, info, has_keys=has_keys)
-            self._description = json.dumps(document).encode()
+            self._description = describe(
+                self.operations,
+                info,
+                has_keys=self.settings.keys is not None,
+                keys_in_query=self.settings.keys_in_query,
+            )
         return self._description

@@ -10,7 +10,7 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.evaluation.word_links import Link
 from pellucid.inside.align.alignment_maps import View, all_views, guided_view, map_pairs
-from pellucid.inside.align.attention_links import links_of_maps
+from pellucid.inside.align.attention_links import Aligned, align_pairs, links_of_maps
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction
 from pellucid.inside.align.linked_units import Units, words_of_units
@@ -108,6 +108,23 @@ class Aligner:
             self._with_links(number, translation, names, links)
             for number, (translation, names) in enumerate(zip(translations, named, strict=True))
         ]
+
+    def link_pairs(self, pairs: Sequence[tuple[str, str]]) -> list[Aligned]:
+        """Link the words of given sources and targets, after the first call of `align`.
+
+        Links of the head that was taught them are all that it has, as in ``pellucid align``.
+        """
+        assert self._view is not None
+        found = align_pairs(
+            self._model,
+            self._tokenizer,
+            [source for source, _ in pairs],
+            [target for _, target in pairs],
+            [self._view],
+            rule="both" if self._guided is None else "all",
+            units=self._units,
+        )
+        return list(found)
 
     @property
     def settings(self) -> dict[str, Any]:

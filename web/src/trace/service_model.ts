@@ -107,7 +107,7 @@ export class ServiceModel implements Source {
     const isGreedy = prefix.length > 0 || changes.length > 0;
     if (question.written && !isGreedy && !target) {
       const { n_best: _, ...first } = { n_best: 1, ...search };
-      await this.stream({ text, split: false, ...first }, question.written, signal);
+      await this.stream({ texts: text, split: false, ...first }, question.written, signal);
     }
     const logits = this.carried.vocabulary_size * USUAL_TOKENS <= MOST_LOGITS ? ["logits"] : [];
     const { records, arrays } = await this.look(
@@ -138,8 +138,7 @@ export class ServiceModel implements Source {
       text: answer.text,
       clean: true,
       target_ids: records.predictedIds,
-      parts: [place.part],
-      layers: [place.layer],
+      heads: `${place.part}.${place.layer}`,
       everything: true,
       ...(question.changes.length ? { changes: question.changes.flatMap(toServer) } : {}),
     });
@@ -151,7 +150,7 @@ export class ServiceModel implements Source {
   }
 
   private async stream(body: object, written: (text: string) => void, signal: AbortSignal): Promise<void> {
-    const answer = await this.post("v1/stream", body, signal);
+    const answer = await this.post("v1/translate", { ...body, stream: true }, signal);
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     let text = "";
@@ -165,7 +164,7 @@ export class ServiceModel implements Source {
         const lines = block.split("\n");
         const data = JSON.parse(lines.at(-1)!.slice("data: ".length));
         if (lines[0] === "event: error") throw new Problem(data.error);
-        text = lines[0] === "event: end" ? data.text : text + data.text;
+        text = lines[0] === "event: end" ? data.translation : text + data.text;
         written(text);
       }
     }

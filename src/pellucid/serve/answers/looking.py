@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
-from pellucid.serve.answers.bodies import SEARCH, given_fields
-from pellucid.serve.answers.responses import Problem
+from pellucid.serve.answers.request_bodies import SEARCH, given_fields
+from pellucid.serve.answers.responses import Problem, about
 from pellucid.serve.models import ServedModel
 from pellucid.serve.queue.tasks import estimate_search, estimate_tokens
 
@@ -146,9 +146,19 @@ class _Target:
 def _ask(body: Any, model: ServedModel) -> Ask:
     from pellucid.inside.ask import Ask
 
-    given = given_fields(body, ("parts", "layers", "kinds", "heads", "stages"))
+    given: dict[str, Any] = {"stages": tuple(body.stages)} if body.stages else {}
+    if body.heads:
+        from pellucid.config.head_address import parse_address
+
+        with about("heads"):
+            addresses = [parse_address(one) for one in body.heads]
+        for name in ("part", "layer", "kind", "head"):
+            levels = {getattr(one, name) for one in addresses}
+            if None not in levels:
+                given[f"{name}s"] = tuple(sorted(levels))
     ask = Ask(**given, everything=body.everything)
-    ask.check(model.translator.model.config)
+    with about("heads" if body.heads else "stages"):
+        ask.check(model.translator.model.config)
     return ask
 
 
@@ -163,6 +173,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
             422,
             "target_text, target_ids, and options of a search cannot be combined, and changes and "
             "prefix_ids are decoded greedily. Leave one of them out.",
+            code="not_together",
         )
     if given:
         ids = body.target_ids
@@ -199,7 +210,8 @@ def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
     limit = min(2 * len(source_ids) + 20, MOST_CHANGE_TOKENS)
     pair = Pair(model.translator.model, tokenizer, source_ids, prefix)
     if probe is not None:
-        probe.check(pair.model.config, len(source_ids), limit)
+        with about("changes"):
+            probe.check(pair.model.config, len(source_ids), limit)
     found = decode_under(pair, probe, prefix_ids=prefix, max_length=limit)
     hypothesis = _hypothesis(tokenizer, found, found.log_probabilities, found.log_probability)
     decoding = {"given": False, "beam": 1, "prefix_ids": prefix, "changes": str(probe or "")}
@@ -225,7 +237,8 @@ def _probe(body: Any, tokenizer: Tokenizer, text: str, source_ids: Sequence[int]
 
     if not body.changes:
         return None
-    return Changes(*parse_changes(body.changes, tokenizer, text, source_ids))
+    with about("changes"):
+        return Changes(*parse_changes(body.changes, tokenizer, text, source_ids))
 
 
 def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
@@ -235,6 +248,7 @@ def _check_ids(model: ServedModel, name: str, ids: Sequence[int]) -> None:
         raise Problem(
             422,
             f"{name} must be at most {limit} ids of the target vocabulary, below {size}.",
+            field=name,
         )
 
 
@@ -266,9 +280,12 @@ def _one_line(body: Any, model: ServedModel) -> str:
 
     text = body.text.strip()
     if not text or "\n" in text:
-        raise Problem(422, "A text to look at must be one line that holds text.")
+        sentence = "A text to look at must be one line that holds text."
+        raise Problem(422, sentence, field="text")
     tokenizer = model.translator.tokenizer
-    (text,) = with_codes(tokenizer, body.to, [text])
+    # As for a translation: a model that has several languages needs the code of one.
+    language = body.target_language if model.is_for_several else None
+    (text,) = with_codes(tokenizer, language, [text])
     return tokenizer.masked(text)
 
 
@@ -317,7 +334,6 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         InputError: a change cannot be read, or its place does not exist.
     """
     from pellucid.inside.changes.what_if import what_if
-    from pellucid.inside.changes.written_changes import parse_changes
     from pellucid.inside.pair import Pair
 
     translator = model.translator
@@ -334,9 +350,13 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         target_ids = best.ids
     _check_length(max(len(source_ids), len(target_ids)))
     pair = Pair(translator.model, translator.tokenizer, source_ids, target_ids)
+    probe = _probe(body, pair.tokenizer, text, source_ids)
+    assert probe is not None
+    with about("changes"):
+        probe.check(pair.model.config, len(pair.source_ids), len(pair.target_ids))
     found = what_if(
         pair,
-        parse_changes(body.changes, pair.tokenizer, text, source_ids),
+        probe.changes,
         prefix=body.prefix,
         max_length=min(2 * len(pair.target_ids) + 20, MOST_CHANGE_TOKENS),
         num_random=body.random,

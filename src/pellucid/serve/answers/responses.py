@@ -4,31 +4,47 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from contextlib import aclosing
+from collections.abc import Iterator, Mapping
+from contextlib import aclosing, contextmanager
 from typing import Any
 
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pellucid.errors import PellucidError, make_printable, shorten
+from pellucid.errors import InputError, PellucidError, make_printable, shorten
 
-# The meaning of each status code of a refusal.
-PROBLEMS: dict[int, str] = {
-    400: "The body is not JSON, or the head names two hosts.",
-    401: "A key is missing or wrong.",
-    403: "The page's origin may not use this server.",
-    404: "There is no such file.",
-    408: "The body did not come in time.",
-    413: "The body or the answer is too large.",
-    421: "The Host header does not name this server.",
-    422: "A field is missing, unknown or out of bounds.",
-    431: "The head is too large.",
-    429: "Too much waits; Retry-After says when to try again.",
-    500: "The server failed.",
-    503: "The server is ending, or its queue stands still.",
-    504: "The answer was not ready in time.",
+# The meaning of each status code of a refusal, and the code in its body for programs.
+PROBLEMS: dict[int, tuple[str, str]] = {
+    307: ("moved", "The page has another address."),
+    400: ("bad_request", "The body is not JSON, or the head names two hosts."),
+    401: ("unauthorized", "A key is missing or wrong."),
+    403: ("forbidden", "The page's origin may not use this server."),
+    404: ("not_found", "There is no such address or file."),
+    405: ("method_not_allowed", "The address takes other methods."),
+    408: ("too_slow", "The body did not come in time."),
+    413: ("too_large", "The body, the answer or the work is too large."),
+    415: ("media_type", "The body is not called JSON."),
+    421: ("wrong_host", "The Host header does not name this server."),
+    422: ("invalid", "A field is missing, unknown or out of bounds."),
+    431: ("too_large", "The head is too large."),
+    429: ("busy", "Too much waits; Retry-After says when to try again."),
+    500: ("failed", "The server failed."),
+    503: ("unavailable", "The server is ending, or its queue stands still."),
+    504: ("timeout", "The answer was not ready in time."),
 }
+
+# Further codes of 422, which has many reasons.
+FIELD_CODES: Mapping[str, str] = {
+    "missing": "A field is missing.",
+    "unknown_field": "A field does not exist.",
+    "wrong_type": "A value is of another type.",
+    "out_of_bounds": "A value is too large or too small.",
+    "not_together": "Two fields contradict each other, or one needs another.",
+    "unknown_model": "There is no model of this name, or for these languages.",
+    "invalid": "A value is impossible for another reason.",
+}
+
+CODES = tuple(sorted({*FIELD_CODES, *(code for code, _ in PROBLEMS.values())}))
 
 # The header of answers that no cache may keep.
 NOT_KEPT: Mapping[str, str] = {"Cache-Control": "no-store"}
@@ -86,15 +102,54 @@ class Problem(Exception):  # noqa: N818 - an answer rather than an error
         status: the status code of HTTP.
         sentence: about the fault, and what to do now.
         headers: further headers of the answer.
+        code: one of `FIELD_CODES`; unless given, that of the status.
+        field: the field of the request that is wrong.
+        index: the number of the entry of that field, from 0.
     """
 
     def __init__(
-        self, status: int, sentence: str, headers: Mapping[str, str] | None = None
+        self,
+        status: int,
+        sentence: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        code: str = "",
+        field: str = "",
+        index: int | None = None,
     ) -> None:
         super().__init__(sentence)
         self.status = status
         self.sentence = sentence
         self.headers = headers
+        self.code = code or PROBLEMS[status][0]
+        self.field = field
+        self.index = index
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """The body of the answer; what is not known is left out."""
+        found: dict[str, Any] = {"error": self.sentence, "code": self.code}
+        if self.field:
+            found["field"] = self.field
+        if self.index is not None:
+            found["index"] = self.index
+        return found
+
+
+@contextmanager
+def about(field: str, index: int | None = None) -> Iterator[None]:
+    """Name the field of a request that an error is about.
+
+    Raises:
+        Problem: in the place of an error of the input.
+    """
+    try:
+        yield
+    except InputError as error:
+        problem = from_error(error)
+        problem.field = field
+        problem.index = index
+        raise problem from None
 
 
 def from_error(error: PellucidError) -> Problem:

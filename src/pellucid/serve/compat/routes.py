@@ -88,10 +88,17 @@ def _facts(parts: Parts, languages: Languages) -> list[Operation]:
         raise Problem(403, "Suggestions are disabled on this server.")
 
     return [
-        _fact("/languages", list_languages, gives=list[schemas.LanguageAnswer]),
-        _fact("/frontend/settings", frontend_settings, gives=dict[str, Any]),
-        _fact("/health", health, gives=StatusAnswer),
-        _keyed("/suggest", suggest, form=schemas.SUGGEST, gives=dict[str, bool]),
+        _fact(
+            "/languages",
+            list_languages,
+            gives=list[schemas.LanguageAnswer],
+            name="libre_languages",
+        ),
+        _fact("/frontend/settings", frontend_settings, gives=dict[str, Any], name="libre_settings"),
+        _fact("/health", health, gives=StatusAnswer, name="libre_health"),
+        _keyed(
+            "/suggest", suggest, form=schemas.SUGGEST, gives=dict[str, bool], name="libre_suggest"
+        ),
     ]
 
 
@@ -137,8 +144,20 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         return reply(await parts.scheduler.call(partial(detector.detect, whole), cost=cost))
 
     return [
-        _work("/translate", translate, form=schemas.TRANSLATE, gives=schemas.TranslatedAnswer),
-        _work("/detect", detect, form=schemas.DETECT, gives=list[schemas.Detection]),
+        _work(
+            "/translate",
+            translate,
+            form=schemas.TRANSLATE,
+            gives=schemas.TranslatedAnswer,
+            name="libre_translate",
+        ),
+        _work(
+            "/detect",
+            detect,
+            form=schemas.DETECT,
+            gives=list[schemas.Detection],
+            name="libre_detect",
+        ),
     ]
 
 
@@ -306,9 +325,20 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         return Response(file.content, headers=headers, media_type=file.media_type)
 
     return [
-        _work("/translate_file", translate_a_file, form=schemas.FILE, gives=schemas.FileAnswer),
+        _work(
+            "/translate_file",
+            translate_a_file,
+            form=schemas.FILE,
+            gives=schemas.FileAnswer,
+            name="libre_translate_file",
+        ),
         # Open, because the name of a file cannot be guessed and clients fetch it without a key.
-        _fact("/download_file/{name}", download_file, refusals=(404, *DOOR)),
+        _fact(
+            "/download_file/{name}",
+            download_file,
+            refusals=(404, *DOOR),
+            name="libre_download_file",
+        ),
     ]
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -20,10 +22,15 @@ COMMON = [
 
 CORS = [
     (b"access-control-allow-methods", b"GET, POST"),
-    (b"access-control-allow-headers", b"Authorization, Content-Type"),
+    (b"access-control-allow-headers", b"Authorization, Content-Type, X-Request-Id"),
+    (b"access-control-expose-headers", b"X-Request-Id"),
     (b"access-control-max-age", b"600"),
     (b"vary", b"Origin"),
 ]
+
+
+# A number of a request that a client or a proxy may give: nothing that a log could not hold.
+_REQUEST_ID = re.compile(r"[\w.-]{1,64}", re.ASCII)
 
 
 class GoneError(Exception):
@@ -50,12 +57,14 @@ class Exchange:
         self._until: float | None = None
         self._has_ended = False
         self._is_gone = False
-        self._common = COMMON
+        given = self.headers.get("x-request-id", "")
+        self.request_id = given if _REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+        self._common = [*COMMON, (b"x-request-id", self.request_id.encode())]
 
     def allow_origin(self, origin: str) -> None:
         """Let a browser hand the answer to the page that asked."""
         allowed = (b"access-control-allow-origin", origin.encode("latin-1"))
-        self._common = [*COMMON, allowed, *CORS]
+        self._common = [*self._common, allowed, *CORS]
 
     async def run(self, app: ASGIApp) -> None:
         """Let an application answer, and end it if the client leaves.
@@ -101,8 +110,7 @@ class Exchange:
             return
         if self.status:
             raise GoneError
-        content = {"error": problem.sentence}
-        answer = reply(content, status=problem.status, headers=problem.headers)
+        answer = reply(problem.content, status=problem.status, headers=problem.headers)
         await answer(self.scope, self._receive_part, self._send_part)
 
     async def _receive_part(self) -> Message:

@@ -28,6 +28,9 @@ from pellucid.serve.settings import Settings, is_prefix, key_of
 
 log = logging.getLogger("pellucid.serve")
 
+# Addresses that routes had, and what to send now.
+MOVED = {"/v1/stream": 'Send the text to /v1/translate with "stream": true.'}
+
 
 class Gate:
     """Checks each request, finds its route and runs it, and ends it if its client leaves.
@@ -88,10 +91,10 @@ class Gate:
             # 2 is a fault of the input. Everything else is the server's, and its operator should
             # know.
             if error.exit_code != 2:
-                _log_failure(error)
+                _log_failure(error, exchange)
             await exchange.refuse(from_error(error))
         except Exception as error:
-            _log_failure(error)
+            _log_failure(error, exchange)
             await exchange.refuse(
                 Problem(
                     500,
@@ -169,7 +172,14 @@ class Gate:
         method = exchange.method if exchange.method in ("GET", "HEAD", "POST") else "other"
         self._metrics.requests.labels(method, exchange.route, str(exchange.status)).inc()
         self._metrics.seconds.labels(exchange.route).observe(seconds)
-        log.info("%s %s %s %.0f ms", method, exchange.route, exchange.status, 1000 * seconds)
+        log.info(
+            "%s %s %s %.0f ms %s",
+            method,
+            exchange.route,
+            exchange.status,
+            1000 * seconds,
+            exchange.request_id,
+        )
 
 
 def _refuse_key(key: str | None) -> Problem:
@@ -233,17 +243,19 @@ def _no_operation(methods: Collection[str], scope: Scope) -> Problem:
         place = f"{scope['root_path']}/"
         return Problem(307, f"The page is at {place}", {"Location": place})
     if not methods:
-        return Problem(404, "There is nothing at this address. See /openapi.json.")
+        path = scope["path"].removeprefix(scope["root_path"])
+        advice = MOVED.get(path, "See /docs.")
+        return Problem(404, f"There is nothing at this address. {advice}")
     allowed = ", ".join(sorted(methods))
     return Problem(405, f"This address takes {allowed} only.", {"Allow": allowed})
 
 
-def _log_failure(error: BaseException) -> None:
+def _log_failure(error: BaseException, exchange: Exchange) -> None:
     """Log the kind of a failure and its place in the code; its message may hold texts."""
     # Names of files and lines only: messages may hold what clients sent.
     frames = traceback.extract_tb(error.__traceback__)
     places = " < ".join(f"{Path(one.filename).name}:{one.lineno}" for one in reversed(frames[-4:]))
-    log.error("failed: %s at %s", type(error).__name__, places)
+    log.error("failed: %s at %s %s", type(error).__name__, places, exchange.request_id)
 
 
 def _is_allowed_host(settings: Settings, host: str | None) -> bool:

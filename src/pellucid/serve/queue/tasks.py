@@ -10,11 +10,14 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.serve.answers.responses import about
 from pellucid.serve.models import Options, ServedModel
 from pellucid.translate.judging import DOUBTFUL, MOST_LINKED, MOST_REPLAYED
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
+    from pellucid.inside.align.attention_links import Aligned
+    from pellucid.text.link_choices import UnitRule
     from pellucid.translate.results import Scored, TranslatedHypothesis, Translation
 
 CHARACTERS_A_TOKEN = 4
@@ -82,17 +85,21 @@ class Translate:
         options: fields of the decoding options.
         treatment: further arguments of `Translator.translate`.
         align: the units, the layer and the head to link words by; None for no links.
+        changes: of the model.
     """
 
     model: ServedModel
     options: Options
     treatment: tuple[tuple[str, Any], ...] = ()
     align: tuple[Any, ...] | None = None
+    changes: tuple[str, ...] = ()
 
     def cost(self, item: Text) -> int:
         """Estimate the positions of a search for one text."""
         config, longest, retry = self._search
-        return estimate_search(item.text, config, longest, retry=retry)
+        cost = estimate_search(item.text, config, longest, retry=retry)
+        # Most changes need the whole decoder again for each token.
+        return cost * _steps(item.text) if self.changes else cost
 
     @cached_property
     def _search(self) -> tuple[DecodingConfig, int, bool]:
@@ -122,8 +129,9 @@ class Translate:
     def _translate(self, items: Sequence[Text]) -> list[Translation]:
         # The aligner is kept with the model, so that every request reads links from the same
         # head.
-        align = False if self.align is None else self.model.aligner(*self.align)
-        return self.model.translator.translate(
+        with about("align_head"):
+            align = False if self.align is None else self.model.aligner(*self.align)
+        return self.model.changed(self.changes).translate(
             [item.text for item in items],
             constraints=[item.constraints for item in items],
             align=align,
@@ -139,10 +147,12 @@ class ScoreTask:
     Attributes:
         model: the model.
         to: the language whose code every source gets, or None.
+        changes: of the model.
     """
 
     model: ServedModel
     to: str | None = None
+    changes: tuple[str, ...] = ()
 
     def cost(self, item: tuple[str, str]) -> int:
         """Estimate the tokens of both sides."""
@@ -156,7 +166,43 @@ class ScoreTask:
         """
         sources = [source for source, _ in items]
         targets = [target for _, target in items]
-        return self.model.translator.score(sources, targets, to=self.to)
+        return self.model.changed(self.changes).score(sources, targets, to=self.to)
+
+
+@dataclass(frozen=True)
+class AlignTask:
+    """Word links of given translations with the same model.
+
+    Attributes:
+        model: the model.
+        units: how lines are cut into the words that links count.
+        layer: of the decoder, to read links from.
+        head: of that layer.
+    """
+
+    model: ServedModel
+    units: UnitRule = "auto"
+    layer: int | None = None
+    head: int | None = None
+
+    def cost(self, item: tuple[str, str]) -> int:
+        """Estimate the tokens of both sides."""
+        return sum(map(estimate_tokens, item))
+
+    def run(self, items: Sequence[tuple[str, str]]) -> list[Aligned]:
+        """Link the words of some pairs of a source and a target.
+
+        Raises:
+            InputError: the layer or the head does not exist.
+        """
+        with about("head"):
+            aligner = self.model.aligner(self.units, self.layer, self.head)
+        return aligner.link_pairs(items)
+
+
+def _steps(text: str) -> int:
+    """Estimate the steps of which each runs the whole decoder again, as shares of a pass."""
+    return max(1, estimate_tokens(text) // count_units(text) // 8)
 
 
 def _parts(translation: Translation) -> Sequence[TranslatedHypothesis]:

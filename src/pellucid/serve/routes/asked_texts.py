@@ -1,0 +1,174 @@
+"""From the body of a request to work on its texts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from pellucid.config import TreatmentConfig
+from pellucid.config.head_address import parse_address
+from pellucid.config.wording import show_value
+from pellucid.decode.constraints.request import Constraints
+from pellucid.errors import InputError
+from pellucid.serve.answers.request_bodies import DECODING, given_fields
+from pellucid.serve.answers.responses import Problem, about
+from pellucid.serve.models import Options, ServedModel
+from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.translate.constraints import constraints_of, fit_glossary
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.glossary import Glossary
+    from pellucid.decode.constraints.request import LineConstraints
+
+# The fields that say what a translation may and must contain, other than how it begins.
+PHRASES = ("forbid", "require", "require_each", "glossary")
+
+TREATMENT = tuple(TreatmentConfig.model_fields)
+
+# What belongs to single texts, since the texts of a document are cut into sentences.
+NOT_IN_HTML = (
+    *("prefix", "prefixes", "forbid", "require", "require_each", "glossary", "tokens"),
+    *("n_best", "alternatives", "changes"),
+)
+
+APART = "not_together"
+
+
+def code_of(body: Any, model: ServedModel) -> str | None:
+    """Return the language that every text must name, if the model has several."""
+    language: str | None = body.target_language
+    return language if model.is_for_several else None
+
+
+def cross_head(address: str | None) -> tuple[int | None, int | None]:
+    """Read the address of a head of cross-attention, or of its whole layer.
+
+    Returns:
+        The layer, and the head or None; both are None without an address.
+
+    Raises:
+        InputError: the address is of something else.
+    """
+    if address is None:
+        return None, None
+    found = parse_address(address)
+    # What is left out at the end means all, so that decoder.1 is the mean of its heads.
+    if found.part != "decoder" or found.layer is None or found.kind not in (None, "cross"):
+        raise InputError(
+            "The head to link by must be one of cross-attention or all of its layer, but is "
+            f"{show_value(address)}. Write decoder.LAYER.cross.HEAD or decoder.LAYER.cross."
+        )
+    return found.layer, found.head
+
+
+def decoding_of(body: Any, model: ServedModel) -> Options:
+    """Take the decoding options that a request gives.
+
+    Raises:
+        InputError: the options are impossible.
+    """
+    is_plain = not any(getattr(body, name, None) for name in (*PHRASES, "retry"))
+    return model.decide(given_fields(body, DECODING), is_plain=is_plain)
+
+
+def translate_task(body: Any, model: ServedModel) -> tuple[Translate, list[Text]]:
+    """Turn a request for translations into work.
+
+    Raises:
+        InputError: its options are impossible.
+        Problem: two of its parts contradict each other.
+    """
+    options = decoding_of(body, model)
+    treatment = [(name, getattr(body, name)) for name in TREATMENT]
+    if (code := code_of(body, model)) is not None:
+        treatment.append(("to", code))
+    for name in ("align_head", "words_by"):
+        if name in body.model_fields_set and not body.align:
+            raise Problem(
+                422, f"{name} needs align. Add it, or leave {name} out.", code=APART, field=name
+            )
+    if body.align and body.changes:
+        # Links are read from the model as it is, which did not write these translations.
+        raise _apart("align", "changes")
+    with about("align_head"):
+        align = (body.words_by, *cross_head(body.align_head)) if body.align else None
+    for name in ("prefixes", "require_each"):
+        each = getattr(body, name)
+        if each is not None and len(each) != len(body.texts):
+            raise Problem(
+                422,
+                f"{name} must have one entry for each text, but has {len(each)} for "
+                f"{len(body.texts)} texts.",
+                field=name,
+            )
+    if body.prefix and body.prefixes is not None:
+        raise _apart("prefix", "prefixes")
+    task = Translate(model, options, tuple(treatment), align, tuple(body.changes))
+    return task, list(map(Text, body.texts, all_constraints(body, model, body.texts)))
+
+
+def refuse_given(body: Any, names: Sequence[str], reason: str) -> None:
+    """Refuse fields that a request gives another value than their default.
+
+    Args:
+        body: the request.
+        names: the fields.
+        reason: the field and the value that they cannot be combined with.
+
+    Raises:
+        Problem: 422, one is given.
+    """
+    kind = type(body)
+    for name in names:
+        if getattr(body, name) != kind.model_fields[name].get_default():
+            raise _apart(name, reason)
+
+
+def _apart(field: str, other: str) -> Problem:
+    sentence = f"{field} cannot be combined with {other}. Leave one of them out."
+    return Problem(422, sentence, code=APART, field=field)
+
+
+def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:
+    """Build the constraints of each text.
+
+    Args:
+        body: a request.
+        model: the model.
+        texts: its texts.
+    """
+    prefixes = getattr(body, "prefixes", None) or [body.prefix] * len(texts)
+    if not any(getattr(body, name, None) for name in PHRASES):
+        return list(map(Constraints, prefixes))
+    glossary = _glossary(body, model)
+    rows = getattr(body, "require_each", None) or [()] * len(texts)
+    phrases = (*body.forbid, *body.require, *(phrase for row in rows for phrase in row))
+    if not all(map(str.strip, phrases)):
+        raise Problem(
+            422, "A phrase must hold text, but one is blank. Leave it out.", field="require"
+        )
+    forbidden = tuple(body.forbid)
+    return [
+        constraints_of(text, prefix, forbidden, body.require, row, glossary)
+        for text, prefix, row in zip(texts, prefixes, rows, strict=True)
+    ]
+
+
+def _glossary(body: Any, model: ServedModel) -> Glossary | None:
+    if not body.glossary:
+        return None
+    from pellucid.decode.constraints.glossary import Glossary
+
+    terms: dict[str, str] = {}
+    for term in body.glossary:
+        if not term.source.strip() or not term.target.strip():
+            raise Problem(
+                422, "A term of the glossary must hold text on both sides.", field="glossary"
+            )
+        if terms.setdefault(term.source, term.target) != term.target:
+            raise Problem(
+                422,
+                "A source term of the glossary must have one target term, but one has two.",
+                field="glossary",
+            )
+    return fit_glossary(Glossary(terms, match=body.glossary_match), model.translator)

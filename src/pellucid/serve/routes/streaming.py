@@ -1,0 +1,107 @@
+"""A translation piece by piece, as server-sent events."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from starlette.responses import Response
+
+from pellucid.errors import PellucidError
+from pellucid.serve.answers.responses import NOT_KEPT, Pieces, Problem, from_error
+from pellucid.serve.models import ServedModel
+from pellucid.serve.parts import Parts
+from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.serve.routes.asked_texts import (
+    all_constraints,
+    code_of,
+    decoding_of,
+    refuse_given,
+)
+
+# The form of the answer, for the description of the routes.
+EVENTS = {
+    "type": "object",
+    "description": 'Server-sent events: {"text": "…"} for each piece as soon as it is decided, '
+    'then an event "end" with the source and the whole translation, or an event "error".',
+    "properties": {
+        "event": {"type": "string", "enum": ["message", "end", "error"]},
+        "data": {"type": "string", "contentMediaType": "application/json"},
+    },
+    "required": ["data"],
+}
+
+# What pieces cannot have: text that is out can neither be judged nor replaced.
+NOT_STREAMED = (
+    *("n_best", "alternatives", "prefixes", "require_each", "unknown", "retry"),
+    *("align", "align_head", "words_by", "tokens", "format"),
+)
+
+
+async def stream_translation(parts: Parts, body: Any, model: ServedModel) -> Response:
+    """Translate one text, and send its translation piece by piece.
+
+    Raises:
+        Problem: 422, there are several texts, or a field that only whole translations have.
+    """
+    if len(body.texts) > 1:
+        raise Problem(
+            422,
+            f"texts must be one text to stream, but has {len(body.texts)}. Send one at a time.",
+            field="texts",
+        )
+    refuse_given(body, NOT_STREAMED, "stream")
+    (text,) = body.texts
+    options = decoding_of(body, model)
+    cost = Translate(model, options, changes=tuple(body.changes)).cost(Text(text))
+
+    def make() -> Iterator[str]:
+        (constraints,) = all_constraints(body, model, [text])
+        return model.changed(body.changes).stream(
+            text,
+            constraints=constraints,
+            clean=body.clean,
+            split=body.split,
+            split_long=body.split_long,
+            to=code_of(body, model),
+            **dict(options),
+        )
+
+    pieces = parts.scheduler.stream(make, cost=cost)
+    # What is wrong with a request shows at the first piece, before the answer begins.
+    first = await anext(pieces, None)
+    parts.count(model, "stream")
+    headers = {
+        **NOT_KEPT,
+        "Content-Type": "text/event-stream",
+        "X-Accel-Buffering": "no",
+    }
+    return Pieces(_events(text, first, pieces), headers=headers)
+
+
+async def _events(
+    source: str, first: str | None, pieces: AsyncIterator[str]
+) -> AsyncIterator[bytes]:
+    """Write pieces as server-sent events, then the whole translation."""
+    found: list[str] = []
+    try:
+        if first is not None:
+            found.append(first)
+            yield _event({"text": first})
+            async for piece in pieces:
+                found.append(piece)
+                if piece:
+                    yield _event({"text": piece})
+    except Problem as problem:
+        yield _event(problem.content, "error")
+    except PellucidError as error:
+        yield _event(from_error(error).content, "error")
+    else:
+        yield _event({"source": source, "translation": "".join(found)}, "end")
+
+
+def _event(content: dict[str, Any], name: str = "") -> bytes:
+    data = json.dumps(content, ensure_ascii=False)
+    kind = f"event: {name}\n" if name else ""
+    return f"{kind}data: {data}\n\n".encode("utf-8", "replace")
