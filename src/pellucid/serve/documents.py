@@ -34,7 +34,7 @@ class _Read:
     text: str
     segments: Sequence[tuple[Segment, bool]]
 
-    def rows(self, linked: Translations, plain: Translations) -> list[Sequence[object]]:
+    def rows(self, linked: Translations, plain: Translations) -> Sequence[Sequence[object]]:
         """List the translations of the segments as the worker takes them."""
         found = []
         for segment, needs_links in self.segments:
@@ -95,21 +95,20 @@ async def _translate(
     parts: Parts, task: Translate, read: Sequence[_Read], *, needs_links: bool
 ) -> Translations:
     # In a thread, which others interrupt: a page may have thousands of segments.
-    keys, hidden = await asyncio.to_thread(
+    keys, hidden, texts = await asyncio.to_thread(
         _hide, task.model.translator.tokenizer, read, needs_links=needs_links
     )
-    translations = await parts.translate(task, [*map(Text, hidden.texts)])
+    translations = await parts.translate(task, texts)
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
-    texts = [str(key[0]) for key in keys]
-    shown = await asyncio.to_thread(hidden.show, translations, texts)
+    shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
     return dict(zip(keys, shown, strict=True))
 
 
 def _hide(
     tokenizer: Tokenizer, read: Sequence[_Read], *, needs_links: bool
-) -> tuple[list[tuple[object, ...]], Hidden]:
+) -> tuple[list[tuple[object, ...]], Hidden, list[Text]]:
     """Collect the distinct segments of all documents, and mask what they copy."""
     from pellucid.translate.masking import hide_copies
 
@@ -119,4 +118,5 @@ def _hide(
         for segment, is_linked in document.segments
         if is_linked == needs_links
     }
-    return list(by_key), hide_copies(tokenizer, list(by_key.values()))
+    hidden = hide_copies(tokenizer, list(by_key.values()))
+    return list(by_key), hidden, [*map(Text, hidden.texts)]

@@ -45,7 +45,7 @@ class Limits(Strict):
     """Size of the tensors in an answer of /v1/look."""
     response_bytes: int = Field(default=16 * 2**20, ge=1024, le=2**32)
     """Size of any other answer."""
-    document_memory_bytes: int = Field(default=160 * 2**20, ge=64 * 2**20, le=2**36)
+    document_memory_bytes: int = Field(default=128 * 2**20, ge=64 * 2**20, le=2**36)
     """Memory of the process that reads documents."""
 
     # Time
