@@ -2,28 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
-from functools import partial
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from pellucid.documents.formats import FORMATS
-from pellucid.documents.markup.segments import Segment
-from pellucid.documents.segment_writing import write_segment
-from pellucid.documents.units import How, Unit
+from pellucid.documents.markup.segments import Element, Segment
 from pellucid.errors import DataError
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import Text, Translate
 
 if TYPE_CHECKING:
+    from pellucid.text.tokenizers.tokenizer import Tokenizer
+    from pellucid.translate.masking import Hidden
     from pellucid.translate.results import Translation
 
-# Translations by the key of a segment; those with links and those without.
+# Translations by the key of a segment.
 Translations = Mapping[object, "Translation"]
 
-# A document as parts, its segments that need links, and the others.
-Read = tuple[list[str | Unit], list[Segment], list[Segment]]
+
+@dataclass(frozen=True)
+class _Read:
+    """A document and its distinct segments, with the places of their copies and no tags.
+
+    Attributes:
+        text: the document.
+        segments: each with True if word links are needed to write its translation.
+    """
+
+    text: str
+    segments: Sequence[tuple[Segment, bool]]
+
+    def rows(self, linked: Translations, plain: Translations) -> Sequence[Sequence[object]]:
+        """List the translations of the segments as the worker takes them."""
+        found = []
+        for segment, needs_links in self.segments:
+            one = (linked if needs_links else plain)[segment.key]
+            best = one.hypotheses[0]
+            found.append((one.source_words, best.text, best.words, best.alignment))
+        return found
 
 
 async def translate_documents(
@@ -38,50 +56,67 @@ async def translate_documents(
         form: the name of their format.
 
     Raises:
-        Problem: 400, a sentence cannot be translated, or a document is not of its format.
+        Problem: 400, a sentence cannot be translated, or a document is not of its format; 413, it
+            takes too long to read.
     """
+    worker = parts.documents
     languages = (task.model.source, dict(task.treatment).get("to") or task.model.target)
-    # One by one, so that a long list does not hold up other requests.
-    read = [await parts.aside(partial(_read, one, languages, form)) for one in documents]
-    # Links cost a pass of the decoder more, and only tags within sentences need them.
-    linked = await _translate(parts, task, (one for _, own, _ in read for one in own))
-    plain = await _translate(
-        parts, replace(task, align=None), (one for _, _, own in read for one in own)
-    )
-    return [await parts.aside(partial(_write, one, linked, plain)) for one in read]
-
-
-def _read(document: str, languages: tuple[str, str], form: str) -> Read:
+    read = []
     try:
-        pieces = list(FORMATS[form].read(document, How(languages=languages)))
+        for one in documents:
+            described = await worker.read(one, form, languages)
+            read.append(_Read(one, await asyncio.to_thread(_segments, described)))
     except DataError as error:
         raise Problem(400, f"Invalid request: {error}") from None
-    segments = [one for unit in pieces if isinstance(unit, Unit) for one in unit.segments]
-    needing = [one for one in segments if one.needs_links]
-    return pieces, needing, [one for one in segments if not one.needs_links]
+    # Links cost a pass of the decoder more, and only tags within sentences need them.
+    linked = await _translate(parts, task, read, needs_links=True)
+    plain = await _translate(parts, replace(task, align=None), read, needs_links=False)
+    written = []
+    for document in read:
+        rows = await asyncio.to_thread(document.rows, linked, plain)
+        written.append(await worker.write(document.text, form, languages, rows))
+    return written
 
 
-async def _translate(parts: Parts, task: Translate, segments: Iterable[Segment]) -> Translations:
-    from pellucid.translate.masking import hide_copies
+def _segments(
+    described: Sequence[tuple[str, bool, Sequence[tuple[int, int]]]],
+) -> list[tuple[Segment, bool]]:
+    found = []
+    for text, needs_links, copies in described:
+        elements = {
+            number: Element(start, end, (), (), is_copy=True)
+            for number, (start, end) in enumerate(copies)
+        }
+        found.append((Segment(text=text, elements=elements), needs_links))
+    return found
 
-    # Menus and tables repeat their texts.
-    by_key = {one.key: one for one in segments}
-    hidden = hide_copies(task.model.translator.tokenizer, [*by_key.values()])
-    texts = [one.text.strip() for one in by_key.values()]
-    translations = await parts.translate(task, [*map(Text, hidden.texts)])
+
+async def _translate(
+    parts: Parts, task: Translate, read: Sequence[_Read], *, needs_links: bool
+) -> Translations:
+    # In a thread, which others interrupt: a page may have thousands of segments.
+    keys, hidden, texts = await asyncio.to_thread(
+        _hide, task.model.translator.tokenizer, read, needs_links=needs_links
+    )
+    translations = await parts.translate(task, texts)
     fault = next((one.error for one in translations if one.error is not None), None)
     if fault is not None:
         raise Problem(400, f"Cannot translate text: {fault}")
-    return dict(zip(by_key, hidden.show(translations, texts), strict=True))
+    shown = await asyncio.to_thread(hidden.show, translations, [str(key[0]) for key in keys])
+    return dict(zip(keys, shown, strict=True))
 
 
-def _write(read: Read, linked: Translations, plain: Translations) -> str:
-    """Write a document with its translations, all marked if the format has marks."""
-    for unit in read[0]:
-        if isinstance(unit, Unit):
-            unit.is_marked = True
-            for segment in unit.segments:
-                found = linked if segment.needs_links else plain
-                one = found[segment.key]
-                write_segment(segment, one.hypotheses[:1], one.source_words)
-    return "".join(map(str, read[0]))
+def _hide(
+    tokenizer: Tokenizer, read: Sequence[_Read], *, needs_links: bool
+) -> tuple[list[tuple[object, ...]], Hidden, list[Text]]:
+    """Collect the distinct segments of all documents, and mask what they copy."""
+    from pellucid.translate.masking import hide_copies
+
+    by_key = {
+        segment.key: segment
+        for document in read
+        for segment, is_linked in document.segments
+        if is_linked == needs_links
+    }
+    hidden = hide_copies(tokenizer, list(by_key.values()))
+    return list(by_key), hidden, [*map(Text, hidden.texts)]

@@ -23,9 +23,13 @@ from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import ProblemAnswer
 from pellucid.serve.answers.faults import refuse_body, refuse_input
 from pellucid.serve.answers.responses import PROBLEMS, Problem
+from pellucid.serve.queue.large_bodies import in_turn
 
 # Refusals of every route.
 DOOR = (400, 403, 405, 408, 413, 421, 431)
+
+# Faults of a body up to which the first one is named.
+MOST_FAULTS = 1000
 
 # Refusals of a route that computes.
 WORK = (429, 500, 503, 504)
@@ -218,6 +222,13 @@ async def _read_body(request: Request, kind: type[BaseModel]) -> BaseModel:
             "with the header Content-Type: application/json.",
         )
     try:
-        return kind.model_validate_json(content)
+        async with in_turn(len(content)):
+            return kind.model_validate_json(content)
     except ValidationError as error:
+        # To list a hundred thousand unknown fields takes longer than to find them.
+        if error.error_count() > MOST_FAULTS:
+            raise Problem(
+                422,
+                f"The body has {error.error_count():,} faults. See /openapi.json for its fields.",
+            ) from None
         raise refuse_body(error.errors(include_url=False), [*kind.model_fields]) from None

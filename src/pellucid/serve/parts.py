@@ -10,6 +10,7 @@ from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.queue.prometheus import Metrics
 from pellucid.serve.queue.scheduler import Scheduler
 from pellucid.serve.settings import Settings
+from pellucid.serve.worker.document_worker import DocumentWorker
 
 if TYPE_CHECKING:
     from pellucid.serve.queue.tasks import Text, Translate
@@ -26,12 +27,14 @@ class Parts:
         models: the models.
         settings: limits, keys, hosts.
         scheduler: computes.
+        documents: reads and writes documents.
         metrics: counts.
     """
 
     models: Models
     settings: Settings
     scheduler: Scheduler
+    documents: DocumentWorker
     metrics: Metrics
 
     def choose(self, body: Any) -> ServedModel:

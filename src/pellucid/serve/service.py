@@ -21,6 +21,7 @@ from pellucid.serve.routes.inside import inside_operations
 from pellucid.serve.routes.page_route import Lessons, page_operations
 from pellucid.serve.routes.texts import text_operations
 from pellucid.serve.settings import Settings
+from pellucid.serve.worker.document_worker import DocumentWorker
 
 
 def _no_lessons(_bundle: object) -> tuple[list[dict[str, Any]], str]:
@@ -43,7 +44,8 @@ class Service:
         self.settings = settings
         self.metrics = Metrics()
         self.scheduler = Scheduler(settings.limits, self.metrics)
-        parts = Parts(models, settings, self.scheduler, self.metrics)
+        self.documents = DocumentWorker(settings.limits)
+        parts = Parts(models, settings, self.scheduler, self.documents, self.metrics)
         schemas = make_schemas(settings.limits)
         self._description: dict[str, Any] = {}
         self.operations = [
@@ -104,6 +106,7 @@ class Service:
         """Finish what waits, and stop computing."""
         self.drain()
         self.scheduler.stop(self.settings.limits.drain_seconds)
+        self.documents.stop()
 
     def describe(self) -> dict[str, Any]:
         """Make the OpenAPI description of all routes, once."""

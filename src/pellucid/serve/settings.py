@@ -45,6 +45,8 @@ class Limits(Strict):
     """Size of the tensors in an answer of /v1/look."""
     response_bytes: int = Field(default=16 * 2**20, ge=1024, le=2**32)
     """Size of any other answer."""
+    document_memory_bytes: int = Field(default=128 * 2**20, ge=64 * 2**20, le=2**36)
+    """Memory of the process that reads documents."""
 
     # Time
     header_seconds: float = Field(default=10.0, gt=0, le=3600)
@@ -53,6 +55,8 @@ class Limits(Strict):
     """Time that a client has to send the body, and to take an answer that waits."""
     request_seconds: float = Field(default=60.0, gt=0, le=86_400)
     """Time for an answer; after it the request ends with 504."""
+    document_seconds: float = Field(default=10.0, gt=0, le=3600)
+    """Processor time to read or write a document; one that takes more is refused with 413."""
     idle_seconds: float = Field(default=30.0, gt=0, le=86_400)
     """Time that a connection stays open without a request."""
     drain_seconds: float = Field(default=60.0, gt=0, le=86_400)

@@ -6,6 +6,7 @@ POST without a body. All of them come out as one dictionary.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any
@@ -15,6 +16,7 @@ from starlette.requests import Request
 
 from pellucid.serve.answers.bodies import AnswerBody
 from pellucid.serve.answers.responses import Problem
+from pellucid.serve.queue.large_bodies import SMALL_BYTES, in_turn
 from pellucid.serve.settings import Settings, key_of
 
 MOST_FIELDS = 1000
@@ -168,8 +170,10 @@ async def read_fields(request: Request, settings: Settings) -> Fields:
         settings: keys, and whether a query may hold one.
 
     Raises:
-        Problem: 400 if the body cannot be read, 403 if the key is missing or wrong.
+        Problem: 400 if the body or the query cannot be read, 403 if the key is missing or wrong.
     """
+    if request.scope["query_string"].count(b"&") > MOST_FIELDS:
+        raise Problem(400, "Invalid request: too many fields")
     query = request.query_params.multi_items()
     fields = await _read(request, query)
     keys = settings.keys
@@ -195,25 +199,34 @@ async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
     body = await request.body()
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind in FORMS:
-        return await _read_form(request, values, len(body))
+        # A parser in Python: in a thread others run meanwhile.
+        async with in_turn(len(body)):
+            if len(body) > SMALL_BYTES:
+                return await asyncio.to_thread(asyncio.run, _read_form(request, values, body))
+            return await _read_form(request, values, body)
     if not body:
         return Fields(values)
-    try:
-        read = json.loads(body)
-    except (ValueError, RecursionError):
-        raise Problem(400, "Invalid JSON format") from None
+    async with in_turn(len(body)):
+        try:
+            read = json.loads(body)
+        except (ValueError, RecursionError):
+            raise Problem(400, "Invalid JSON format") from None
     if not isinstance(read, dict):
         raise Problem(400, "Invalid JSON format")
     return Fields(values | read)
 
 
-async def _read_form(request: Request, values: dict[str, Any], num_bytes: int) -> Fields:
+async def _read_form(request: Request, values: dict[str, Any], body: bytes) -> Fields:
     from starlette.datastructures import UploadFile
     from starlette.formparsers import MultiPartException
 
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    # Of fields next to each other Starlette counts only those that are not empty.
+    if kind == FORMS[0] and body.count(b"&") > MOST_FIELDS:
+        raise Problem(400, "Invalid form format")
     try:
         # The body has been bounded already; Starlette's own limit is a megabyte a part.
-        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=num_bytes + 1)
+        form = await request.form(max_files=1, max_fields=MOST_FIELDS, max_part_size=len(body) + 1)
     except (MultiPartException, ValueError, AssertionError):
         raise Problem(400, "Invalid form format") from None
     own: dict[str, Any] = {}

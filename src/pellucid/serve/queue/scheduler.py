@@ -38,6 +38,9 @@ SECONDS_A_BATCH = 0.3
 # Long computations of about the same size that may have begun: they hold memory.
 MOST_OF_A_SIZE = 2
 
+# Items whose cost is estimated in one pass of the event loop: some milliseconds.
+ESTIMATED_A_PASS = 500
+
 # Computations that may have begun, of all sizes.
 MOST_BEGUN = 12
 
@@ -131,6 +134,8 @@ class Scheduler:
             costs.append(task.cost(item))
             total += costs[-1]
             self._check_size(total)  # There may be hundreds of thousands of them.
+            if not len(costs) % ESTIMATED_A_PASS:
+                await asyncio.sleep(0)
         return await self._add(task, items, costs)
 
     async def call(self, function: Callable[[], Any], *, cost: int = 1) -> Any:

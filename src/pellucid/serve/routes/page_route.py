@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -28,14 +29,16 @@ def page_operations(parts: Parts, lessons: Lessons) -> list[Operation]:
         lessons: the lessons of a model that runs in the page.
     """
     made: list[bytes] = []
+    making = asyncio.Lock()
     has_keys = parts.settings.keys is not None
 
     async def page(_: Request) -> Response:
         """Show the page."""
         # Its lessons need PyTorch, which many servers never load.
-        if not made:
-            make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
-            made.append(await parts.scheduler.call(make))
+        async with making:  # Once, however many ask at first.
+            if not made:
+                make = partial(make_service_page, parts.models, has_keys=has_keys, lessons=lessons)
+                made.append(await parts.scheduler.call(make))
         headers = {
             "Cache-Control": "no-store",
             "Content-Security-Policy": "frame-ancestors 'none'",

@@ -1,0 +1,110 @@
+"""The process that reads and writes clients' documents: it can be stopped in the middle.
+
+It keeps nothing between two tasks: a document is read again when it is written, so that the process
+may end at any time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import resource
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+from pellucid.documents.formats import FORMATS
+from pellucid.documents.markup.segments import Segment
+from pellucid.documents.segment_writing import write_segment
+from pellucid.documents.units import How, Unit
+from pellucid.errors import DataError
+from pellucid.machine.processes import Take, serve_parent
+
+# Each point is a tenth less of a processor that others ask for as well: about a third is left.
+NICE = 5
+
+
+@dataclass(frozen=True)
+class _Answer:
+    """A translation as `write_segment` takes it."""
+
+    text: str
+    words: Sequence[str]
+    alignment: Sequence[tuple[int, int]] | None
+
+
+def serve_documents(descriptor: int, seconds: float, most_bytes: int) -> NoReturn:
+    """Read and write documents until the server ends.
+
+    Args:
+        descriptor: of the connection to the server.
+        seconds: processor time of one task; the system ends the process after it.
+        most_bytes: memory of the process.
+    """
+    _yield_to_server(most_bytes)
+
+    def answer(take: Take) -> tuple[bool, Any]:
+        task = json.loads(take())
+        _limit_time(seconds)
+        try:
+            return True, _do(**task)
+        except DataError as error:
+            return False, str(error)
+
+    serve_parent(descriptor, lambda: answer)
+
+
+def _yield_to_server(most_bytes: int) -> None:
+    """Bound the memory, and leave processor and memory to the server where both are short."""
+    # A traceback may hold a client's text; the server logs none.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+    os.nice(NICE)
+    # Memory that is written to, and no reserved addresses, of which threads take much. Some systems
+    # refuse to bound it.
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_DATA, (most_bytes, most_bytes))
+    # Linux ends this process before the server if the memory of the machine or container runs out.
+    with contextlib.suppress(OSError):
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _limit_time(seconds: float) -> None:
+    """Let the system end this process after so much more processor time, whatever it does."""
+    until = math.ceil(time.process_time() + seconds)
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (until, hard))
+
+
+def _do(
+    text: str, form: str, languages: Sequence[str], translations: list[Any] | None = None
+) -> Any:
+    """Read a document's segments, or with their translations write it."""
+    source, target = languages
+    parts = list(FORMATS[form].read(text, How(languages=(source, target))))
+    units = [one for one in parts if isinstance(one, Unit)]
+    segments = [one for unit in units for one in unit.segments]
+    distinct: dict[tuple[object, ...], Segment] = {}
+    for one in segments:
+        # Menus and tables repeat their texts.
+        distinct.setdefault((one.needs_links, *one.key), one)
+    if translations is None:
+        return [_describe(one) for one in distinct.values()]
+    found = dict(zip(distinct, translations, strict=True))
+    for unit in units:
+        unit.is_marked = True
+        for one in unit.segments:
+            source_words, text, words, links = found[(one.needs_links, *one.key)]
+            alignment = None if links is None else [(i, j) for i, j in links]
+            write_segment(one, [_Answer(text, words, alignment)], source_words)
+    return "".join(map(str, parts))
+
+
+def _describe(segment: Segment) -> tuple[str, bool, list[tuple[int, int]]]:
+    """Take what the server needs to know: the text, whether it needs links, and its copies."""
+    copies = (one for one in segment.elements.values() if one.is_copy)
+    return segment.text, segment.needs_links, [(one.start, one.end) for one in copies]
