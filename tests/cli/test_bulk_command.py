@@ -16,6 +16,8 @@ from pathlib import Path
 import pytest
 
 from pellucid.bulk.board import Beat
+from pellucid.bulk.driver import WorkerWindow
+from pellucid.bulk.local import LocalWorker
 from pellucid.config import DataConfig
 from pellucid.text.reading.sentence_pairs import read_pairs
 
@@ -175,6 +177,33 @@ def test_killed_workers_and_commands_lose_and_double_nothing(
     assert collected.returncode == 0, collected.stderr
     expected = translate(run_here, Path("demo"), text.encode())
     assert (tmp_path / "out").read_text() == expected
+
+
+def test_a_stopped_worker_is_replaced_and_loses_and_doubles_nothing(
+    run_bulk: Run, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "".join(f"{line}\n" for line in make_lines(60))
+    (tmp_path / "in.txt").write_text(text)
+    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 2.0)
+    stopped: list[int] = []
+    plain = LocalWorker.send_window
+
+    def send(worker: LocalWorker, window: WorkerWindow) -> None:
+        if window.piece.number == 3 and not stopped:
+            stopped.append(worker.process.pid)
+            os.kill(worker.process.pid, signal.SIGSTOP)
+        plain(worker, window)
+
+    monkeypatch.setattr(LocalWorker, "send_window", send)
+    done = run_bulk(
+        *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
+        *("--piece-bytes", "200", "--workers", "1", "--collect", str(tmp_path / "out")),
+    )
+    assert done.returncode == 0, done.stderr
+    assert stopped
+    with pytest.raises(ProcessLookupError):
+        os.kill(stopped[0], 0)
+    assert (tmp_path / "out").read_text() == translate(run_bulk, bundle_folder, text.encode())
 
 
 def children_of(pid: int) -> list[int]:
@@ -414,11 +443,14 @@ def test_scores_are_those_of_the_command_score(
     assert [one["log_probability"] for one in objects] == list(map(float, expected.split()))
 
 
-def test_status_names_who_works_where(run_bulk: Run, job: tuple[str, ...], tmp_path: Path) -> None:
+def test_status_names_who_works_where(
+    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     beats = tmp_path / "job" / "workers"
     beats.mkdir(exist_ok=True)
     beat = Beat("far-away", 7, 3, [0, 4], 5000, 2, 100.0, 1, time.time())
     (beats / "far-away-7-a").write_text(json.dumps(vars(beat)))
+    monkeypatch.setattr("pellucid.bulk.board.SECONDS_BETWEEN_BEATS", 0.0)
     silent = Beat("long-gone", 8, 3, [1], 5000, 2, 100.0, 4, time.time() - 1000)
     (beats / "long-gone-8-b").write_text(json.dumps(vars(silent)))
     done = run_bulk("bulk", "--status", str(tmp_path / "job"))

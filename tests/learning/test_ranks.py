@@ -195,6 +195,67 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     assert job.said[1].endswith("error: Rank 0 ended, and so does rank 1.\n")
 
 
+SILENT = """
+import os, socket, time
+from pathlib import Path
+server = socket.create_server(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+kept = server.accept()
+Path("ready").touch()
+time.sleep(1000)
+"""
+"""A machine that took the connection and then vanished."""
+
+DEAD = """
+import os, socket, time
+from pathlib import Path
+from torch import distributed
+port = int(os.environ["MASTER_PORT"])
+server = socket.create_server(("127.0.0.1", port))
+make = distributed.TCPStore
+tcp = make("127.0.0.1", port, is_master=True, master_listen_fd=server.detach())
+store = distributed.PrefixStore("pellucid/0", tcp)
+while not store.check(["here/1"]):
+    time.sleep(0.05)
+Path("ready").touch()
+time.sleep(1000)
+"""
+"""A launcher whose meeting point outlives rank 0."""
+
+STOPPED = f"""
+import os, signal
+from pathlib import Path
+from pellucid.training.update.ranks import Ranks
+await_hands = Ranks._await_hands
+def stop(*arguments):
+    await_hands(*arguments)
+    Path("ready").touch()
+    os.kill(os.getpid(), signal.SIGSTOP)
+Ranks._await_hands = stop
+{MAIN}
+"""
+HURRIED = f"""
+from pellucid.training.update import hands
+hands.HURRIED_SECONDS = 0.5
+{MAIN}
+"""
+
+
+@pytest.mark.parametrize("rank_0", [SILENT, DEAD, STOPPED], ids=["silent", "dead", "stopped"])
+def test_a_hand_whose_rank_0_is_lost_early_ends_at_a_signal(
+    tmp_path: Path, start_job: Start, monkeypatch: pytest.MonkeyPatch, rank_0: str
+) -> None:
+    write(tmp_path)
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", str(rank_0 == DEAD))
+    job = start_job(2, "train recipe.toml --out run", program={0: rank_0, 1: HURRIED})
+    while not (tmp_path / "ready").exists():
+        assert job.processes[1].poll() is None, job.said
+        time.sleep(0.05)
+    time.sleep(0.5)
+    job.send(1, signal.SIGTERM)
+    assert job.processes[1].wait(30) == 143, job.said
+    assert job.said[1] == ""
+
+
 def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
     write(tmp_path)
     port = free_port()

@@ -33,6 +33,9 @@ SECONDS_BETWEEN_BEATS = 5.0
 # be slow for a while, and a piece that is taken too early is computed twice.
 SECONDS_TO_DIE = 60.0
 
+# Age at which half-written files belong to no command that lives, however slow its disk is.
+_SECONDS_TO_TIDY = 600.0
+
 # Lines of a piece, from 0, with the reason.
 Failures = Sequence[tuple[int, str]]
 
@@ -75,12 +78,41 @@ class Beat:
         return False
 
 
+@dataclass
+class _Watched:
+    """What this command saw of another one, by its own clock: those of others may be wrong.
+
+    Attributes:
+        data: its last beat.
+        beat: the same, read.
+        since: the time when that was new.
+        progress: the time when it had last translated more lines.
+        num_beats: the number of beats that were seen.
+    """
+
+    data: bytes
+    beat: Beat
+    since: float
+    progress: float
+    num_beats: int = 1
+
+    def is_dead(self) -> bool:
+        """Tell whether it has ended, or is silent for so long that it must have."""
+        return time.monotonic() - self.since > SECONDS_TO_DIE or self.beat.is_gone()
+
+
 class Board:
     """A command's view of a job.
 
     Args:
         store: the job's folder.
         manifest: the job.
+
+    Attributes:
+        patience: seconds after which another command that translates no line is not waited for,
+            besides `SECONDS_TO_DIE`.
+        done: the names of finished pieces, when this command looked last.
+        is_finished: whether those were all.
     """
 
     def __init__(self, store: Store, manifest: Manifest) -> None:
@@ -91,20 +123,26 @@ class Board:
         self._name = f"{self.beat.host}-{self.beat.pid}-{secrets.token_hex(4)}"
         self._begun = self._last_beat = time.monotonic()
         self._mine: set[str] = set()
-        self._seen: dict[str, tuple[bytes, float]] = {}
+        self._seen: dict[str, _Watched] = {}
+        self.patience = 0.0
+        self.done: set[str] = set()
         self.is_finished = False
-        """True if no piece was left when this command looked last."""
+
+    def look(self) -> None:
+        """Look which pieces are finished."""
+        self.done = self.store.names(PIECES)
+        self.is_finished = all(piece.name in self.done for piece in self.manifest.pieces)
 
     def take(self) -> ShardPiece | None:
         """Claim a piece; None if none is free now.
 
-        Pieces of commands that have died come last, so that each has time to show that it lives.
+        Pieces of commands that have died or stand still come last, so that each has time to show
+        that it lives.
         """
         self.send_beat(at_once=not self._mine)  # A claim without a beat would be free.
-        done = self.store.names(PIECES)
+        self.look()
         claims = self.store.names(CLAIMS)
-        left = [piece for piece in self.manifest.pieces if piece.name not in done]
-        self.is_finished = not left
+        left = [piece for piece in self.manifest.pieces if piece.name not in self.done]
         others = [piece for piece in left if piece.name not in self._mine]
         # Free ones first. `sorted` keeps the order of the others, so that shards are read
         # forward.
@@ -122,18 +160,59 @@ class Board:
         return None
 
     def _is_free(self, piece: ShardPiece) -> bool:
-        """Tell whether the command that claimed a piece has died."""
+        """Tell whether the command that claimed a piece has died, or makes no progress."""
         try:
             owner = self.store.read(f"{CLAIMS}/{piece.name}").decode()
-            found = self.store.read(f"{WORKERS}/{owner}")
+            # Without hard links, the content of a claim comes after its name.
+            seen = self._watch(owner) if owner else self._watch_beat(piece.name, b"")
         except InputFileNotFoundError:
             return True
-        before, since = self._seen.get(owner, (b"", 0.0))
-        if before != found:
-            # By this machine's clock only: those of others may be wrong.
-            since = time.monotonic()
-            self._seen[owner] = found, since
-        return time.monotonic() - since > SECONDS_TO_DIE or _read_beat(found).is_gone()
+        # Not among those of this command, although it wrote it: an answer of the disk was lost.
+        if owner == self._name:
+            return True
+        # A command may live whose workers stand still. If it finishes the piece all the same, both
+        # write the same bytes.
+        patience = max(SECONDS_TO_DIE, self.patience)
+        return seen.is_dead() or time.monotonic() - seen.progress > patience
+
+    def _watch(self, name: str) -> _Watched:
+        """Look at the last beat of a command.
+
+        Raises:
+            InputFileNotFoundError: it has left.
+        """
+        return self._watch_beat(name, self.store.read(f"{WORKERS}/{name}"))
+
+    def _watch_beat(self, name: str, data: bytes) -> _Watched:
+        now = time.monotonic()
+        beat = _read_beat(data)
+        seen = self._seen.setdefault(name, _Watched(data, beat, now, now))
+        if seen.data != data:
+            if seen.beat.lines != beat.lines:
+                seen.progress = now
+            seen.data = data
+            seen.beat = beat
+            seen.since = now
+            seen.num_beats += 1
+        return seen
+
+    def _living(self) -> tuple[list[Beat], bool]:
+        """Return the beats of commands that work, and whether others may do so too.
+
+        One is not counted before its second beat if its clock or this one is wrong.
+        """
+        found = []
+        is_doubtful = False
+        for name in sorted(self.store.names(WORKERS)):
+            with suppress(InputFileNotFoundError):  # It may leave between the list and this.
+                seen = self._watch(name)
+                is_fresh = abs(time.time() - seen.beat.time) < SECONDS_TO_DIE
+                if not seen.is_dead():
+                    if is_fresh or seen.num_beats > 1:
+                        found.append(seen.beat)
+                    else:
+                        is_doubtful = True
+        return found, is_doubtful
 
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
@@ -141,6 +220,10 @@ class Board:
             # Before the piece: once that is there, its failures are not written again.
             self.store.write(f"{FAILED}/{piece.name}", json.dumps(failures).encode())
         self.store.write(f"{PIECES}/{piece.name}", body.encode())
+        self.give_up(piece)
+
+    def give_up(self, piece: ShardPiece) -> None:
+        """Give up the claim of a piece."""
         self._mine.discard(piece.name)
         self.store.delete(f"{CLAIMS}/{piece.name}")
 
@@ -160,19 +243,23 @@ class Board:
             self.store.delete(f"{CLAIMS}/{name}")
         self._mine.clear()
         self.store.delete(f"{WORKERS}/{self._name}")
+        for name in self.store.names(WORKERS):
+            with suppress(InputFileNotFoundError):
+                # One that was taken for dead beats again.
+                if self._watch(name).is_dead():
+                    self.store.delete(f"{WORKERS}/{name}")
         for folder in (PIECES, CLAIMS, FAILED, WORKERS):
-            self.store.tidy(folder, SECONDS_TO_DIE)
+            self.store.tidy(folder, _SECONDS_TO_TIDY)
 
     def describe(self, most: int = 4) -> str:
         """Describe the state of the job: what is done, how fast, and by which commands."""
-        done = self.store.names(PIECES)
-        beats = []
-        for name in sorted(self.store.names(WORKERS)):
-            with suppress(InputFileNotFoundError):  # It may leave between the list and this.
-                beat = _read_beat(self.store.read(f"{WORKERS}/{name}"))
-                if not beat.is_gone() and time.time() - beat.time < SECONDS_TO_DIE:
-                    beats.append(beat)
-        finished = [piece.lines for piece in self.manifest.pieces if piece.name in done]
+        self.look()
+        beats, is_doubtful = self._living()
+        # Only an onlooker, who has no earlier look to compare with.
+        if is_doubtful and self._last_beat == self._begun:
+            time.sleep(2 * SECONDS_BETWEEN_BEATS)
+            beats, _ = self._living()
+        finished = [piece.lines for piece in self.manifest.pieces if piece.name in self.done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
         rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)
         progress = describe_progress(
@@ -215,4 +302,8 @@ class Board:
 
 
 def _read_beat(data: bytes) -> Beat:
-    return Beat(**json.loads(data))
+    """Read a beat; one that has no content yet is that of nobody."""
+    try:
+        return Beat(**json.loads(data))
+    except (ValueError, TypeError):
+        return Beat("", 0)

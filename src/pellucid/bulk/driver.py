@@ -1,20 +1,22 @@
 """The work of one command on a job: pieces are cut into windows, which its workers answer.
 
 A worker that ends loses its window only. The window goes to another worker; one that ends two is
-halved, down to the line, which then fails. A command that ends loses the pieces that it had begun.
+halved, down to the line, which then fails. A worker that stands still is ended. A command that ends
+loses the pieces that it had begun.
 """
 
 from __future__ import annotations
 
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from statistics import median
 from typing import Any, Protocol
 
 from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
 from pellucid.bulk.manifest import ShardPiece
-from pellucid.errors import InputError
+from pellucid.errors import InputError, PellucidError
 
 # A piece is what is stored, a window what a worker gets: a worker that ends loses only that
 # (docs/decisions/0025-bulk-jobs.md). As large as those of `pellucid translate`.
@@ -32,6 +34,16 @@ _MOST_DEATHS = 50
 
 # Workers that may end in a row before they are ready.
 MOST_BAD_STARTS = 10
+
+# A worker stands still if it takes this many times as long as its window should, by the median of
+# the last ones, and at least so many seconds: one line alone takes longer than among others, and
+# machines are busy with other work.
+_MOST_TIMES = 20
+SECONDS_TO_ANSWER = 60.0
+# The same before any window was answered, when nothing says how fast the model is.
+_SECONDS_TO_FIRST_ANSWER = 3600.0
+# Bytes that take about as long as starting with a line does.
+_BYTES_A_LINE = 100
 
 
 @dataclass(frozen=True)
@@ -90,6 +102,9 @@ class Crew(Protocol):
     def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
 
+    def drop(self, worker: Any) -> None:
+        """End a worker, without waiting for it: it may stand still."""
+
     def close(self) -> None:
         """End all workers."""
 
@@ -134,6 +149,9 @@ class Driver:
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
+        # Seconds that workers have been at their windows, and those that windows took, by size.
+        self._waited: dict[Worker, float] = defaultdict(float)
+        self._paces: deque[float] = deque(maxlen=99)
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
         self._next_look = 0.0
         self._next_words = time.monotonic() + _SECONDS_TO_WORDS
@@ -148,6 +166,7 @@ class Driver:
             while not (self._board.is_finished and not self._begun):
                 self._share_out()
                 self._wait()
+                self._end_idle_workers()
                 self._board.beat.workers = self._num_hired()
                 self._board.send_beat()
                 if time.monotonic() > self._next_words:
@@ -183,6 +202,7 @@ class Driver:
         if time.monotonic() < self._next_look:
             return False
         piece = self._board.take()
+        self._drop_done()
         if piece is None:
             self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS  # Others work on the rest.
             return False
@@ -194,7 +214,14 @@ class Driver:
 
     def _wait(self) -> None:
         """Take what workers send."""
-        for worker, reply in self._crew.receive(_SECONDS_BETWEEN_LOOKS):
+        began = time.monotonic()
+        replies = self._crew.receive(_SECONDS_BETWEEN_LOOKS)
+        # No more than a look, as this process may have been stopped together with its workers.
+        passed = min(time.monotonic() - began, 2 * _SECONDS_BETWEEN_LOOKS)
+        for worker, windows in self._at_work.items():
+            if windows:
+                self._waited[worker] += passed
+        for worker, reply in replies:
             if isinstance(reply, Exception):
                 self._lose(worker, reply)
             elif worker not in self._at_work:
@@ -205,18 +232,24 @@ class Driver:
                 self._num_bad_starts = 0
             else:
                 body, failures = reply
-                self._answer(self._at_work[worker].popleft(), body, failures)
+                window = self._at_work[worker].popleft()
+                seconds = self._waited.pop(worker, 0.0)
+                self._paces.append(seconds / _size_of(window))
+                self._board.patience = max(self._board.patience, 3 * seconds)
+                self._answer(window, body, failures)
 
     def _answer(self, window: WorkerWindow, body: str, failures: list[tuple[int, str]]) -> None:
-        begun = self._begun[window.piece.number]
+        # In a row: one answer shows that workers can live.
+        self._num_deaths = 0
+        begun = self._begun.get(window.piece.number)
+        if begun is None:  # Another command was faster.
+            return
         begun.bodies[window.row] = body
         begun.failures += [(window.row + row, sentence) for row, sentence in failures]
         begun.missing -= window.lines
         beat = self._board.beat
         beat.lines += window.lines
         beat.partial += window.lines
-        # In a row: one answer shows that workers can live.
-        self._num_deaths = 0
         if not begun.missing:
             # Workers answer in any order.
             text = "".join(begun.bodies[row] for row in sorted(begun.bodies))
@@ -225,8 +258,37 @@ class Driver:
             del self._begun[window.piece.number]
             self._next_look = 0.0  # Perhaps it was the last one.
 
+    def _drop_done(self) -> None:
+        """Leave pieces that other commands have finished meanwhile."""
+        for number, begun in list(self._begun.items()):
+            if begun.piece.name in self._board.done:
+                del self._begun[number]
+                self._board.give_up(begun.piece)
+                self._board.beat.partial -= begun.piece.lines - begun.missing
+                rest = [window for window in self._todo if window.piece.number != number]
+                self._todo = deque(rest)
+
+    def _end_idle_workers(self) -> None:
+        """End workers that take far longer than windows do; without progress, look at others."""
+        waited = [self._waited[worker] for worker, windows in self._at_work.items() if windows]
+        for worker, windows in list(self._at_work.items()):
+            limit = _SECONDS_TO_FIRST_ANSWER
+            if self._paces and windows:
+                expected = median(self._paces) * _size_of(windows[0])
+                limit = max(SECONDS_TO_ANSWER, _MOST_TIMES * expected)
+            if windows and self._waited[worker] > limit:
+                self._crew.drop(worker)
+                self._lose(worker, PellucidError(f"It gave no answer for {limit:.0f} s."))
+        # All are busy, so that no piece is asked for; somebody else may have finished theirs.
+        is_still = bool(waited) and min(waited) > SECONDS_TO_ANSWER
+        if is_still and time.monotonic() > self._next_look:
+            self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS
+            self._board.look()
+            self._drop_done()
+
     def _lose(self, worker: Worker, error: Exception) -> None:
         """Hand the windows of a worker that ended to others."""
+        self._waited.pop(worker, None)
         windows = self._at_work.pop(worker, None)
         self._num_deaths += 1
         if windows is None:
@@ -242,6 +304,11 @@ class Driver:
             # To the front: these hold up their piece.
             self._todo.extendleft(reversed(windows))
             self._todo.extendleft(reversed(_retry(blamed, error)))
+
+
+def _size_of(window: WorkerWindow) -> float:
+    """Estimate how long a window takes, in units that only compare windows."""
+    return window.lines + len(window.raw) / _BYTES_A_LINE
 
 
 def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import wait
+from subprocess import TimeoutExpired
 from typing import Any
 
 from pellucid.bulk.driver import Worker, WorkerWindow
 from pellucid.errors import PellucidError
-from pellucid.machine.processes import Child, end_all, to_bytes
+from pellucid.machine.processes import Child, to_bytes
 
 ADVICE = "Use fewer workers (--workers), since each has the model in its own memory."
+_SECONDS_TO_END = 1.0
 
 
 class LocalWorker(Child):
@@ -57,12 +59,21 @@ class LocalCrew:
                     # It has started; without a place this asks it to introduce itself.
                     worker.send(b"null")
             except Exception as error:
-                self._workers.remove(worker)
-                end_all([worker])
+                self.drop(worker)
                 replies.append((worker, error))
         return replies
 
+    def drop(self, worker: LocalWorker) -> None:
+        """End a worker, without waiting for it: it may hang in a call of the system."""
+        self._workers.remove(worker)
+        worker.process.kill()
+        worker.connection.close()
+        with suppress(TimeoutExpired):
+            worker.process.wait(_SECONDS_TO_END)
+
     def close(self) -> None:
         """End all workers."""
-        end_all(list(self._workers))
-        self._workers.clear()
+        for worker in self._workers:  # All end side by side.
+            worker.process.kill()
+        for worker in list(self._workers):
+            self.drop(worker)

@@ -7,6 +7,7 @@ compares the model, options, version and processor with it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -18,6 +19,11 @@ from pellucid.errors import DataError, InputFileNotFoundError
 
 MANIFEST = "manifest.json"
 FORMAT = 1
+
+# How a manifest begins and ends, and the time in which one that has no end yet must grow.
+_BEGINNING = f'{{\n "format": {FORMAT},'.encode()
+_END = b"\n}\n"
+_SECONDS_TO_GROW = 5.0
 
 
 @dataclass(frozen=True)
@@ -109,8 +115,10 @@ class Manifest:
 def write_manifest(store: Store, manifest: Manifest) -> bool:
     """Write the manifest of a new job; return False if another command was faster."""
     values = {"format": FORMAT, **asdict(manifest)}
-    # Never replaced: whoever joins compares itself with it.
-    return store.create(MANIFEST, (json.dumps(values, indent=1) + "\n").encode())
+    data = (json.dumps(values, indent=1) + "\n").encode()
+    # Never replaced: whoever joins compares itself with it. Read again, since folders of object
+    # stores may let two commands create the same name.
+    return store.create(MANIFEST, data) and store.read(MANIFEST) == data
 
 
 def read_manifest(store: Store) -> Manifest:
@@ -121,7 +129,7 @@ def read_manifest(store: Store) -> Manifest:
         InputFileNotFoundError: the folder holds no job.
     """
     try:
-        values = read_json_text(store.read(MANIFEST))
+        values = read_json_text(_read_whole(store))
         # A later version may cut pieces in another way, and must not be mixed with this one.
         if values.pop("format") != FORMAT:
             raise ValueError("it is of another version")
@@ -135,3 +143,27 @@ def read_manifest(store: Store) -> Manifest:
         raise DataError(
             f"{MANIFEST} of {store.place} is damaged: {error}. Begin the job in another folder."
         ) from error
+
+
+def _read_whole(store: Store) -> bytes:
+    """Read the manifest once it is whole; delete one whose command was killed while it wrote it.
+
+    No command works on a job before its manifest is whole, so nothing is lost.
+    """
+    before = b""
+    since = time.monotonic()
+    # Also empty: in a folder without hard links the name appears first.
+    while _is_begun(data := store.read(MANIFEST)):
+        if data != before:
+            before = data
+            since = time.monotonic()
+        elif time.monotonic() - since > _SECONDS_TO_GROW:
+            store.delete(MANIFEST)
+        time.sleep(0.1)
+    return data
+
+
+def _is_begun(data: bytes) -> bool:
+    """Tell whether this is the first part of a manifest, not all of it or another file."""
+    is_ours = data.startswith(_BEGINNING) or _BEGINNING.startswith(data)
+    return is_ours and not data.endswith(_END)

@@ -137,14 +137,18 @@ class RayCrew:
                 replies.append((worker, self._ray.get(reference)))
                 self._is_up = True
             except Exception as error:
-                self._workers.remove(worker)
-                with suppress(Exception):
-                    self._ray.kill(worker.actor)
+                self.drop(worker)
                 # Ray wraps what its actor raised; our own errors have a sentence for users.
                 cause = getattr(error, "cause", None)
                 lost = PellucidError("its actor ended, as happens when memory runs out")
                 replies.append((worker, cause if isinstance(cause, Exception) else lost))
         return replies
+
+    def drop(self, worker: RayWorker) -> None:
+        """End a worker, without waiting for it."""
+        self._workers.remove(worker)
+        with suppress(Exception):
+            self._ray.kill(worker.actor)
 
     def close(self) -> None:
         """End all workers, and leave the cluster."""

@@ -1,15 +1,16 @@
 """A folder on a disk or an object store, in which many machines write at once.
 
 A name appears with its whole content or not at all. Two that write the same name write the same
-bytes, so it does not matter which one is last.
+bytes, so it does not matter which one is last. In folders without hard links a new name appears
+before its content; in those that cannot rename either, which are object stores, when it is closed.
 """
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -23,6 +24,16 @@ from pellucid.errors import (
     not_writable,
 )
 from pellucid.files import create_file
+
+# What file systems answer that cannot link or rename: SMB, exFAT, and folders of object stores.
+_CANNOT = {
+    errno.EPERM,
+    errno.EACCES,
+    errno.EINVAL,
+    errno.EMLINK,
+    errno.ENOSYS,
+    errno.EOPNOTSUPP,
+}
 
 
 class Store:
@@ -54,15 +65,14 @@ class Store:
             if is_remote(self.place):
                 self._files.pipe_file(f"{self._root}/{name}", data)
             else:
-                self._place(name, data, os.replace)
+                self._place(name, data, is_new=False)
 
     def create(self, name: str, data: bytes) -> bool:
         """Write a new file; return False if there is one of this name."""
         path = f"{self._root}/{name}"
         with reaching(self.place), suppress(FileExistsError):
             if not is_remote(self.place):
-                # Linking fails if the name exists, and replacing does not: the first one wins.
-                self._place(name, data, os.link)
+                self._place(name, data, is_new=True)
                 return True
             # Some stores cannot refuse: two may then claim a piece, and write the same bytes.
             if not self._files.exists(path):
@@ -84,29 +94,60 @@ class Store:
             self._files.rm_file(f"{self._root}/{name}")
 
     def tidy(self, folder: str, seconds: float) -> None:
-        """Delete what killed commands have left half written; older files belong to none alive."""
-        hidden = [] if is_remote(self.place) else Path(self._root, folder).glob(".*")
-        for part in hidden:
-            with suppress(OSError):
-                # Fresh ones may be those of a command that is writing now.
-                if time.time() - part.stat().st_mtime > seconds:
-                    part.unlink()
+        """Delete what killed commands have left half written, if nothing was added for so long.
 
-    def _place(self, name: str, data: bytes, move: Callable[[Path, Path], None]) -> None:
-        """Write a file under another name, and then give it its name."""
+        Only the clock of the file server counts, which dates the files: a file that is written now
+        tells its time.
+        """
+        hidden = [] if is_remote(self.place) else list(Path(self._root, folder).glob(".*"))
+        if not hidden:
+            return
+        with suppress(OSError):
+            present = Path(self._root, folder, f".now.{secrets.token_hex(8)}")
+            _write(create_file(present), b"now")
+            now = present.stat().st_mtime
+            present.unlink()
+            for part in hidden:
+                with suppress(FileNotFoundError):
+                    if now - part.stat().st_mtime > seconds:
+                        part.unlink()
+
+    def _place(self, name: str, data: bytes, *, is_new: bool) -> None:
+        """Write a file under another name, and then give it its name.
+
+        Raises:
+            FileExistsError: it must be new, and is not.
+        """
         path = Path(self._root) / name
         part = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
         path.parent.mkdir(parents=True, exist_ok=True)
+        # Linking fails if the name exists, and replacing does not: the first one wins.
+        move = os.link if is_new else os.replace
         try:
-            with create_file(part) as stream:
-                stream.write(data)
-                stream.flush()
-                # Before the name: after a crash it must not name an empty file.
-                os.fsync(stream.fileno())
-            move(part, path)
+            # Before the name: after a crash it must not name an empty file.
+            _write(create_file(part), data)
+            try:
+                move(part, path)
+            except OSError as error:
+                if error.errno not in _CANNOT:
+                    raise
+                stream = path.open("xb") if is_new else create_file(path)
+                try:
+                    _write(stream, data)
+                except OSError:
+                    path.unlink()
+                    raise
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
+
+
+def _write(stream: BinaryIO, data: bytes) -> None:
+    """Write a whole file, and flush it to disk."""
+    with stream:
+        stream.write(data)
+        stream.flush()
+        os.fsync(stream.fileno())
 
 
 def is_remote(place: str) -> bool:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import bz2
+import errno
 import gzip
 import json
 import lzma
 import os
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable
 from contextlib import closing
@@ -30,16 +32,20 @@ TASK = {"kind": "lines", "score": False, "column": None, "into": None, "form": "
 
 
 class Tame:
-    """A worker without a process: it shouts, and dies of the word ``poison``."""
+    """A worker without a process: it shouts, and dies of some windows."""
 
     def __init__(self, crew: TameCrew, kills: Callable[[WorkerWindow], bool]) -> None:
         self.replies: deque[Any] = deque([[[], []]])
         self._crew, self._kills = crew, kills
+        self.is_still = False
 
     def send_window(self, window: WorkerWindow) -> None:
         if self.replies and isinstance(self.replies[-1], Exception):
             return
         self._crew.seen.append(window)
+        if self.is_still or (not window.error and self._crew.stops(window)):
+            self.is_still = True
+            return
         if not window.error and self._kills(window):
             self.replies.append(PellucidError("A worker was killed."))
             return
@@ -58,6 +64,7 @@ class TameCrew:
         self.seen: list[WorkerWindow] = []
         self.workers: list[Tame] = []
         self.num_deaths = 0
+        self.stops: Callable[[WorkerWindow], bool] = lambda _: False
 
     def start(self) -> None:
         self.workers.append(Tame(self, self._kills))
@@ -69,6 +76,10 @@ class TameCrew:
                 self.num_deaths += 1
                 self.workers.remove(worker)
         return found
+
+    def drop(self, worker: Tame) -> None:
+        self.num_deaths += 1
+        self.workers.remove(worker)
 
     def close(self) -> None:
         self.workers.clear()
@@ -214,6 +225,214 @@ def test_pieces_of_a_dead_command_are_taken_and_those_of_a_living_one_are_not(
     monkeypatch.setattr(board_module, "SECONDS_TO_DIE", -1.0)
     assert board.take() == first
     assert board.beat.retries == 2
+
+
+@pytest.fixture
+def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let workers and commands count as still after moments."""
+    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_BETWEEN_BEATS", 0.05)
+    monkeypatch.setattr(board_module, "SECONDS_BETWEEN_BEATS", 0.05)
+    monkeypatch.setattr(board_module, "SECONDS_TO_DIE", 0.3)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_worker_that_stands_still_is_ended_and_loses_nothing(
+    tmp_path: Path, hurried: None, workers: int
+) -> None:
+    board = make_job(tmp_path, TEXT)
+    crew = TameCrew(workers)
+    stopped: list[int] = []
+
+    def stops(window: WorkerWindow) -> bool:
+        is_new = window.piece.number in (4, 9) and window.piece.number not in stopped
+        stopped.extend([window.piece.number] * is_new)
+        return is_new
+
+    crew.stops = stops
+    drive(board, crew)
+    assert "".join(collect_lines(board)) == TEXT.upper()
+    assert crew.num_deaths == 2
+    assert board.list_failures() == (0, [])
+
+
+@pytest.mark.timeout(60)
+def test_a_line_that_never_ends_is_found_and_listed(tmp_path: Path, hurried: None) -> None:
+    board = make_job(tmp_path, TEXT.replace("line 33\n", "loop\n"), piece_bytes=100)
+    crew = TameCrew(2)
+    crew.stops = lambda window: b"loop" in window.raw
+    drive(board, crew)
+    assert "".join(collect_lines(board)) == TEXT.upper().replace("LINE 33\n", "\n")
+    count, shown = board.list_failures()
+    assert count == 1
+    assert "in.txt:34: It ended 2 workers: It gave no answer for " in shown[0]
+
+
+@pytest.mark.timeout(60)
+def test_pieces_of_a_command_whose_workers_stand_still_are_taken_and_it_ends(
+    tmp_path: Path, hurried: None
+) -> None:
+    first = make_job(tmp_path, TEXT)
+    still = TameCrew(2)
+    still.stops = lambda _: True
+    # It lives and beats, but none of its workers has ever answered.
+    thread = threading.Thread(target=drive, args=(first, still))
+    thread.start()
+    while len(first.store.names("claims")) < 2:
+        time.sleep(0.01)
+    second = Board(first.store, first.manifest)
+    drive(second, TameCrew(1))
+    thread.join(20)
+    assert not thread.is_alive()
+    assert "".join(collect_lines(first)) == TEXT.upper()
+    assert not first.store.names("claims")
+    assert not first.store.names("workers")
+
+
+def test_pieces_of_a_command_that_makes_progress_stay_its_own(
+    tmp_path: Path, hurried: None
+) -> None:
+    board = make_job(tmp_path, "one\n")
+    slow = Beat("elsewhere", 1, lines=0)
+    board.store.create("claims/000000", b"elsewhere-1")
+    for number in range(20):
+        slow.seconds = number
+        slow.lines = number // 3
+        board.store.write("workers/elsewhere-1", json.dumps(vars(slow)).encode())
+        assert board.take() is None
+        time.sleep(0.03)
+    began = time.monotonic()
+    while (piece := board.take()) is None:  # It still beats, and translates nothing more.
+        slow.seconds += 1
+        board.store.write("workers/elsewhere-1", json.dumps(vars(slow)).encode())
+    assert piece.number == 0
+    assert time.monotonic() - began > 0.15
+
+
+def test_a_command_is_known_by_its_beats_whatever_its_clock_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    board = make_job(tmp_path, TEXT)
+    beats = {
+        "ahead": Beat("ahead", 1, workers=3, time=time.time() + 600),
+        "behind": Beat("behind", 1, workers=4, time=time.time() - 600),
+        "dead": Beat("dead", 1, workers=5, time=time.time() - 600),
+        "gone": Beat(board.beat.host, 2**22 + 1, workers=6, time=time.time()),
+    }
+
+    def write(*names: str) -> None:
+        for name in names:
+            beats[name].seconds += 1
+            board.store.write(f"workers/{name}", json.dumps(vars(beats[name])).encode())
+
+    write(*beats)
+    monkeypatch.setattr(time, "sleep", lambda _: write("ahead", "behind"))
+    shown = board.describe()
+    assert "ahead (3 workers" in shown
+    assert "behind (4 workers" in shown
+    assert "dead" not in shown
+    assert board.beat.host not in shown
+    board.leave()
+    assert board.store.names("workers") == {"ahead", "behind", "dead"}
+
+
+def test_half_written_files_are_dated_by_the_clock_of_the_file_server(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path))
+
+    def flush(descriptor: int) -> None:
+        behind = time.time() - 3000
+        os.utime(descriptor, (behind, behind))
+
+    monkeypatch.setattr(os, "fsync", flush)
+    replace = os.replace
+
+    def leave_and_replace(part: Path, path: Path) -> None:
+        store.tidy("pieces", 600.0)  # Another command leaves just now.
+        replace(part, path)
+
+    monkeypatch.setattr(os, "replace", leave_and_replace)
+    store.write("pieces/000001", b"whole")
+    assert store.read("pieces/000001") == b"whole"
+    assert [path.name for path in (tmp_path / "pieces").iterdir()] == ["000001"]
+
+
+@pytest.fixture(params=["link", "link and replace"])
+def without(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Take hard links from folders, and renaming too, as folders of object stores do."""
+
+    def refuse(part: Path, path: Path) -> None:
+        raise OSError(errno.EPERM if "and" in request.param else errno.EOPNOTSUPP, "No")
+
+    for name in request.param.split(" and "):
+        monkeypatch.setattr(os, name, refuse)
+
+
+@pytest.mark.usefixtures("without")
+def test_a_folder_without_hard_links_begins_and_finishes_a_job(tmp_path: Path) -> None:
+    board = make_job(tmp_path, TEXT)
+    assert not write_manifest(board.store, Manifest(TASK, {"other": 1}, []))
+    assert read_manifest(board.store).identity == {}
+    assert board.store.create("claims/000000", b"me")
+    assert not board.store.create("claims/000000", b"you")
+    assert board.store.read("claims/000000") == b"me"
+    drive(board, TameCrew(2))
+    assert "".join(collect_lines(board)) == TEXT.upper()
+    hidden = [path for path in (tmp_path / "job").rglob("*") if path.name.startswith(".")]
+    assert not hidden
+
+
+@pytest.mark.usefixtures("without")
+def test_a_file_that_cannot_be_written_whole_leaves_no_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = Store(str(tmp_path))
+    flushes = iter([None, OSError(errno.ENOSPC, "No space left on device")])
+
+    def flush(_: int) -> None:
+        if error := next(flushes):
+            raise error
+
+    monkeypatch.setattr(os, "fsync", flush)
+    with pytest.raises(PellucidError, match="No space left"):
+        store.create("claims/000000", b"me")
+    assert store.names("claims") == set()
+
+
+def test_a_claim_without_content_is_waited_for_and_then_free(tmp_path: Path, hurried: None) -> None:
+    board = make_job(tmp_path, "one\n")
+    board.store.write("claims/000000", b"")
+    board.store.write("workers/killed", b"")
+    assert board.take() is None
+    assert "killed" not in board.describe()
+    time.sleep(0.35)
+    piece = board.take()
+    assert piece is not None
+
+
+def test_a_manifest_whose_command_was_killed_amid_writing_it_is_begun_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pellucid.bulk.manifest._SECONDS_TO_GROW", 0.3)
+    whole = make_job(tmp_path, TEXT).store.read("manifest.json")
+    store = Store(str(tmp_path / "other"))
+    for part in (b"", whole[:5], whole[:-3]):
+        store.write("manifest.json", part)
+        with pytest.raises(InputError, match=r"has no manifest\.json"):
+            read_manifest(store)
+        assert not list((tmp_path / "other").iterdir())
+    # One that lives is waited for, and what is not a manifest stays.
+    store.write("manifest.json", whole[:50])
+    later = threading.Timer(0.15, store.write, ("manifest.json", whole))
+    later.start()
+    assert read_manifest(store).num_lines == 60
+    later.join()
+    store.write("manifest.json", b'{"name": "a page"')
+    with pytest.raises(InputError, match="damaged"):
+        read_manifest(store)
+    assert store.read("manifest.json") == b'{"name": "a page"'
 
 
 class CannotRefuse(Store):

@@ -24,7 +24,14 @@ from pellucid.machine.launch import RankPlace
 from pellucid.model import make_model
 from pellucid.training.run.interruption import ending_signals
 from pellucid.training.update.batch_parts import pieces_of_bytes
-from pellucid.training.update.link import BEAT_SECONDS, END, SET_UP, RankLink, open_store
+from pellucid.training.update.link import (
+    BEAT_SECONDS,
+    END,
+    HURRIED_SECONDS,
+    SET_UP,
+    RankLink,
+    open_store,
+)
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 from pellucid.training.weights.optimizer import freeze
 
@@ -35,7 +42,8 @@ if TYPE_CHECKING:
 def be_hand(place: RankPlace) -> int:
     """Be a hand until rank 0 says that all is done.
 
-    The main thread only listens for signals and shows that this process is alive.
+    The main thread only listens for signals. Other threads speak to rank 0, since each call may
+    wait for it, for as long as it is stopped or its machine is gone.
 
     Returns:
         The exit code: 0, or that of the signal that came.
@@ -43,37 +51,95 @@ def be_hand(place: RankPlace) -> int:
     Raises:
         PellucidError: this process cannot take part, or lost the others.
     """
-    store = open_store(place)
     signals: list[int] = []
     failures: list[BaseException] = []
+    life = _Life(place, signals, failures)
     for number in ending_signals():
         signal.signal(number, lambda number, _: signals.append(number))
 
     def work() -> None:
         try:
+            store = open_store(place)
+            life.begin(store)
             _serve(place, store, signals)
         except BaseException as error:
             failures.append(error)
+        finally:
+            life.over.set()
 
     thread = threading.Thread(target=work, daemon=True)
     thread.start()
-    beats = 0
-    with suppress(RuntimeError):  # Rank 0, which keeps the store, may have ended.
-        while thread.is_alive() and len(signals) < 2:
-            beats += 1
-            store.set(f"beat/{place.rank}", str(beats))
-            if signals:
-                store.set("signal", str(signals[0]))
-            thread.join(BEAT_SECONDS)
-        own = [error for error in failures if not isinstance(error, LostRankError)]
-        store.set(f"end/{place.rank}", str(own[0]) if own else "")
-    if len(signals) < 2:
-        thread.join(10 * BEAT_SECONDS)
-        if thread.is_alive():
+    told = math.inf
+    while thread.is_alive() and len(signals) < 2:
+        thread.join(BEAT_SECONDS / 10)
+        if signals or life.is_alone:
+            told = min(told, time.monotonic())
+        # After a signal rank 0 saves, and says that all is done, unless it ended or stands still.
+        patience = HURRIED_SECONDS if life.has_begun else 0.0
+        if time.monotonic() > max(told, life.heard) + patience:
             failures.append(LostRankError(f"Rank 0 ended, and so does rank {place.rank}."))
-        if failures:
-            raise failures[0]
+            break
+    life.end()
+    if failures and not (signals and isinstance(failures[0], LostRankError)):
+        raise failures[0]
     return 128 + signals[-1] if signals else 0
+
+
+class _Life:
+    """The signs of life of a hand, and those of rank 0, which are exchanged at the store.
+
+    Args:
+        place: of this process.
+        signals: that came to it.
+        failures: of its work.
+
+    Attributes:
+        heard: the time of the last sign of rank 0.
+        has_begun: True once the store is reached, so that rank 0 may know this process.
+        is_alone: True once the store has ended, which rank 0 or the launcher keeps.
+        over: set once nothing is left to do.
+    """
+
+    def __init__(self, place: RankPlace, signals: list[int], failures: list[BaseException]) -> None:
+        self.heard = time.monotonic()
+        self.has_begun = False
+        self.is_alone = False
+        self.over = threading.Event()
+        self._rank = place.rank
+        self._signals = signals
+        self._failures = failures
+        self._thread = threading.Thread(target=self._beat, daemon=True)
+
+    def begin(self, store: PrefixStore) -> None:
+        """Begin to show that this process is alive."""
+        self._store = store
+        self.has_begun = True
+        self._thread.start()
+
+    def end(self) -> None:
+        """Say the last word, if somebody listens."""
+        self.over.set()
+        if self.has_begun:
+            self._thread.join(2 * BEAT_SECONDS)
+
+    def _beat(self) -> None:
+        store = self._store
+        beats = 0
+        before = b""
+        try:
+            while not self.over.is_set():
+                beats += 1
+                store.set(f"beat/{self._rank}", str(beats))
+                if self._signals:
+                    store.set("signal", str(self._signals[0]))
+                if store.check(["beat/0"]) and (now := store.get("beat/0")) != before:
+                    before = now
+                    self.heard = time.monotonic()
+                self.over.wait(BEAT_SECONDS)
+            own = [error for error in self._failures if not isinstance(error, LostRankError)]
+            store.set(f"end/{self._rank}", str(own[0]) if own else "")
+        except RuntimeError:
+            self.is_alone = True
 
 
 def be_local_hand(descriptor: int, **place: Any) -> NoReturn:

@@ -38,7 +38,11 @@ END = -2
 """Orders that are no step, which are positive."""
 
 BEAT_SECONDS = 1.0
-"""Time between two signs of life of a hand."""
+"""Time between two signs of life of a rank."""
+
+HURRIED_SECONDS = 10.0
+"""Time after a signal to end in which a rank that is waited for must show itself. torchrun and
+Slurm kill 30 seconds after it."""
 
 
 class RankLink:

@@ -31,7 +31,15 @@ from pellucid.model import EncoderDecoder
 from pellucid.training.run.interruption import Interruption
 from pellucid.training.update.batch_parts import BatchPart, pieces_to_bytes, run_of
 from pellucid.training.update.hands import require_version
-from pellucid.training.update.link import BEAT_SECONDS, END, SET_UP, RankLink, open_store, port_of
+from pellucid.training.update.link import (
+    BEAT_SECONDS,
+    END,
+    HURRIED_SECONDS,
+    SET_UP,
+    RankLink,
+    open_store,
+    port_of,
+)
 from pellucid.training.update.passes import is_out_of_memory
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 
@@ -41,9 +49,6 @@ if TYPE_CHECKING:
 SILENT_SECONDS = 60.0
 """Time after which a rank that is waited for counts as lost, besides ten times the longest share
 of an update."""
-
-HURRIED_SECONDS = 10.0
-"""The same after a signal to end. torchrun and Slurm kill 30 seconds after it."""
 
 LINGER_SECONDS = 10.0
 """Time in which a training that ends before it began tells hands that come late."""
@@ -144,11 +149,17 @@ class Ranks:
         return store
 
     def _listen(self, store: PrefixStore) -> None:
-        """Pass on the signal of a hand, also while rank 0 validates and sends no pieces."""
+        """Show that rank 0 is alive, and pass on the signal of a hand.
+
+        Also while rank 0 validates and sends no pieces.
+        """
+        beats = 0
         with suppress(RuntimeError):
-            while self._store is store and self.interruption.signal is None:
+            while self._store is store:
+                beats += 1
+                store.set("beat/0", str(beats))
                 time.sleep(BEAT_SECONDS)
-                if store.check(["signal"]):
+                if self.interruption.signal is None and store.check(["signal"]):
                     self.interruption.pass_on(int(store.get("signal")))
 
     def _await_hands(self, place: RankPlace, store: PrefixStore) -> None:
