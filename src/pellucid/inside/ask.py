@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal
 
 from pellucid.config import ModelConfig
+from pellucid.config.head_address import KINDS, PARTS, Kind, Part
 from pellucid.errors import InputError, suggestion
 
 WAY_IN = ("embedding", "positions", "input")
@@ -108,9 +108,6 @@ def _unit(site: str, length: str) -> Iterator[WantedArray]:
         yield WantedArray(f"{site}.{stage}", f"{length}D")
 
 
-Part = Literal["encoder", "decoder"]
-AttentionKind = Literal["self", "cross"]
-
 MAP_STAGES = ("scores", "scaled", "masked", "weights")
 """The stages whose arrays are queries by keys."""
 
@@ -124,8 +121,6 @@ STAGES = (
     *(*ATTENTION_STAGES, *AROUND, "inner", "gate", "activated", "embedding", "positions", "logits"),
     *RECURRENT_STAGES,
 )
-PARTS = ("encoder", "decoder")
-KINDS = ("self", "cross", "feed_forward", "recurrent")
 
 
 @dataclass(frozen=True)
@@ -146,7 +141,7 @@ class Ask:
 
     parts: Collection[Part] | None = None
     layers: Collection[int] | None = None
-    kinds: Collection[Literal["self", "cross", "feed_forward", "recurrent"]] | None = None
+    kinds: Collection[Kind] | None = None
     heads: Collection[int] | None = None
     stages: Collection[str] = ("weights",)
     everything: bool = False

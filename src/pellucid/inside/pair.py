@@ -13,9 +13,10 @@ from torch import Tensor, nn
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.config import ModelConfig, known_option
+from pellucid.config.head_address import Part
 from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.ask import Part, arrays_of
+from pellucid.inside.ask import arrays_of
 from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention

@@ -12,7 +12,7 @@ from typing import cast
 import torch
 from torch import Tensor
 
-from pellucid.inside.ask import Part
+from pellucid.config.head_address import Part
 from pellucid.inside.pair import Pair
 from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer

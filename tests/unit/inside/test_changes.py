@@ -240,7 +240,9 @@ def test_change_reads_and_writes_the_same_text(text: str, change: Change) -> Non
         ("cot decoder.1.cross.0", "Did you mean 'cut'"),
         ("", "must name an action and a place"),
         ("cut", "but is ''"),
-        ("cut decoder.1.cross", "part, layer, kind, head"),
+        ("cut decoder.1.croos", "Did you mean 'cross'?"),
+        ("cut decoder.1.feed_forward", "must be of heads, but decoder.1.feed_forward has none"),
+        ("cut decoder.1:3>2", "a head with its part and kind"),
         ("cut decoder.-1.cross.0", "part, layer, kind, head"),
         ("cut decoder.²  .cross.0", "part, layer, kind, head"),
         ("cut encoder.0.cross.0", "The encoder has no cross-attention"),
@@ -270,6 +272,8 @@ def test_change_that_says_something_else_is_refused(text: str, message: str) -> 
         ("decoder.1.cross.0:7>9", "A key must be from 0 to 8 for this pair, but is 9"),
         ("encoder.0.self.0:9>0", "A query must be from 0 to 8"),
         ("decoder.*.self.*:2>3", "but is 3 for row 2"),
+        ("encoder.1", "A layer must be from 0 to 0 for this model's encoder, but is 1"),
+        ("*.2", "A layer must be from 0 to 1 for this model, but is 2"),
     ],
 )
 def test_place_that_does_not_exist_is_told_with_its_range(
@@ -295,6 +299,16 @@ def test_all_heads_are_as_many_as_the_model_has() -> None:
     heads = list(all_heads(config))
     assert len(heads) == len(set(heads)) == 3 * (2 + 2 * 5)
     assert all(parse_place(str(head)) == head for head in heads)
+
+
+def test_change_of_an_address_without_its_end_is_of_all_its_heads(pair: Pair) -> None:
+    layer, both = (see(pair, change) for change in ("cut decoder.0", "cut decoder.0.*.*"))
+    one_by_one = see(pair, "cut decoder.0.self.0", "cut decoder.0.self.1", "cut decoder.0.cross")
+    for kind in ("self", "cross"):
+        assert not layer.get(f"decoder.0.{kind}.context").any()
+    for name, array in layer.arrays.items():
+        np.testing.assert_array_equal(array, both.arrays[name])
+        np.testing.assert_array_equal(array, one_by_one.arrays[name])
 
 
 def test_masked_scores_of_a_cut_edge_are_minus_infinity(pair: Pair) -> None:

@@ -10,7 +10,6 @@ import pytest
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside import Trace, make_pair, replay
-from pellucid.inside.changes.place import parse_place
 from pellucid.inside.heads.compare import compare_heads, compare_maps
 
 SOURCE = "The pizza came out of the oven ."
@@ -58,7 +57,8 @@ def test_map_of_another_size_than_its_words_is_refused() -> None:
 
 
 def test_two_heads_of_one_sentence_are_subtracted_and_turn_round_in_sign(trace: Trace) -> None:
-    one, other = parse_place("decoder.0.cross.0"), parse_place("decoder.1.cross.1")
+    one = "decoder.0.cross.0"
+    other = "decoder.1.cross.1"
     found = compare_heads(trace, one, trace, other)
     np.testing.assert_allclose(
         found.values,
@@ -80,7 +80,7 @@ def test_one_head_of_two_sentences_compares_their_common_words(
     bundle: Bundle, trace: Trace
 ) -> None:
     other = replay(make_pair(bundle, OTHER, TARGET))
-    head = parse_place("encoder.0.self.1")
+    head = "encoder.0.self.1"
     found = compare_heads(trace, head, other, head)
     assert found.row_tokens == ("The", "pizza", "came", "out", ".", "</s>")
     assert found.rows[-1] == (8, 5)
@@ -96,8 +96,8 @@ def test_one_head_of_two_sentences_compares_their_common_words(
     ("first", "second", "message"),
     [
         ("decoder.0.cross.0", "decoder.0.self.0", "one part and kind"),
-        ("decoder.0.cross.*", "decoder.0.cross.0", "must be one head"),
-        ("decoder.0.cross.0", "decoder.0.cross.0:1>2", "must be one head"),
+        ("decoder.0.cross.*", "decoder.0.cross.0", "A single head must be named"),
+        ("decoder.0.cross.0", "decoder.0.cross.0:1>2", "must be a number from 0"),
         ("decoder.0.cross.0", "decoder.0.cross.5", "but is 5"),
         ("decoder.7.cross.0", "decoder.0.cross.0", "does not hold decoder.7.cross.weights"),
     ],
@@ -106,4 +106,4 @@ def test_heads_that_cannot_be_compared_are_refused(
     trace: Trace, first: str, second: str, message: str
 ) -> None:
     with pytest.raises(InputError, match=message):
-        compare_heads(trace, parse_place(first), trace, parse_place(second))
+        compare_heads(trace, first, trace, second)

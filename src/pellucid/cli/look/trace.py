@@ -7,8 +7,9 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import LookWriter
+from pellucid.config.head_address import Part
 from pellucid.errors import InputError
-from pellucid.inside.ask import HEAD_STAGES, Ask, Part, require_attention
+from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
 from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import SHOWN, NumberTable, follow_one_row
 from pellucid.inside.show.terminal import draw_tokens

@@ -13,10 +13,10 @@ from pellucid.cli.ending import warn
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.trace import choose_array
 from pellucid.cli.look.writer import LookWriter
+from pellucid.config.head_address import AttentionKind, parse_head
 from pellucid.errors import InputError
 from pellucid.files import write_text
-from pellucid.inside.ask import Ask, AttentionKind
-from pellucid.inside.changes.place import Place, parse_place
+from pellucid.inside.ask import Ask
 from pellucid.inside.heads.compare import MapDifference, compare_heads
 from pellucid.inside.line_traces import Replaying
 from pellucid.inside.record.trace_files import trace_to_json
@@ -171,14 +171,14 @@ class HeadOnLine:
     """
 
     trace: Trace
-    head: Place
+    head: str
     name: str
 
     @property
     def view(self) -> HeadView:
         """The head's weights as a map to draw."""
-        head = self.head
-        return HeadView(self.trace, head.part, head.layer or 0, head.kind, head.head or 0)
+        head = parse_head(self.head)
+        return HeadView.of(self.trace, f"{head.site}.weights", head.head or 0)
 
 
 def choose_side(trace: Trace, head: str | None, name: str) -> HeadOnLine:
@@ -195,12 +195,8 @@ def choose_side(trace: Trace, head: str | None, name: str) -> HeadOnLine:
     if head is None:
         found, number, _ = choose_array(trace)
         head = f"{found.rpartition('.')[0]}.{number}"
-    place = parse_place(head)
-    if not place.is_one_head or place.is_edge:
-        raise InputError(
-            f"--compare-head must be one head, but is {head}. Write it as in decoder.1.cross.0."
-        )
-    return HeadOnLine(trace, place, f"{place}, {name}")
+    address = str(parse_head(head))
+    return HeadOnLine(trace, address, f"{address}, {name}")
 
 
 def show_difference(first: HeadOnLine, second: HeadOnLine, writer: LookWriter) -> None:

@@ -292,7 +292,7 @@ def random_heads(
 
 
 def _kind(head: Place) -> tuple[str, str]:
-    return head.part, head.kind
+    return str(head.part), str(head.kind)
 
 
 def _score(pair: Pair, probe: Probe) -> tuple[float, ...]:

@@ -13,9 +13,10 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
+from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
-from pellucid.inside.changes.place import Place
 from pellucid.inside.record.trace_data import TraceData
+from pellucid.inside.show.view import HeadView
 from pellucid.shapes import Brief
 
 
@@ -62,7 +63,7 @@ class MapDifference(Brief):
 
 
 def compare_heads(
-    first: TraceData, first_head: Place, second: TraceData, second_head: Place
+    first: TraceData, first_head: str, second: TraceData, second_head: str
 ) -> MapDifference:
     """Subtract one head's weights from another's.
 
@@ -71,32 +72,30 @@ def compare_heads(
 
     Args:
         first: a trace that holds the weights of the first head.
-        first_head: the first head.
+        first_head: the address of the first head, such as ``decoder.1.cross.0``.
         second: a trace that holds the weights of the second head.
         second_head: the second head, of the same part and kind.
 
     Raises:
         InputError: the heads are of different parts or kinds, or a trace does not hold them.
     """
-    for head in (first_head, second_head):
-        if not head.is_one_head or head.is_edge:
-            raise InputError(
-                f"Each side of a comparison must be one head, but one is {head}. Write it as in "
-                "decoder.1.cross.0."
-            )
-    if (first_head.part, first_head.kind) != (second_head.part, second_head.kind):
+    heads = parse_head(first_head), parse_head(second_head)
+    kinds = [(head.part, head.kind) for head in heads]
+    if kinds[0] != kinds[1]:
         raise InputError(
             f"Two heads to compare must be of one part and kind, but are {first_head} and "
             f"{second_head}. Name two whose rows and columns are the same words."
         )
-    part = first_head.part
-    kind = first_head.kind
+    ours, other = (
+        HeadView.of(trace, f"{head.site}.weights", head.head or 0)
+        for trace, head in zip((first, second), heads, strict=True)
+    )
     return compare_maps(
-        first.head(_weights_of(first_head), first_head.head or 0),
-        second.head(_weights_of(second_head), second_head.head or 0),
-        (first.query_tokens(part), second.query_tokens(part)),
-        (first.key_tokens(part, kind), second.key_tokens(part, kind)),
-        names=(str(first_head), str(second_head)),
+        ours.cells,
+        other.cells,
+        (ours.rows, other.rows),
+        (ours.columns, other.columns),
+        names=(first_head, second_head),
     )
 
 
@@ -150,10 +149,6 @@ def compare_maps(
         only_first=_others(len(row_tokens[0]), [row for row, _ in rows]),
         only_second=_others(len(row_tokens[1]), [row for _, row in rows]),
     )
-
-
-def _weights_of(head: Place) -> str:
-    return f"{head.part}.{head.layer}.{head.kind}.weights"
 
 
 def _shared(first: Sequence[str], second: Sequence[str]) -> tuple[tuple[int, int], ...]:

@@ -22,7 +22,7 @@ from itertools import chain
 import numpy as np
 import torch
 
-from pellucid.inside.ask import Part
+from pellucid.config.head_address import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, sites_up_to
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder

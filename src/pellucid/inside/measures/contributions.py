@@ -29,8 +29,8 @@ import torch
 from torch import Tensor, nn
 
 from pellucid.config import known_option
+from pellucid.config.head_address import Part
 from pellucid.errors import InputError
-from pellucid.inside.ask import Part
 from pellucid.inside.measures.maps import last_layer, sites_up_to
 from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
 from pellucid.shapes import Brief

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pellucid.inside.ask import Part, require_transformer
+from pellucid.config.head_address import Part
+from pellucid.inside.ask import require_transformer
 from pellucid.inside.changes.what_if import WhatIfOutput, decode_under
 from pellucid.inside.pair import Pair, states_of
 from pellucid.model import Transformer

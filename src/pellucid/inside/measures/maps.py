@@ -8,7 +8,8 @@ from typing import Literal
 
 import numpy as np
 
-from pellucid.inside.ask import Part, check_number
+from pellucid.config.head_address import Part
+from pellucid.inside.ask import check_number
 from pellucid.inside.pair import Pair
 from pellucid.inside.record.trace_data import row_labels
 from pellucid.shapes import Brief

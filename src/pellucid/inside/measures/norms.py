@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from pellucid.inside.ask import Part
+from pellucid.config.head_address import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map
 from pellucid.inside.pair import Pair

@@ -31,8 +31,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.config.head_address import Part
 from pellucid.errors import InputError, suggestion
-from pellucid.inside.ask import Part, arrays_of, check_number
+from pellucid.inside.ask import arrays_of, check_number
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import Keeper, Pair, states_of
 

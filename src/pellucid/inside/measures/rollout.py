@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from pellucid.inside.ask import Part
+from pellucid.config.head_address import Part
 from pellucid.inside.measures.maps import Map, last_layer, make_map, sites_up_to
 from pellucid.inside.pair import Pair
 

@@ -21,7 +21,7 @@ import torch
 from torch import Tensor
 
 from pellucid.attention.masks import causal_mask
-from pellucid.inside.ask import Part
+from pellucid.config.head_address import Part
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
 from pellucid.inside.pair import Pair

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 from torch import Tensor
 
-from pellucid.inside.ask import Part, check_number
+from pellucid.config.head_address import Part
+from pellucid.inside.ask import check_number
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.steps import (
     SHOWN,

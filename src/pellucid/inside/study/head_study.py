@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from pellucid.bundle import Bundle
+from pellucid.config.head_address import find_heads
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
-from pellucid.inside.changes.place import Place, all_heads, parse_place
+from pellucid.inside.changes.place import Place, all_heads
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.study.kept_steps import Steps
 from pellucid.inside.study.line_figures import (
@@ -245,18 +246,12 @@ def _identify(bundle: Bundle, lines: Sequence[StudyLine]) -> str:
     return hashlib.sha256(json.dumps([bundle.model_hash, CHUNK, texts]).encode()).hexdigest()
 
 
-def choose_heads(bundle: Bundle, names: Sequence[str] | None) -> list[Place]:
+def choose_heads(bundle: Bundle, heads: Sequence[str] | None) -> list[Place]:
     """List the heads to study, in the order of the model."""
     config = bundle.config.model
     require_attention(config)
-    places = [parse_place(name) for name in names or ()]
-    for place in places:
-        place.check(config, 1, 1)
-    return [
-        head
-        for head in all_heads(config)
-        if not places or any(one.whole_head.holds(head) for one in places)
-    ]
+    chosen = set(map(str, find_heads(heads or (), config)))
+    return [head for head in all_heads(config) if str(head) in chosen]
 
 
 def _table_of_heads(
