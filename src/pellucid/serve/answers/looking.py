@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
@@ -27,22 +27,6 @@ MOST_CHANGE_TOKENS = 512
 # Tokens of each row of logits whose texts an answer holds.
 MOST_NAMED = 9
 
-RECORDS = (
-    "source_tokens",
-    "source_ids",
-    "target_tokens",
-    "target_ids",
-    "predicted_tokens",
-    "predicted_ids",
-    "log_probabilities",
-    "argmax_tokens",
-    "decode_log_probabilities",
-    "heads",
-    "checks",
-    "model",
-    "decoding",
-)
-
 
 def answer_look(
     model: ServedModel, body: Any, *, most_bytes: int
@@ -63,6 +47,7 @@ def answer_look(
     """
     from pellucid.inside.line_traces import model_facts
     from pellucid.inside.pair import make_pair
+    from pellucid.inside.record.tensor_files import RECORDS
     from pellucid.inside.replay import replay
     from pellucid.translate.records import clean_line, line_notes
 
@@ -146,8 +131,12 @@ class _Target:
 def _ask(body: Any, model: ServedModel) -> Ask:
     from pellucid.inside.ask import Ask
 
-    given = given_fields(body, ("parts", "layers", "kinds", "heads", "stages"))
-    ask = Ask(**given, everything=body.everything)
+    levels = [getattr(body, name) or ("*",) for name in ("parts", "layers", "kinds", "heads")]
+    heads = [".".join(map(str, levels)) for levels in product(*levels)]
+    # Without any of them, also what lies around the layers.
+    is_open = not given_fields(body, ("parts", "layers", "kinds", "heads"))
+    given = given_fields(body, ("stages",))
+    ask = Ask(() if is_open else heads, everything=body.everything, **given)
     ask.check(model.translator.model.config)
     return ask
 
@@ -277,35 +266,6 @@ def _target_ids(tokenizer: Tokenizer, body: Any) -> list[int]:
     return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.target_text)[1])
 
 
-def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -> Iterator[bytes]:
-    """Write a trace as a file of safetensors: a header in JSON, then the numbers.
-
-    Args:
-        records: go into the header, as a JSON text under ``__metadata__.trace``.
-        arrays: float32, in the order in which they are written.
-
-    Yields:
-        The header, then each array.
-    """
-    import numpy as np
-
-    # Written by hand, since the library would first put all arrays into one string of bytes.
-    header: dict[str, Any] = {
-        "__metadata__": {"format": "pellucid-trace-1", "trace": json.dumps(_plain(records))}
-    }
-    place = 0
-    for name, array in arrays:
-        end = place + 4 * array.size
-        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [place, end]}
-        place = end
-    text = json.dumps(header).encode()
-    # The format wants arrays to begin at a multiple of eight bytes.
-    text += b" " * (-len(text) % 8)
-    yield len(text).to_bytes(8, "little") + text
-    for _, array in arrays:
-        yield np.ascontiguousarray(array, dtype="<f4").tobytes()
-
-
 def change(model: ServedModel, body: Any) -> dict[str, Any]:
     """Translate a text again under changes, and score the old translation under them.
 
@@ -371,14 +331,3 @@ def _output(output: Any) -> dict[str, Any]:
 def _number(value: float) -> float | None:
     """Write a number that JSON has; None stands for minus infinity."""
     return value if math.isfinite(value) else None
-
-
-def _plain(value: Any) -> Any:
-    """Turn records into what JSON has; numbers that it lacks become None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return _number(value)
-    return value

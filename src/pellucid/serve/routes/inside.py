@@ -13,7 +13,7 @@ from pellucid.errors import PellucidError
 from pellucid.serve.answers.bodies import ChangeAnswer, Schemas
 from pellucid.serve.answers.looking import answer_look as compute_look
 from pellucid.serve.answers.looking import change as compute_change
-from pellucid.serve.answers.looking import estimate_change, estimate_look, write_trace
+from pellucid.serve.answers.looking import estimate_change, estimate_look
 from pellucid.serve.answers.responses import NOT_KEPT, Pieces, Problem, from_error, reply
 from pellucid.serve.operations import Operation
 from pellucid.serve.parts import Parts
@@ -82,11 +82,13 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
 
     async def look(body: Any) -> Response:
         """Look inside the translation of one line: the arrays of the layers that are asked for."""
+        from pellucid.inside.record.tensor_files import tensor_chunks
+
         model = parts.choose(body)
         work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
         records, arrays = await scheduler.call(work, cost=estimate_look(model, body))
         parts.count(model, "look")
-        written = _one_by_one(write_trace(records, arrays))
+        written = _one_by_one(tensor_chunks(records, arrays))
         return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
 
     async def change(body: Any) -> Response:
