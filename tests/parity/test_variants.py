@@ -22,8 +22,10 @@ from pellucid.decode.decoder import Decoder
 from pellucid.errors import InputError
 from pellucid.formats import to_ctranslate2
 from pellucid.formats.exporting import check_model
-from pellucid.inside import Ask, make_pair, replay
+from pellucid.inside import Ask
 from pellucid.inside.measures.contributions import contributions, take_apart
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
 from pellucid.inside.show.model_page import cannot_carry
 from pellucid.inside.show.steps import follow_one_row
 from pellucid.inside.show.view import HeadView

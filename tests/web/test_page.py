@@ -16,9 +16,9 @@ from page_reader import PageReader
 from small_words import SENTENCES
 
 from pellucid import Translator
+from pellucid.inside import measure
 from pellucid.inside.changes.change import parse_change
 from pellucid.inside.changes.what_if import what_if
-from pellucid.inside.measures import measure
 from pellucid.inside.pair import make_pair
 from pellucid.inside.show.model_page import model_page
 

@@ -15,9 +15,10 @@ from page_reader import PageReader
 
 import pellucid
 from pellucid import Translator
+from pellucid.inside import Pair
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.what_if import what_if
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import make_pair
 from pellucid.inside.show.model_page import model_page
 
 TEXT = "The pizza came out of the oven and it tasted good."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +147,8 @@ class Ask:
         for what, example in (("heads", "decoder.1.cross.0"), ("stages", "weights")):
             given = getattr(self, what)
             names = (given,) if isinstance(given, str) else given
-            if not isinstance(names, Collection) or not all(isinstance(one, str) for one in names):
+            is_several = isinstance(names, Collection) and not isinstance(names, bytes | Mapping)
+            if not is_several or not all(isinstance(one, str) for one in names):
                 raise InputError(
                     f"{what} must be a text such as {example!r} or several, but is {given!r}. "
                     "Write it so."

@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
-from pellucid.inside.given import to_path
+from pellucid.inside.given import checked, to_path
 from pellucid.inside.record.data_frames import named_array, to_frame, to_labeled
 from pellucid.inside.record.tensor_files import write_tensors
 from pellucid.inside.record.trace_data import TraceData
@@ -26,6 +26,7 @@ class Trace(TraceData):
     explains the attributes. Nothing of a trace can be written to, so that its checks stay true.
     """
 
+    @checked
     def save(self, path: str | Path, *, head: str | None = None) -> None:
         """Write the trace to a file in the format of its ending.
 
@@ -41,6 +42,7 @@ class Trace(TraceData):
         """
         save_trace(self, to_path(path), head=head)
 
+    @checked
     def plot(self, name: str | None = None, *, ax: Any = None) -> Any:
         """Draw a map of a head on axes of Matplotlib.
 
@@ -59,6 +61,7 @@ class Trace(TraceData):
 
         return plot_view(view_named(self, name), ax)
 
+    @checked
     def to_pandas(self, name: str) -> Any:
         """Write an array as a pandas data frame: a row for each number, with its place and tokens.
 
@@ -70,6 +73,7 @@ class Trace(TraceData):
         """
         return to_frame(*named_array(self, name))
 
+    @checked
     def to_xarray(self, name: str) -> Any:
         """Write an array as an xarray array with named axes, and tokens along them.
 

@@ -17,9 +17,10 @@ from pellucid.bundle import Bundle
 from pellucid.corpora import Example, Pronoun, make_split
 from pellucid.corpora.baselines import baseline_accuracies
 from pellucid.errors import InputError
-from pellucid.inside import Ask, Pair, replay
+from pellucid.inside import Ask, Pair
 from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.pair import attention_at
+from pellucid.inside.replay import replay
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
@@ -246,9 +247,7 @@ def test_vectors_of_the_pronoun_are_those_of_a_trace(cases: list[Case]) -> None:
         ("layer 1", "encoder.1.feed_forward.residual"),
         ("norm", "encoder.norm"),
     ):
-        np.testing.assert_allclose(
-            found[name], everything.get(array)[places].mean(axis=0), atol=1e-6
-        )
+        np.testing.assert_allclose(found[name], everything[array][places].mean(axis=0), atol=1e-6)
     assert len(found) == 4
 
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from pellucid.bundle import load_bundle, resolve_model
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError
-from pellucid.inside import Ask, Pair, Trace, make_pair, replay
+from pellucid.inside import Ask, Pair, Trace
 from pellucid.inside.changes.change import (
     AverageHead,
     Change,
@@ -27,6 +27,8 @@ from pellucid.inside.changes.change import (
 )
 from pellucid.inside.changes.place import Place, all_heads, parse_place
 from pellucid.inside.changes.written_changes import find_word, parse_changes
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
 from pellucid.inside.show.model_page import trace_page
 from pellucid.inside.show.view import HeadView
 from pellucid.translate.translator import load
@@ -312,7 +314,7 @@ def test_change_of_an_address_without_its_end_is_of_all_its_heads(pair: Pair) ->
 
 
 def test_masked_scores_of_a_cut_edge_are_minus_infinity(pair: Pair) -> None:
-    masked = see(pair, "cut decoder.0.cross.1:0>3").get("decoder.0.cross.masked")
+    masked = see(pair, "cut decoder.0.cross.1:0>3")["decoder.0.cross.masked"]
     assert masked[1, 0, 3] == -math.inf
     assert np.isfinite(np.delete(masked[1, 0], 3)).all()
 

@@ -257,7 +257,7 @@ def test_wrong_requests_are_told(trace: Trace, tmp_path: Path) -> None:
         draw_trace_figure(trace, tmp_path / "x.svg", **{**CROSS, "layer": 7})
     with pytest.raises(InputError, match="stage to draw"):
         draw_trace_figure(trace, tmp_path / "x.svg", **CROSS, stage="output")
-    with pytest.raises(InputError, match=r"encoder.0.self.weights"):
+    with pytest.raises(InputError, match=r"encoder.0.self.0.weights"):
         draw_grid_figure(trace, tmp_path / "x.svg", part="encoder", kind="self")
     with pytest.raises(OutputError):
         draw_trace_figure(trace, tmp_path / "missing" / "x.svg", **CROSS)

@@ -16,12 +16,19 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.corpora.example import Pronoun, read_pronouns
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluation.word_links import GoldLinks
-from pellucid.inside import make_pair, replay, study
+from pellucid.inside import study
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS
-from pellucid.inside.study.moving import moving_picture
-from pellucid.inside.study.training_history import MEANINGS, HeadHistory, find_models, follow_heads
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
+from pellucid.inside.studies.head_study import ERRORS
+from pellucid.inside.studies.moving import moving_picture
+from pellucid.inside.studies.training_history import (
+    MEANINGS,
+    HeadHistory,
+    find_models,
+    follow_heads,
+)
 
 SOURCE = "The pizza came out of the oven and it tasted good."
 TARGET = "La pizza est sortie du four et elle avait bon goût."

@@ -15,9 +15,8 @@ from rich.console import Console
 import pellucid
 from pellucid.cli.look.sentence_tables import describe_heads
 from pellucid.errors import InputError
-from pellucid.inside import Trace
+from pellucid.inside import Pair, Trace
 from pellucid.inside.changes.change import Changes, parse_change
-from pellucid.inside.pair import Pair
 from pellucid.inside.show.steps import NumberTable, follow_one_row
 from pellucid.inside.show.terminal import draw_matrix, draw_table, say_matrix, say_table
 from pellucid.inside.show.view import (

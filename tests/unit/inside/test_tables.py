@@ -14,9 +14,9 @@ import torch
 
 import pellucid
 from pellucid.errors import InputError
-from pellucid.inside import Replace, Trace, make_pair, study
+from pellucid.inside import Replace, Trace, measure, study
 from pellucid.inside.ask import arrays_of
-from pellucid.inside.measures import measure
+from pellucid.inside.pair import make_pair
 from pellucid.inside.record.data_frames import named_array
 from pellucid.translate.translator import Translator
 

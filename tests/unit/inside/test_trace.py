@@ -19,12 +19,14 @@ from torch import Tensor
 
 import pellucid
 from pellucid.errors import InputError, InputFileNotFoundError, OutputError
-from pellucid.inside import Ask, Replaying, Trace, load_trace, make_pair, replay
+from pellucid.inside import Ask, Replaying, Trace, load_trace
 from pellucid.inside.changes.change import Changes, parse_change
 from pellucid.inside.changes.what_if import decode_under, what_if
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.measures.registry import measure
+from pellucid.inside.pair import make_pair
 from pellucid.inside.record.trace_files import NpzWriter
+from pellucid.inside.replay import replay
 from pellucid.translate.translator import Translator
 
 SOURCE = "The pizza came out of the oven and it tasted good."
@@ -319,7 +321,9 @@ def test_files_that_are_no_traces_are_refused(whole: Trace, tmp_path: Path, endi
             with pytest.raises(InputError, match=r"is damaged|cannot be read|must be 1"):
                 load_trace(source)
     for name in ("t.txt", "t.npz.gz", "t.gz"):
-        with pytest.raises(InputError, match=r"must be a \.npz, \.json, \.safetensors or \.json\.gz file"):
+        with pytest.raises(
+            InputError, match=r"must be a \.npz, \.json, \.safetensors or \.json\.gz file"
+        ):
             load_trace(tmp_path / name)
 
 
@@ -435,13 +439,14 @@ def test_probe_that_replaces_nothing_is_told_and_changes_nothing(
     [
         (_Probe(lambda *_: None, sites=("encoder.0.slef",)), "Did you mean 'encoder.0.self'"),
         (_Probe(lambda *_: None, sites="encoder.9.self"), "must exist in this model"),
-        ("cut encoder.0.self.1", "must have a method see.* is a str"),
-        (parse_change("cut encoder.0.self.1"), "must have a method see.* is a CutHead"),
+        ("cut encoder.9.self.1", "must be from 0 to 1"),
+        (parse_change("cut encoder.9.self.1"), "must be from 0 to 1"),
+        (object(), r"changes must be a text such as .*, a probe \(an object with a method see"),
         (Changes(parse_change("cut encoder.9.self.1")), "must be from 0 to 1"),
         (Changes(parse_change("cut encoder.0.self.9")), "must be from 0 to 3"),
         (Changes(parse_change("cut encoder.0.self.1:99>0")), "query must be from 0 to"),
     ],
-    ids=["sites", "layer", "text", "change", "layer of a change", "head", "query"],
+    ids=["sites", "layer", "text", "change", "object", "layer of a change", "head", "query"],
 )
 @pytest.mark.parametrize("target", [None, "La pizza."])
 def test_change_of_what_does_not_exist_is_refused(

@@ -9,7 +9,7 @@ from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.inside.show.steps import SHOWN, NumberTable, follow_one_row
 from pellucid.inside.show.terminal import draw_tokens
 from pellucid.inside.show.unit_steps import follow_unit
@@ -33,7 +33,7 @@ _OF_RECURRENT = (
 
 def show_trace(
     bundle: Bundle,
-    pair: Pair,
+    pair: PairData,
     trace: Trace,
     ask: Ask,
     options: Mapping[str, Any],
@@ -103,7 +103,7 @@ def _explain_last(names: Sequence[str]) -> str:
 
 def _follow_unit(
     bundle: Bundle,
-    pair: Pair,
+    pair: PairData,
     trace: Trace,
     ask: Ask,
     options: Mapping[str, Any],
@@ -150,7 +150,7 @@ def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column
 
 def _follow_row(
     bundle: Bundle,
-    pair: Pair,
+    pair: PairData,
     trace: Trace,
     ask: Ask,
     options: Mapping[str, Any],
@@ -195,7 +195,7 @@ def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     return usual_head(trace, names, ask.level("head"))
 
 
-def _list_words(pair: Pair, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:
+def _list_words(pair: PairData, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:
     if view.layer or view.kind != "self":
         raise InputError(
             f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "

@@ -13,7 +13,7 @@ from pellucid.config.head_address import Part
 from pellucid.errors import need_library
 from pellucid.inside.ask import check_number
 from pellucid.inside.given import to_path
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.inside.record.data_frames import axes_of_map, to_labeled
 from pellucid.inside.record.trace_data import row_labels
 from pellucid.inside.show.colors import scale_end
@@ -195,7 +195,7 @@ class Map:
 
 
 def make_map(
-    pair: Pair,
+    pair: PairData,
     name: str,
     source: str,
     matrix: np.ndarray,
@@ -243,7 +243,7 @@ def make_map(
     )
 
 
-def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
+def last_layer(pair: PairData, part: Part, layer: int | None) -> int:
     """Return the layer that is asked for, or by default the last one.
 
     Raises:
@@ -259,7 +259,7 @@ def last_layer(pair: Pair, part: Part, layer: int | None) -> int:
     return layer
 
 
-def sites_up_to(pair: Pair, part: Part, layer: int) -> tuple[list[str], list[tuple[str, str]]]:
+def sites_up_to(pair: PairData, part: Part, layer: int) -> tuple[list[str], list[tuple[str, str]]]:
     """Name the attentions between the tokens and the end of a layer.
 
     Returns:
@@ -279,7 +279,7 @@ def shares_of_rows(matrix: np.ndarray) -> np.ndarray:
     return shares
 
 
-def source_words(pair: Pair) -> tuple[tuple[int, ...], ...]:
+def source_words(pair: PairData) -> tuple[tuple[int, ...], ...]:
     """Group the source tokens into words, in order; ``</s>`` and punctuation are separate.
 
     With a tokenizer of words, each token is one word. With SentencePiece, a word begins at a piece

@@ -13,6 +13,7 @@ import numpy as np
 from pellucid.config.head_address import ATTENTION_KINDS
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import HEAD_STAGES, STAGES
+from pellucid.inside.given import wrong_argument
 
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
 """The largest difference between replay and decode, in log-probability of a token, by precision."""
@@ -139,10 +140,7 @@ class TraceData:
             InputError: the trace does not hold it.
         """
         if not isinstance(name, str):
-            raise InputError(
-                "What a trace is asked for must be a text such as 'decoder.1.cross.0', but is "
-                f"{name!r}. Write it so."
-            )
+            raise wrong_argument("name", name, "a text such as 'decoder.1.cross.0'")
         if name in self.arrays:
             return name, None
         levels = name.split(".")

@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
@@ -32,6 +32,7 @@ from pellucid.files import (
     writing,
 )
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
+from pellucid.inside.given import wrong_argument
 from pellucid.inside.record.tensor_files import read_tensors
 from pellucid.inside.record.trace_data import TraceData
 
@@ -70,10 +71,7 @@ def read_trace(source: str | Path | bytes) -> TraceData:
         InputError: the file is damaged, is not a trace, or is of a later version.
     """
     if not isinstance(source, str | bytes | bytearray | os.PathLike):
-        raise InputError(
-            "A trace to read must be the name of a file, or bytes, but is a "
-            f"{type(source).__name__}. Give one of these."
-        )
+        raise wrong_argument("source", source, "the name of a trace's file, or its bytes")
     open_it: Callable[[], Any]
     if isinstance(source, bytes | bytearray):
         name = "in these bytes"
@@ -91,7 +89,7 @@ def read_trace(source: str | Path | bytes) -> TraceData:
         )
     try:
         with open_it() as stream:
-            return _to_trace(reader(stream, name))
+            return _to_trace(reader(cast(BinaryIO, stream), name))
     except FileNotFoundError:
         raise InputFileNotFoundError(
             f"The trace {name} does not exist. Name another file."
