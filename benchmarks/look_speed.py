@@ -36,7 +36,9 @@ from side_by_side.results import write_result
 from pellucid.bundle import load_bundle
 from pellucid.data import make_source_batch
 from pellucid.decode.greedy import decode_greedily
-from pellucid.inside import Ask, make_pair, replay
+from pellucid.inside import Ask
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
 from pellucid.model import Transformer
 from pellucid.translate.translator import Translator, load
 

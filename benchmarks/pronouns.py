@@ -36,9 +36,8 @@ from antecedents.readings import CUTS, read_cuts, read_heads, read_map
 import pellucid
 from pellucid.corpora import Example, make_split
 from pellucid.corpora.pronouns import FRAMES
-from pellucid.inside.measures import measure
+from pellucid.inside import Pair, measure
 from pellucid.inside.measures.maps import source_words
-from pellucid.inside.pair import Pair
 
 RESULTS = Path(__file__).parent / "results"
 WORDS: tuple[Word, ...] = ("pronoun", "predicate")

@@ -19,11 +19,12 @@ import numpy as np
 from side_by_side.results import write_result
 
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.inside import make_pair, study
+from pellucid.inside import study
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import all_heads, parse_place
 from pellucid.inside.changes.what_if import decode_under
 from pellucid.inside.heads.head_rows import cut_effects
+from pellucid.inside.pair import make_pair
 from pellucid.machine.hardware import set_threads
 from pellucid.text.reading.lines import read_lines
 

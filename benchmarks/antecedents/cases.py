@@ -19,7 +19,8 @@ from pellucid.corpora import Example, Pronoun
 from pellucid.corpora.lexicon import NOUNS
 from pellucid.corpora.pronouns import FRAMES
 from pellucid.errors import InputError
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside import Pair
+from pellucid.inside.pair import make_pair
 from pellucid.machine.randomness import generator
 from pellucid.text.token_words import is_punctuation, split_pieces, words_of_tokens
 

@@ -22,7 +22,8 @@ import torch
 from antecedents.cases import Case, Share, share_of_hits
 
 from pellucid.errors import InputError
-from pellucid.inside.pair import Keeper, Pair, states_of
+from pellucid.inside import Pair
+from pellucid.inside.pair import Keeper, states_of
 from pellucid.machine.randomness import generator
 
 Word = Literal["pronoun", "predicate"]

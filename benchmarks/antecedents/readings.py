@@ -9,10 +9,12 @@ import numpy as np
 import torch
 from antecedents.cases import Case, Reading
 
-from pellucid.inside.ask import Ask, AttentionKind, Part
+from pellucid.config.head_address import AttentionKind, Part
+from pellucid.inside import Pair
+from pellucid.inside.ask import Ask
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
 from pellucid.inside.changes.place import Place
-from pellucid.inside.pair import Pair, attention_at, output_by_head
+from pellucid.inside.pair import attention_at, output_by_head
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.replay import replay
 

@@ -69,7 +69,7 @@ def test_study_writes_tables_json_csv_and_a_page(
 def test_study_command_continues_what_was_kept(
     run_here: Run, files: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pellucid.inside.study.study_lines import CutLines
+    from pellucid.inside.studies.study_lines import CutLines
 
     cut, done = CutLines.cut, list[str]()
 

@@ -17,10 +17,10 @@ import pytest
 import pellucid
 from pellucid.corpora import iterate_split
 from pellucid.errors import DataError, InputError
-from pellucid.inside import Pair, make_pair, patch, patch_corpus
+from pellucid.inside import Pair, patch, patch_corpus
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.measures.patching import Patching
-from pellucid.inside.pair import states_of
+from pellucid.inside.pair import make_pair, states_of
 from pellucid.terminal.grid import write_fixed
 from pellucid.translate.translator import Translator
 

@@ -22,8 +22,10 @@ from pellucid.decode.decoder import Decoder
 from pellucid.errors import InputError
 from pellucid.formats import to_ctranslate2
 from pellucid.formats.exporting import check_model
-from pellucid.inside import Ask, make_pair, replay
+from pellucid.inside import Ask
 from pellucid.inside.measures.contributions import contributions, take_apart
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
 from pellucid.inside.show.model_page import cannot_carry
 from pellucid.inside.show.steps import follow_one_row
 from pellucid.inside.show.view import HeadView
@@ -235,7 +237,7 @@ def test_words_that_match_a_query_have_the_scores_of_a_trace(name: str, tmp_path
     pair = make_pair(translator.own_bundle, TEXT, trace.predicted_ids, float64=True)
     words = best_words(pair, "encoder", head=1, row=4, position=2, most=99)
     by_word = {one.token: one.scaled for one in words}
-    scaled = trace.head("encoder.0.self.scaled", 1)[4, 2]
+    scaled = trace["encoder.0.self.1.scaled"][4, 2]
     assert by_word[trace.source_tokens[2]] == pytest.approx(scaled, abs=1e-10)
 
 

@@ -12,7 +12,8 @@ from of_subwords import SUBWORDS
 import pellucid
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.config import ModelConfig
-from pellucid.inside import Pair, make_pair
+from pellucid.inside import Pair
+from pellucid.inside.pair import make_pair
 from pellucid.model import Transformer, initialize
 
 SOURCE = "The pizza came out of the oven ."

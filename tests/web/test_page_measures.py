@@ -16,8 +16,8 @@ from small_words import SENTENCES, make_words_bundle
 
 import pellucid
 from pellucid import Translator
-from pellucid.inside import make_pair
-from pellucid.inside.measures import agreement, measure
+from pellucid.inside import agreement, measure
+from pellucid.inside.pair import make_pair
 from pellucid.inside.show import model_page as pages
 from pellucid.inside.show.model_page import carry_model, model_page
 
@@ -39,8 +39,8 @@ def write_measures(folder: Path, file: Path, *, layer: int) -> Path:
         pair = make_pair(translator.own_bundle, text, translator.look(text, beam=1).predicted_ids)
         maps = []
         for name in NAMES:
-            options: dict[str, Any] = {"layer": layer, "kind": "cross"} if name in OF_LAYER else {}
-            maps.append(measure(pair, name, **options))
+            head = f"decoder.{layer}.cross" if name in OF_LAYER else None
+            maps.append(measure(pair, name, head))
         kendall = agreement(pair, maps).kendall.tolist()
         sentences.append(
             {

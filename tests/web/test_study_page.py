@@ -10,7 +10,7 @@ from browser import Browser
 import pellucid
 from pellucid.inside import Study, study
 from pellucid.inside.show.colors import ground_and_ink, scale_end
-from pellucid.inside.study.study_page import study_page
+from pellucid.inside.studies.study_page import study_page
 
 OPEN_MAP = "document.querySelector('details[open] table')"
 HEADS = "[...document.querySelectorAll('h2 + .scroll table')][0]"

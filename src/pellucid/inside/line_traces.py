@@ -11,8 +11,9 @@ from typing import Any, Protocol
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.inside.ask import Ask
-from pellucid.inside.changes.change import Changes
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, join_probes
+from pellucid.inside.given import check_fields
+from pellucid.inside.pair import PairData, make_pair
 from pellucid.inside.record.trace_files import NpzWriter
 from pellucid.inside.replay import replay
 from pellucid.inside.traces import Trace
@@ -26,7 +27,8 @@ class Replaying:
     Attributes:
         ask: the arrays to keep.
         float64: keep arrays in double precision; they are always computed in it.
-        changes: a probe that changes results on the way.
+        changes: what changes on the way: a text such as ``cut decoder.1.cross.0``, a `Change`, a
+            probe, or several.
         into: gives, for a hypothesis's index and the number of hypotheses, the ``.npz`` file that
             its arrays are written to layer by layer; its trace then holds no arrays.
         before: is called with each pair before its replay.
@@ -34,9 +36,12 @@ class Replaying:
 
     ask: Ask = field(default_factory=Ask)
     float64: bool = False
-    changes: Probe | None = None
+    changes: GivenChanges | None = None
     into: Callable[[int, int], Path] | None = None
-    before: Callable[[Pair], None] | None = None
+    before: Callable[[PairData], None] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
 
 class Translated(Protocol):
@@ -59,7 +64,9 @@ class Translated(Protocol):
         """The ranking value."""
 
 
-def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> Trace:
+def look_at_given(
+    bundle: Bundle, source: str, target: str, how: Replaying, *, under: Probe | None = None
+) -> Trace:
     """Look at a given target.
 
     The pieces of it that the vocabulary cannot write are ``<unk>``. The trace lists them under
@@ -73,7 +80,7 @@ def look_at_given(bundle: Bundle, source: str, target: str, how: Replaying) -> T
     decoding: dict[str, Any] = {"given": True}
     if bundle.tokenizer.config.unk_id in pair.target_ids:
         decoding["unknown"] = unknown_pieces(bundle.tokenizer, target)
-    return _look(bundle, pair, how, decoding=decoding)
+    return _look(bundle, pair, how, decoding=decoding, under=under)
 
 
 def look_at_hypotheses(
@@ -83,6 +90,7 @@ def look_at_hypotheses(
     how: Replaying,
     *,
     decoding: Mapping[str, Any],
+    under: Probe | None = None,
 ) -> list[Trace]:
     """Look at each translation that a decode found: one trace each.
 
@@ -92,6 +100,7 @@ def look_at_hypotheses(
         hypotheses: the translations, the best first.
         how: the arrays to keep, and where.
         decoding: facts about the decode, for the traces.
+        under: the changes under which they were decoded.
 
     Raises:
         InputError: an array asked for does not exist, or the trace does not fit into memory.
@@ -107,6 +116,7 @@ def look_at_hypotheses(
                 decoding={**decoding, **about},
                 decode_log_probabilities=found.token_log_probabilities,
                 place=(index, len(hypotheses)),
+                under=under,
             )
         )
     return traces
@@ -114,19 +124,19 @@ def look_at_hypotheses(
 
 def _look(
     bundle: Bundle,
-    pair: Pair,
+    pair: PairData,
     how: Replaying,
     *,
     decoding: Mapping[str, Any],
     decode_log_probabilities: Sequence[float] | None = None,
     place: tuple[int, int] = (0, 1),
+    under: Probe | None = None,
 ) -> Trace:
     if how.before is not None:
         how.before(pair)
-    if how.changes is not None:
-        # Only changes from text can say in words what they do.
-        what = str(how.changes) if isinstance(how.changes, Changes) else "by a probe"
-        decoding = {**decoding, "changes": what}
+    probe = under if how.changes is None else join_probes(under, pair.read(how.changes))
+    if probe is not None:
+        decoding = {**decoding, "changes": describe_probe(probe)}
     with nullcontext() if how.into is None else NpzWriter(how.into(*place)) as writer:
         trace = replay(
             pair,
@@ -134,7 +144,8 @@ def _look(
             decode_log_probabilities=decode_log_probabilities,
             model=model_facts(bundle),
             decoding=decoding,
-            changes=how.changes,
+            changes=probe,
+            decoded_under_changes=probe is under and under is not None,
             float64=how.float64,
             keep=None if writer is None else writer.keep,
         )

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import cast
 
 import torch
@@ -12,22 +13,30 @@ from torch import Tensor, nn
 
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
-from pellucid.config import ModelConfig, known_option
+from pellucid.config import known_option
 from pellucid.config.head_address import Part
 from pellucid.decode.hypothesis import OVERFLOW
-from pellucid.errors import InputError, suggestion
-from pellucid.inside.ask import arrays_of
+from pellucid.errors import InputError
+from pellucid.inside.changes.change import Changes
+from pellucid.inside.changes.given_changes import (
+    GivenChanges,
+    Sentence,
+    check_probe,
+    describe_probe,
+    join_probes,
+    read_changes,
+)
+from pellucid.inside.given import check_fields, checked
 from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention
 from pellucid.model.layers import MultiHeadAttention
-from pellucid.shapes import Brief
 from pellucid.text.token_words import mark_unknown
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Pair(Brief):
+class PairData:
     """A source and the target to look at, as ids, with the model that reads them.
 
     Attributes:
@@ -35,12 +44,43 @@ class Pair(Brief):
         tokenizer: its tokenizer.
         source_ids: the source, with ``</s>`` at the end.
         target_ids: the token that each decoder row predicts; normally the last is ``</s>``.
+        source_text: the source; empty if only its tokens are known.
+        changes: a probe that changes every run of the pair; None for the model as it is.
     """
 
     model: EncoderDecoder
     tokenizer: Tokenizer
     source_ids: tuple[int, ...]
     target_ids: tuple[int, ...]
+    source_text: str = ""
+    changes: Probe | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("source_ids", "target_ids"):
+            ids = getattr(self, name)
+            if isinstance(ids, list):
+                object.__setattr__(self, name, tuple(ids))
+        check_fields(self)
+
+    def __repr__(self) -> str:
+        """Name the sentence and its translation, in one line."""
+        source, target = (
+            textwrap.shorten(" ".join(tokens), 40, placeholder=" …")
+            for tokens in (self.source_tokens, self.predicted_tokens)
+        )
+        changes = "" if self.changes is None else f"; {describe_probe(self.changes)}"
+        return f"<Pair: {source} → {target}{changes}>"
+
+    def read(self, given: GivenChanges | None) -> Probe | None:
+        """Turn changes of this pair into one probe, after those that it has.
+
+        Raises:
+            InputError: a change cannot be read, or names what the pair does not have.
+        """
+        if given is None:
+            return self.changes
+        sentence = Sentence(self.tokenizer, self.source_text, self.source_ids, len(self.target_ids))
+        return join_probes(self.changes, read_changes(given, self.model.config, sentence))
 
     @property
     def read_ids(self) -> tuple[int, ...]:
@@ -63,18 +103,22 @@ class Pair(Brief):
         return tuple(self.tokenizer.target_tokens(self.target_ids))
 
     def logits(
-        self, *, probe: Probe | None = None, source_ids: Sequence[int] | None = None
+        self, *, probe: GivenChanges | None = None, source_ids: Sequence[int] | None = None
     ) -> Tensor:
         """Run encoder and decoder once with teacher forcing: ``logits_TV``.
 
         Args:
-            probe: sees every result, and may replace it.
+            probe: sees every result, and may replace it; also changes as text.
             source_ids: another source to read instead.
 
         Raises:
-            InputError: they are not finite.
+            InputError: they are not finite, or a change cannot be read.
         """
-        check_probe(probe, self.model.config)
+        if isinstance(probe, Changes) and self.changes is None:
+            # Measures make thousands of such runs; whoever made the changes has checked them.
+            check_probe(probe, self.model.config)
+        else:
+            probe = self.read(probe)
         source_1S = torch.tensor([list(self.source_ids if source_ids is None else source_ids)])
         logits_1TV: Tensor = self.model(source_1S, torch.tensor([self.read_ids]), probe=probe)
         # One number that is not finite makes this sum so, which is cheaper than a test of each.
@@ -82,7 +126,7 @@ class Pair(Brief):
             if probe is None:
                 raise InputError(OVERFLOW)
             # Without the changes: if the model itself overflows, that error is the right one.
-            self.logits(source_ids=source_ids)
+            replace(self, changes=None).logits(source_ids=source_ids)
             raise InputError(
                 "The logits must be finite numbers, but with these changes they are not. Change "
                 "less."
@@ -90,7 +134,7 @@ class Pair(Brief):
         return logits_1TV[0]
 
     def log_probabilities(
-        self, *, probe: Probe | None = None, source_ids: Sequence[int] | None = None
+        self, *, probe: GivenChanges | None = None, source_ids: Sequence[int] | None = None
     ) -> Tensor:
         """Score each target token: ``logs_T``, natural logs."""
         logs_TV = self.logits(probe=probe, source_ids=source_ids).log_softmax(dim=-1)
@@ -137,6 +181,7 @@ class Replace:
             and returns what takes its place.
     """
 
+    @checked
     def __init__(self, functions: Mapping[str, Callable[[Tensor], Tensor]]) -> None:
         self.names = dict(functions)
         self.sites = {name.rpartition(".")[0] for name in functions}
@@ -150,7 +195,7 @@ class Replace:
 
 def make_pair(
     bundle: Bundle, source: str, target: str | Sequence[int], *, float64: bool = False
-) -> Pair:
+) -> PairData:
     """Pair a source with a target.
 
     Args:
@@ -179,7 +224,7 @@ def make_pair(
         raise InputError(problem)
     # A copy of the weights in double precision, made once for a bundle.
     chosen = bundle.exact_model if float64 else model
-    return Pair(chosen, tokenizer, tuple(source_ids), tuple(target_ids))
+    return PairData(chosen, tokenizer, tuple(source_ids), tuple(target_ids), source)
 
 
 def problem_of(
@@ -220,36 +265,6 @@ def states_of(model: EncoderDecoder, part: Part) -> list[str]:
     # With post-norm the norm ends a layer; with pre-norm it begins the next one.
     last = "norm" if place == "post" else "residual"
     return [f"{part}.input", *(f"{part}.{layer}.feed_forward.{last}" for layer in range(depth))]
-
-
-def check_probe(probe: Probe | None, config: ModelConfig) -> None:
-    """Make sure that an object is a probe, and that the sites and results that it names exist.
-
-    Raises:
-        InputError: it has no method ``see``, or a site or a result does not exist.
-    """
-    if probe is not None and not callable(getattr(probe, "see", None)):
-        raise InputError(
-            "A probe must have a method see(site, stage, tensor), but is a "
-            f"{type(probe).__name__}. Wrap changes: Changes(parse_change('cut decoder.0.cross.0'))."
-        )
-    sites = getattr(probe, "sites", None) or ()
-    arrays = [wanted.name for wanted in arrays_of(config)]
-    known = {name.rpartition(".")[0] for name in arrays}
-    names = getattr(probe, "names", None) or ()
-    # A single name is a likely slip, and would be read letter by letter.
-    for name in [names] if isinstance(names, str) else names:
-        if name not in arrays:
-            raise InputError(
-                f"A probe's names must be results of this model, but {name!r} does not exist. "
-                f"{suggestion(str(name), arrays)}"
-            )
-    for site in [sites] if isinstance(sites, str) else sites:
-        if site not in known:
-            raise InputError(
-                f"A probe's sites must exist in this model, but {site!r} does not. "
-                f"{suggestion(str(site), known)}"
-            )
 
 
 def check_memory(what: str, num_bytes: int, advice: str) -> None:

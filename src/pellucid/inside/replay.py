@@ -8,6 +8,7 @@ far the arrays are from what they must add up to.
 
 from __future__ import annotations
 
+import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -21,11 +22,11 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
+from pellucid.inside.changes.given_changes import GivenChanges, join_probes
 from pellucid.inside.pair import (
-    Pair,
+    PairData,
     attention_at,
     check_memory,
-    check_probe,
     output_by_head,
     recurrent_attention_at,
 )
@@ -37,13 +38,13 @@ Keep = Callable[[str, np.ndarray], None]
 
 @torch.inference_mode()
 def replay(
-    pair: Pair,
+    pair: PairData,
     ask: Ask | None = None,
     *,
     decode_log_probabilities: Sequence[float] | None = None,
     model: Mapping[str, Any] | None = None,
     decoding: Mapping[str, Any] | None = None,
-    changes: Probe | None = None,
+    changes: GivenChanges | None = None,
     decoded_under_changes: bool = False,
     float64: bool = False,
     keep: Keep | None = None,
@@ -57,8 +58,9 @@ def replay(
         decode_log_probabilities: of each target token as the decode computed it, to compare with.
         model: facts about the model, for the trace.
         decoding: facts about the decode that found the target, for the trace.
-        changes: a probe that changes results on the way; the arrays follow from its changes. A
-            warning says if it replaces nothing.
+        changes: what changes on the way: a text such as ``cut decoder.1.cross.0``, a `Change`, a
+            probe, or several; the arrays follow from it. A warning says if a probe replaces
+            nothing.
         decoded_under_changes: True if the decode made the same changes, so that its
             log-probabilities must be those of the replay.
         float64: keep arrays in double precision instead of rounding them to float32.
@@ -71,9 +73,12 @@ def replay(
     """
     ask = ask or Ask()
     config = pair.model.config
-    check_probe(changes, config)
-    if isinstance(changes, Changes) and changes.changes and not decoded_under_changes:
-        changes.check(config, len(pair.source_ids), len(pair.target_ids))
+    if isinstance(changes, Changes) and (decoded_under_changes or not changes.changes):
+        # What a decode made was checked against the longest sentence.
+        probe = join_probes(pair.changes, changes)
+    else:
+        probe = pair.read(changes)
+    pair = dataclasses.replace(pair, changes=None)
     if ask == Ask() and not config.has_attention:
         ask = Ask(stages=("vector",))  # Without weights the one vector is what there is to see.
     ask.check(config)
@@ -88,13 +93,13 @@ def replay(
     arrays: dict[str, np.ndarray] = {}
     # The pair decides the precision of the run, this only that of what is kept.
     dtype = np.dtype(np.float64 if float64 else np.float32)
-    recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, changes, dtype)
+    recorder = _Recorder(pair.model, ask, keep or arrays.__setitem__, probe, dtype)
     logs_TV = pair.logits(probe=recorder).log_softmax(dim=-1)
     targets_T1 = torch.tensor(pair.target_ids)[:, None]
     logs = tuple(logs_TV.gather(1, targets_T1)[:, 0].tolist())
     checks = dict(recorder.checks)
     decoding = dict(decoding or {})
-    if changes is not None and not recorder.replaced and not isinstance(changes, Changes):
+    if probe is not None and not recorder.replaced and not isinstance(probe, Changes):
         # Changes from text are checked before; a probe of the user's may have misspelled a stage.
         decoding["changes"] = "by a probe, which replaced nothing"
         warnings.warn(_REPLACED_NOTHING, stacklevel=2)
@@ -149,7 +154,9 @@ class _Recorder:
         self._model = model
         self._wanted = {wanted.name for wanted in ask.arrays(model.config)}
         self._sites = {name.rpartition(".")[0] for name in self._wanted}
-        self._heads = None if ask.heads is None else list(ask.heads)
+        heads = ask.chosen_heads(model.config)
+        # All of them need no copy.
+        self._heads = list(heads) if len(heads) < model.config.num_heads else None
         self._keep = keep
         self._changes = changes
         self._dtype = dtype

@@ -12,7 +12,7 @@ from torch import Tensor
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.pair import Pair, attention_at, recurrent_attention_at, states_of
+from pellucid.inside.pair import PairData, attention_at, recurrent_attention_at, states_of
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.replay import replay
 from pellucid.model.cross_attention import AdditiveAttention
@@ -72,7 +72,7 @@ def verify_cell(
         )
     if fresh.config.model.is_recurrent:
         return _verify_recurrent(fresh, trace, row, column)
-    pair = Pair(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
+    pair = PairData(fresh.exact_model, fresh.tokenizer, trace.source_ids, trace.predicted_ids)
     entering_LD, attended_MD = _entering(pair, site)
     attention = attention_at(pair.model, site)
     query = _project(attention, "query", entering_LD[row], head, row)
@@ -89,13 +89,13 @@ def verify_cell(
     largest = max(scores[position] for position in may_see)
     exponentials = {position: math.exp(scores[position] - largest) for position in may_see}
     weight = exponentials.get(column, 0.0) / math.fsum(exponentials.values())
-    shown = float(trace.head(f"{site}.weights", head)[row, column])
+    shown = float(trace[f"{site}.{head}"][row, column])
     return Verified(shown, weight)
 
 
 def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -> Verified:
     """Recompute a weight of a recurrent decoder from states in float64, with plain sums."""
-    pair = Pair(bundle.exact_model, bundle.tokenizer, trace.source_ids, trace.predicted_ids)
+    pair = PairData(bundle.exact_model, bundle.tokenizer, trace.source_ids, trace.predicted_ids)
     arrays = replay(pair, Ask(stages=("state", "initial")), float64=True).arrays
     states_TD = arrays["decoder.0.recurrent.state"]
     state = states_TD[row - 1] if row else arrays["decoder.0.recurrent.initial"][0]
@@ -114,7 +114,7 @@ def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -
         for vector in attended_SD:
             scores.append(math.fsum(a * b for a, b in zip(state.tolist(), vector, strict=True)))
     exponentials = [math.exp(score - max(scores)) for score in scores]
-    shown = float(trace.head("decoder.0.cross.weights", 0)[row, column])
+    shown = float(trace["decoder.0.cross.0"][row, column])
     return Verified(shown, exponentials[column] / math.fsum(exponentials))
 
 
@@ -122,24 +122,24 @@ def _times(weight: Tensor, vector: Sequence[float]) -> list[float]:
     return [math.fsum(a * b for a, b in zip(line, vector, strict=True)) for line in weight.tolist()]
 
 
-def _may_see(pair: Pair, site: str, row: int, length: int) -> range:
+def _may_see(pair: PairData, site: str, row: int, length: int) -> range:
     is_causal = site.startswith("decoder") and site.endswith("self")
     if is_causal and pair.model.config.look_ahead_mask:
         return range(row + 1)
     return range(length)
 
 
-def _entering(pair: Pair, site: str) -> tuple[Tensor, Tensor]:
+def _entering(pair: PairData, site: str) -> tuple[Tensor, Tensor]:
     """Return the vectors that an attention makes its queries of, and its keys."""
     config = pair.model.config
     arrays = replay(pair, Ask(stages=("input", "norm", "residual"))).arrays
     stage = "norm" if config.norm == "pre" else "input"
-    entering_LD = torch.from_numpy(arrays[f"{site}.{stage}"])
+    entering_LD = torch.tensor(arrays[f"{site}.{stage}"])
     if not site.endswith("cross"):
         return entering_LD, entering_LD
     # What the decoder reads of the encoder: after its last norm, if it has one.
     memory = "encoder.norm" if config.norm == "pre" else states_of(pair.model, "encoder")[-1]
-    return entering_LD, torch.from_numpy(arrays[memory])
+    return entering_LD, torch.tensor(arrays[memory])
 
 
 def _project(

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from pellucid.config.head_address import Part
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.model import Transformer
 from pellucid.model.layers import EncoderLayer
 from pellucid.model.rotary import PositionsInside
@@ -35,7 +35,7 @@ class WordMatch:
 
 @torch.inference_mode()
 def vectors_of_words(
-    pair: Pair, part: Part, position: int, head: int
+    pair: PairData, part: Part, position: int, head: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Compute the query, key and value that every word would have in layer 0's self-attention.
 
@@ -67,7 +67,7 @@ def vectors_of_words(
 
 
 def best_words(
-    pair: Pair, part: Part, *, head: int, row: int, position: int, most: int
+    pair: PairData, part: Part, *, head: int, row: int, position: int, most: int
 ) -> list[WordMatch]:
     """Find the words whose keys would best match the query of a row if they stood at a position.
 

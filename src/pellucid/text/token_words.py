@@ -45,6 +45,11 @@ def mark_unknown(tokenizer: Tokenizer, target: str) -> str:
     return target.replace(written, _UNKNOWN)
 
 
+def show_unknown(text: str) -> str:
+    """Write what `mark_unknown` replaced as ``<unk>`` again, for a reader."""
+    return text.replace(_UNKNOWN, "<unk>")
+
+
 def unknown_pieces(tokenizer: Tokenizer, target: str) -> list[str]:
     """List the pieces of a target that its vocabulary cannot write, each once.
 

@@ -29,7 +29,6 @@ from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.written_lines import (
     TranslationWriter,
     Unknown,
-    one_line,
     stream_line,
     with_sources,
 )
@@ -38,8 +37,10 @@ if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
     from pellucid.inside.ask import Ask
     from pellucid.inside.changes.changed_decoding import ReplayDecoder
-    from pellucid.inside.changes.cutting import GivenChanges
+    from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.inside.line_traces import Replaying
+    from pellucid.inside.measures.contrast import Contrast
+    from pellucid.inside.sentence_pair import Pair
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
     from pellucid.translate.aligning import Aligner
@@ -83,7 +84,7 @@ class Translator:
         has_vector = not model.config.has_attention
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
         self.decoder: Decoder | ReplayDecoder = make_decoder(self._given, tokenizer)
-        self.is_changed = False
+        self.changes: Probe | None = None
         self._measured = {} if bundle is None else read_precisions(bundle.manifest)
         self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
 
@@ -96,6 +97,11 @@ class Translator:
     def config(self) -> ModelConfig:
         """The configuration of the only model, or of the first."""
         return self._given[0].config
+
+    @property
+    def is_ensemble(self) -> bool:
+        """True for several models together."""
+        return len(self._given) > 1
 
     @cached_property
     def _models(self) -> tuple[EncoderDecoder, ...]:
@@ -112,12 +118,15 @@ class Translator:
             InputError: a change names what the model does not have, or there are several models.
         """
         from pellucid.inside.changes.cutting import change_model
+        from pellucid.inside.changes.given_changes import join_probes, read_changes
 
         if len(self._given) > 1:
             raise InputError("Changes need one model. Leave the others out.")
         # The copy shares the tokenizer and the text learned from; only the model differs.
         found = copy.copy(self)
-        model, found.decoder = change_model(self.model, self.tokenizer, changes)
+        found.changes = join_probes(self.changes, read_changes(changes, self.config))
+        assert found.changes is not None
+        model, found.decoder = change_model(self.model, self.tokenizer, found.changes)
         found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
         found._given = (model,)
         # The cached property came along with the old models in it.
@@ -125,7 +134,6 @@ class Translator:
         # The precisions were measured without the changes.
         found._measured = {}
         found._plain = None
-        found.is_changed = True
         return found
 
     def configure(self, **options: Any) -> DecodingConfig:
@@ -330,10 +338,10 @@ class Translator:
         text: str,
         *,
         target: str | None = None,
-        ask: Ask | None = None,
+        ask: Ask | str | None = None,
         everything: bool = False,
         float64: bool = False,
-        changes: Probe | None = None,
+        changes: GivenChanges | None = None,
         to: str | None = None,
         **options: Any,
     ) -> Trace:
@@ -342,10 +350,12 @@ class Translator:
         Args:
             text: the line.
             target: a translation to look at instead of decoding one.
-            ask: arrays to keep; all attention weights unless given.
+            ask: arrays to keep, or an address such as ``decoder.1``; all attention weights unless
+                given.
             everything: keep every stage, so that nothing is missing from token to token.
             float64: keep arrays in double precision instead of rounding them to float32.
-            changes: a probe that changes results during the replay.
+            changes: what changes during the replay, as for `translate`. The line is translated
+                without them; ``t.changed(changes).look(text)`` also translates under them.
             to: as for `translate`; the trace shows the code, which the model reads.
             options: as for `look_at_each`.
 
@@ -353,20 +363,19 @@ class Translator:
             InputError: the line is empty or cannot be translated, ``ask`` names something that
                 does not exist, or arguments contradict each other.
         """
-        from pellucid.inside.ask import Ask
-        from pellucid.inside.line_traces import Replaying, look_at_given
+        from pellucid.translate.looking import look_at_line
 
-        combined = {"everything": ("ask", everything and ask is not None)}
-        combined |= dict.fromkeys(options, ("target", target is not None))
-        for name, (other, are_both) in combined.items():
-            if are_both:
-                raise InputError(f"{name} cannot be combined with {other}. Leave one of them out.")
-        how = Replaying(ask or Ask(everything=everything), float64=float64, changes=changes)
-        (text,) = with_codes(self.tokenizer, to, [text])
-        if target is not None:
-            return look_at_given(self.own_bundle, text, target, how)
-        (traces,) = self.look_at_each([text], how, **options)
-        return traces[0]
+        return look_at_line(
+            self,
+            text,
+            target=target,
+            ask=ask,
+            everything=everything,
+            float64=float64,
+            changes=changes,
+            to=to,
+            options=options,
+        )
 
     def look_at_each(
         self,
@@ -390,22 +399,65 @@ class Translator:
             InputError: a line is empty or cannot be translated, or ``how`` names something that
                 does not exist.
         """
-        from pellucid.inside.line_traces import Replaying, look_at_hypotheses
+        from pellucid.translate.looking import look_at_lines
 
-        bundle = self.own_bundle
-        how = how or Replaying()
-        # The replay is in float32, and should find the tokens that the search found.
-        options = {"precision": "float32", **options}
-        decoding = self.configure(**options).model_dump(mode="json")
-        texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
-        # The replay reads the line as it stands, so it must not be changed before the search.
-        found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
-        for translation in found:
-            if translation.error is not None:
-                raise InputError(translation.error)
-            source = translation.source
-            hypotheses = translation.hypotheses
-            yield look_at_hypotheses(bundle, source, hypotheses, how, decoding=decoding)
+        yield from look_at_lines(self, texts, how, constraints=constraints, options=options)
+
+    def pair(
+        self,
+        text: str,
+        target: str | None = None,
+        *,
+        changes: GivenChanges | None = None,
+        float64: bool = False,
+        to: str | None = None,
+        **options: Any,
+    ) -> Pair:
+        """Pair a line with its translation, to measure, change and patch it.
+
+        Args:
+            text: the line.
+            target: a translation; the model's own unless given.
+            changes: what changes every run of the pair, as for `translate`. The line is translated
+                without them, and measures take only unchanged pairs.
+            float64: compute in double precision.
+            to: as for `translate`.
+            options: fields of `DecodingConfig`, on top of the model's defaults.
+
+        Raises:
+            InputError: the line is empty or cannot be translated, or arguments contradict each
+                other.
+        """
+        from pellucid.translate.looking import pair_of_line
+
+        return pair_of_line(
+            self, text, target, changes=changes, float64=float64, to=to, options=options
+        )
+
+    def why(
+        self,
+        text: str,
+        word: str,
+        other: str | None = None,
+        *,
+        target: str | None = None,
+        **options: Any,
+    ) -> Contrast:
+        """Explain why the model writes a word, and not another one; see `Pair.why`.
+
+        Args:
+            text: the line.
+            word: a word of its translation, or its number, from 0.
+            other: what might stand there instead; the word that the model finds likeliest after
+                the one that it writes unless given.
+            target: a translation; the model's own unless given.
+            options: as for `pair`.
+
+        Raises:
+            InputError: the line cannot be translated, its translation has no such word, or several,
+                or the other one cannot be compared.
+        """
+        return self.pair(text, target, **options).why(word, other)
 
     @property
     def own_bundle(self) -> Bundle:
@@ -414,7 +466,7 @@ class Translator:
         Raises:
             InputError: the model was not loaded from disk, or there are several.
         """
-        if self.bundle is None or len(self._given) > 1 or self.is_changed:
+        if self.bundle is None or self.is_ensemble or self.changes is not None:
             raise InputError(
                 "Looking inside needs one model that was loaded from disk, but this is a model in "
                 "memory, a changed model or an ensemble. Load one model."

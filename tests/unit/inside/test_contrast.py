@@ -12,10 +12,10 @@ from small_imported import write_imported
 
 from pellucid.bundle import Bundle
 from pellucid.errors import InputError
-from pellucid.inside.measures import MEASURES, contrast_measure, find_contrast, measure
-from pellucid.inside.measures.contrast import Contrast
+from pellucid.inside import MEASURES, Pair, measure
+from pellucid.inside.measures.contrast import Contrast, contrast_measure, find_contrast
 from pellucid.inside.measures.integrated import integrated_gradients
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import make_pair
 
 SOURCE = "the cat sleeps near a dog"
 TARGET = "le chat dort une pomme."
@@ -102,7 +102,7 @@ def test_integrated_gradients_from_unknown_words_begin_there(bundle: Bundle, pai
 def test_integrated_gradients_refuse_what_they_cannot_compute(
     pair: Pair, changes: dict[str, object]
 ) -> None:
-    with pytest.raises(InputError, match="integrated gradients must be"):
+    with pytest.raises(InputError, match=r"(integrated gradients|baseline) must be"):
         measure(pair, "integrated-gradients", **changes)  # type: ignore[arg-type]
     with pytest.raises(InputError, match="it has no integral"):
         measure(pair, "occlusion", steps=3)
@@ -197,9 +197,9 @@ def test_contrast_of_a_longer_word_begins_where_the_pieces_differ(pair: Pair) ->
     ("why", "other", "said"),
     [
         ("chats", "pomme", "but is 'chats'. The words are 0 le, 1 chat.*'chat'"),
-        ("chat", "chat", "must be another word than 'chat'"),
-        ("chat", "  ", "must be another word"),
-        ("9", "chat", "must be a word of the translation"),
+        ("chat", "chat", "The other word must not be 'chat' itself"),
+        ("chat", "  ", "The other word must not be"),
+        ("9", "chat", "The word to explain must be one of the translation"),
         ("chat", "日本", "cannot write '日本'"),
     ],
 )
@@ -219,9 +219,16 @@ def test_contrast_of_a_repeated_word_wants_its_number(bundle: Bundle) -> None:
     assert first.start < second.start
 
 
+def test_contrast_lists_the_words_once_if_none_is_near(pair: Pair) -> None:
+    with pytest.raises(InputError) as caught:
+        contrast(pair, "zzz")
+    assert str(caught.value).count("chat") == 1
+    assert str(caught.value).endswith("Name one of them.")
+
+
 def test_contrast_needs_the_decoder(pair: Pair) -> None:
-    with pytest.raises(InputError, match="--part is encoder"):
-        contrast_measure(contrast(pair), "weights", part="encoder")
+    with pytest.raises(InputError, match=r"needs the decoder, but encoder\.0 does not"):
+        contrast_measure(contrast(pair), "weights", "encoder.0")
 
 
 def test_look_shows_why_in_the_terminal(bundle: Bundle, run_here: object, tmp_path: Path) -> None:

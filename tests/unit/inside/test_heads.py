@@ -12,7 +12,7 @@ import pytest
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks
-from pellucid.inside import Trace, make_pair, replay
+from pellucid.inside import Trace
 from pellucid.inside.align.alignment_maps import all_views
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.align.linked_units import PairWords, words_of_pair
@@ -25,6 +25,8 @@ from pellucid.inside.heads.head_rows import (
     head_rows,
     sort_rows,
 )
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
 from pellucid.text.token_words import is_punctuation
 
 SOURCE = "The pizza came out of the oven ."

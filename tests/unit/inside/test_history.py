@@ -16,12 +16,19 @@ from pellucid.bundle import Bundle, load_bundle, save_bundle
 from pellucid.corpora.example import Pronoun, read_pronouns
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluation.word_links import GoldLinks
-from pellucid.inside import make_pair, replay, study
+from pellucid.inside import study
 from pellucid.inside.heads.head_rows import head_rows
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS
-from pellucid.inside.study.moving import moving_picture
-from pellucid.inside.study.training_history import MEANINGS, HeadHistory, find_models, follow_heads
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
+from pellucid.inside.studies.head_study import ERRORS
+from pellucid.inside.studies.moving import moving_picture
+from pellucid.inside.studies.training_history import (
+    MEANINGS,
+    HeadHistory,
+    find_models,
+    follow_heads,
+)
 
 SOURCE = "The pizza came out of the oven and it tasted good."
 TARGET = "La pizza est sortie du four et elle avait bon goût."
@@ -108,7 +115,7 @@ def test_weight_on_the_antecedent_is_that_of_a_replay(run: Path, found: HeadHist
         rows = {"encoder.self": it, "decoder.cross": elle, "decoder.self": elle}
         for index, head in enumerate(found.heads):
             part, layer, kind, number = head.split(".")
-            weights_LM = trace.head(f"{part}.{layer}.{kind}.weights", int(number))
+            weights_LM = trace[f"{part}.{layer}.{kind}.{int(number)}.weights"]
             row = rows[f"{part}.{kind}"]
             key = read_noun if (part, kind) == ("decoder", "self") else noun
             ours = dict(zip(found.figures, found.values[place, index], strict=True))

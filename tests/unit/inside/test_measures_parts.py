@@ -14,11 +14,10 @@ from small_pairs import FORMS, small_pair
 
 from pellucid.errors import InputError
 from pellucid.inside import Pair
-from pellucid.inside.measures import alti, contributions, mixing_ratio
-from pellucid.inside.measures.alti import shares
-from pellucid.inside.measures.contributions import Attention, take_apart
+from pellucid.inside.measures.alti import alti, shares
+from pellucid.inside.measures.contributions import Attention, contributions, take_apart
 from pellucid.inside.measures.maps import MapKind, Part
-from pellucid.inside.measures.norms import norms, residual_norms
+from pellucid.inside.measures.norms import mixing_ratio, norms, residual_norms
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder, rollout
 
 ATTENTIONS: tuple[tuple[Part, MapKind], ...] = (

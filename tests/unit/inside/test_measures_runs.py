@@ -14,10 +14,9 @@ from torch import Tensor
 from pellucid.errors import InputError
 from pellucid.inside import Pair
 from pellucid.inside.changes.change import cut_source_word
-from pellucid.inside.measures import occlusion
 from pellucid.inside.measures.gradient_attention import carry, gradient_weights, gradients
 from pellucid.inside.measures.maps import source_words
-from pellucid.inside.measures.occlusion import log_probabilities_of
+from pellucid.inside.measures.occlusion import log_probabilities_of, occlusion
 from pellucid.inside.measures.zeroing import value_zeroing
 
 TEXT = "The pizza came out of the oven and it tasted good."

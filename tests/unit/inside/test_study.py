@@ -15,7 +15,7 @@ from pellucid.corpora import make_split
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.evaluation.word_links import GoldLinks, count_links, score_counts
-from pellucid.inside import Pair, Study, make_pair, replay, study
+from pellucid.inside import Pair, Study, study
 from pellucid.inside.align.alignment_maps import View, all_views
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.inside.changes.change import Changes, CutHead, parse_change
@@ -25,8 +25,10 @@ from pellucid.inside.changes.what_if import decode_under
 from pellucid.inside.heads.head_rows import cut_effects
 from pellucid.inside.measures.lens import logit_lens
 from pellucid.inside.measures.registry import MEASURES
-from pellucid.inside.study.kept_steps import Steps
-from pellucid.inside.study.line_figures import RULES
+from pellucid.inside.pair import make_pair
+from pellucid.inside.replay import replay
+from pellucid.inside.studies.kept_steps import Steps
+from pellucid.inside.studies.line_figures import RULES
 from pellucid.translate.translator import Translator
 
 NUM_LINES = 5
@@ -321,4 +323,4 @@ def test_translator_under_changes_refuses_what_it_cannot_do(demo: Translator) ->
     with pytest.raises(InputError, match="text such as"):
         demo.changed([3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="a changed model"):
-        demo.changed("cut decoder.0.cross.0").look("The soup was cold.")
+        demo.changed("cut decoder.0.cross.0").own_bundle  # noqa: B018

@@ -13,9 +13,10 @@ import pellucid
 from pellucid.bundle import load_bundle
 from pellucid.decode.greedy import decode_greedily
 from pellucid.errors import InputError
-from pellucid.inside import Pair, make_pair
+from pellucid.inside import Pair
 from pellucid.inside.changes.change import Change, Changes, cut_source_word, parse_change
 from pellucid.inside.changes.what_if import decode_under, random_heads, what_if
+from pellucid.inside.pair import make_pair
 
 SOURCE = "The pizza came out of the oven and it tasted good."
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from pellucid.bundle import Bundle
     from pellucid.evaluation.word_links import GoldLinks
-    from pellucid.inside.study.head_study import Study
+    from pellucid.inside.studies.head_study import Study
 
 _SORT = "cut_log_probability"
 STUDY_RULES = (
@@ -135,7 +135,7 @@ def study(
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.files import write_text
-    from pellucid.inside.study.study_page import study_page
+    from pellucid.inside.studies.study_page import study_page
     from pellucid.machine.hardware import set_threads
 
     set_threads(threads)
@@ -176,7 +176,7 @@ def _study_heads(
     num_measured: int,
     kept: Path | None,
 ) -> Study:
-    from pellucid.inside.study.head_study import study as study_heads
+    from pellucid.inside.studies.head_study import study as study_heads
 
     with ProgressLine(bar="short") as line:
         return study_heads(
@@ -193,8 +193,8 @@ def _study_heads(
 
 def _check_sort(sort: str | None, has_gold: bool, is_history: bool, has_pronouns: bool) -> str:
     """Return the figure to sort by or to follow: the given one if there is such a figure."""
-    from pellucid.inside.study.head_study import CUTS, FIGURES
-    from pellucid.inside.study.line_figures import PRONOUN_FIGURES
+    from pellucid.inside.studies.head_study import CUTS, FIGURES
+    from pellucid.inside.studies.line_figures import PRONOUN_FIGURES
 
     known = [name for name in FIGURES if has_gold or not name.startswith("error")]
     usual = _SORT
@@ -233,7 +233,7 @@ def _patch(
     *,
     overwrite: bool,
 ) -> int:
-    from pellucid.inside.study.patched import patch_corpus
+    from pellucid.inside.studies.patched import patch_corpus
 
     with ProgressLine(bar="short") as line:
         found = patch_corpus(

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
     from pellucid.bundle import Bundle
     from pellucid.evaluation.word_links import GoldLinks
-    from pellucid.inside.study.patched import PatchedCorpus
-    from pellucid.inside.study.training_history import HeadHistory
+    from pellucid.inside.studies.patched import PatchedCorpus
+    from pellucid.inside.studies.training_history import HeadHistory
 
 Form = Literal["text", "json", "csv"]
 """A table to read, or all numbers for a program."""
@@ -36,7 +36,7 @@ def follow_run(
     """
     from pellucid.bundle import load_bundle
     from pellucid.corpora.example import read_pronouns
-    from pellucid.inside.study.training_history import find_models, follow_heads
+    from pellucid.inside.studies.training_history import find_models, follow_heads
 
     golds = pronouns = None
     if "--gold" in columns:
@@ -63,8 +63,8 @@ def follow_run(
 def draw_history(found: HeadHistory, figure: str, name: str, svg: str | None) -> str:
     """Draw one figure if a file is named, and return the heading of its table."""
     from pellucid.files import write_text
-    from pellucid.inside.study.moving import moving_picture
-    from pellucid.inside.study.training_history import MEANINGS
+    from pellucid.inside.studies.moving import moving_picture
+    from pellucid.inside.studies.training_history import MEANINGS
 
     meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
     if svg is not None:

@@ -35,7 +35,7 @@ from pellucid.files import is_packed, write_bytes
 from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.ask import Ask
 from pellucid.inside.line_traces import Replaying
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.inside.show.model_page import model_page
 from pellucid.inside.traces import Trace, save_trace
 from pellucid.lessons.walks.for_page import lessons_for
@@ -122,7 +122,7 @@ def _make_page(
     )
 
 
-def _warn_of_size(ask: Ask, pair: Pair, *, float64: bool, is_json: bool) -> None:
+def _warn_of_size(ask: Ask, pair: PairData, *, float64: bool, is_json: bool) -> None:
     """Say on standard error how large a trace will be, before it is computed."""
     # Counted in numbers first: their size depends on the precision.
     numbers = ask.num_bytes(
@@ -144,7 +144,9 @@ def _show(
     """Show in the terminal what the options ask for, for each trace."""
     writer = LookWriter(is_plain=bool(options["plain"]))
     for trace in traces:
-        pair = Pair(translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids)
+        pair = PairData(
+            translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids
+        )
         target = line.target
         if target is None:
             # The model's own translation, as text.

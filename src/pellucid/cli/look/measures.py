@@ -11,24 +11,14 @@ import numpy as np
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
-from pellucid.inside.measures import (
-    MEASURES,
-    Map,
-    agreement,
-    contrast_measure,
-    decoder_lens,
-    faithfulness,
-    find_contrast,
-    find_raises,
-    logit_lens,
-    measure,
-    occlusion,
-)
-from pellucid.inside.measures.agreement import Agreement, on_words
-from pellucid.inside.measures.contrast import Contrast
-from pellucid.inside.measures.faithfulness import Faithfulness
-from pellucid.inside.measures.maps import source_words
-from pellucid.inside.pair import Pair
+from pellucid.inside.measures.agreement import Agreement, agreement, on_words
+from pellucid.inside.measures.contrast import Contrast, contrast_measure, find_contrast
+from pellucid.inside.measures.faithfulness import Faithfulness, faithfulness, find_raises
+from pellucid.inside.measures.lens import decoder_lens, logit_lens
+from pellucid.inside.measures.maps import Map, source_words
+from pellucid.inside.measures.occlusion import occlusion
+from pellucid.inside.measures.registry import MEASURES, measure
+from pellucid.inside.pair import PairData
 from pellucid.inside.record.trace_data import row_labels
 from pellucid.inside.show.steps import NumberTable
 
@@ -40,17 +30,17 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
     """Collect what a measure is asked for besides its name, as `measure` takes it.
 
     Args:
-        ask: the place, at most one of each kind.
+        ask: the place, one address at most.
         options: ``steps`` and ``baseline`` of integrals.
 
     Raises:
         InputError: an option names several.
     """
+    heads = tuple(ask.heads)
+    if len(heads) > 1:
+        raise InputError(f"A measure must be of one place, but {len(heads)} are named. Name one.")
     return {
-        "part": _only(ask.parts, "--part") or "decoder",
-        "kind": _only(ask.kinds, "--kind"),
-        "layer": _only(ask.layers, "--layer"),
-        "head": _only(ask.heads, "--head"),
+        "head": heads[0] if heads else None,
         "steps": options["steps"],
         "baseline": options["baseline"],
     }
@@ -64,7 +54,7 @@ def of_measure(place: Mapping[str, Any], name: str) -> dict[str, Any]:
     return {what: value for what, value in place.items() if what not in own or what in takes}
 
 
-def _make_maps(pair: Pair, names: Sequence[str], place: Mapping[str, Any]) -> list[Map]:
+def _make_maps(pair: PairData, names: Sequence[str], place: Mapping[str, Any]) -> list[Map]:
     """Compute the map of each measure at the place that was asked for.
 
     Raises:
@@ -73,15 +63,8 @@ def _make_maps(pair: Pair, names: Sequence[str], place: Mapping[str, Any]) -> li
     return [measure(pair, name, **of_measure(place, name)) for name in names]
 
 
-def _only(asked: Any, option: str) -> Any:
-    found = list(asked or ())
-    if len(found) > 1:
-        raise InputError(f"A measure must be of one place, but {option} names {len(found)}.")
-    return found[0] if found else None
-
-
 def show_measures(
-    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
+    pair: PairData, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
 ) -> None:
     """Show maps, and how similarly several of them order the source words.
 
@@ -149,7 +132,7 @@ def _to_table(found: Agreement) -> NumberTable:
 
 
 def show_trust(
-    pair: Pair, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
+    pair: PairData, names: Sequence[str], place: Mapping[str, Any], writer: LookWriter
 ) -> None:
     """Test how far maps can be trusted: remove words in their order, and in random orders.
 
@@ -193,7 +176,7 @@ def _trust_table(maps: Sequence[Map], found: Sequence[Faithfulness]) -> NumberTa
     return NumberTable("How far to trust these maps on this sentence", "", header, tuple(rows))
 
 
-def show_lenses(pair: Pair, writer: LookWriter) -> None:
+def show_lenses(pair: PairData, writer: LookWriter) -> None:
     """Show the predictions from each layer of the decoder, and of the encoder."""
     depths = logit_lens(pair, most=1)
     header = ("row", *(f"after {depth.depth}" for depth in depths))
@@ -217,7 +200,7 @@ DEFAULT = ("occlusion", "integrated-gradients")
 
 
 def show_contrast(
-    pair: Pair,
+    pair: PairData,
     words: tuple[str, str, str | None],
     names: Sequence[str] | None,
     place: Mapping[str, Any],

@@ -14,9 +14,10 @@ from pellucid.cli.look.writer import LookWriter
 from pellucid.files import write_text
 from pellucid.inside.changes.written_changes import positions_of_word
 from pellucid.inside.line_traces import Replaying
-from pellucid.inside.measures import Map, find_contrast
+from pellucid.inside.measures.contrast import find_contrast
+from pellucid.inside.measures.maps import Map
 from pellucid.inside.measures.patching import SOURCE, Patching, patch
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.translate.translator import Translator
 
 _OF_POSITION = "--position must be a word of the source"
@@ -48,8 +49,8 @@ def look_patched(
     tokenizer = translator.tokenizer
     model = translator.own_bundle.exact_model
     # In double precision: shares divide by a difference that may be small.
-    a = Pair(model, tokenizer, trace.source_ids, trace.predicted_ids)
-    b = Pair(model, tokenizer, tuple(tokenizer.encode_source(line.text)), tuple(target_ids))
+    a = PairData(model, tokenizer, trace.source_ids, trace.predicted_ids)
+    b = PairData(model, tokenizer, tuple(tokenizer.encode_source(line.text)), tuple(target_ids))
     if options["why"] is not None:
         text = tokenizer.decode_target(a.target_ids)
         # The other answer takes the place of the line's own translation.

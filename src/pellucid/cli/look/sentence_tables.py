@@ -18,7 +18,7 @@ from pellucid.inside.changes.what_if import WhatIf, what_if
 from pellucid.inside.changes.written_changes import parse_changes
 from pellucid.inside.contexts import Contexts, compare_contexts
 from pellucid.inside.heads.head_rows import FIGURES, Gold, HeadRow, head_rows, sort_rows
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
@@ -39,7 +39,7 @@ ERROR_LEGEND = (
 
 
 def show_heads(
-    pair: Pair, trace: Trace, sort: str | None, gold: Gold | None, writer: LookWriter
+    pair: PairData, trace: Trace, sort: str | None, gold: Gold | None, writer: LookWriter
 ) -> None:
     """Show a table of all layers and heads.
 
@@ -78,7 +78,7 @@ def describe_heads(trace: Trace) -> Iterator[str]:
 
 
 def read_gold_of_pair(
-    pair: Pair, source: str, target: str, links: str, convention: Convention | None
+    pair: PairData, source: str, target: str, links: str, convention: Convention | None
 ) -> Gold:
     """Read the gold links of a pair.
 
@@ -162,7 +162,7 @@ def _describe_links(aligned: Aligned, view: View, why: str) -> Iterator[str]:
 
 
 def show_changes(
-    pair: Pair,
+    pair: PairData,
     source: str,
     changes: Sequence[str],
     prefix: str | None,

@@ -33,6 +33,7 @@ from torch import Tensor
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.place import Place, parse_place
+from pellucid.inside.given import check_fields, checked
 
 
 @dataclass(frozen=True)
@@ -40,10 +41,15 @@ class Change(ABC):
     """A change of one place.
 
     Attributes:
-        place: the heads or edges that are changed.
+        place: the heads or edges that are changed; also as text, ``decoder.1.cross.0``.
     """
 
     place: Place
+
+    def __post_init__(self) -> None:
+        if isinstance(self.place, str):
+            object.__setattr__(self, "place", parse_place(self.place))
+        check_fields(self)
 
     @abstractmethod
     def apply(self, tensor: Tensor, may_attend: Tensor) -> None:
@@ -300,6 +306,7 @@ def cut_source_word(
     return Changes(*(CutEdge(place, how) for place in places))
 
 
+@checked
 def parse_change(text: str) -> Change:
     """Read a change from text.
 

@@ -13,7 +13,7 @@ from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
 from pellucid.errors import InputError
 from pellucid.inside.changes.what_if import decode_under
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
@@ -100,5 +100,5 @@ class ReplayDecoder:
             for ids in zip(sources, targets, strict=True)
         ]
 
-    def _pair(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> Pair:
-        return Pair(self._model, self._tokenizer, tuple(source_ids), tuple(target_ids))
+    def _pair(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> PairData:
+        return PairData(self._model, self._tokenizer, tuple(source_ids), tuple(target_ids))

@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torch import nn
 
 from pellucid.attention.probe import Probe
 from pellucid.decode.decoder import Decoder, make_decoder
-from pellucid.errors import InputError
-from pellucid.inside.changes.change import Change, Changes, CutHead, parse_change
+from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.changed_decoding import ReplayDecoder
+from pellucid.inside.changes.given_changes import GivenChanges, read_changes
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.pair import attention_at, check_probe
+from pellucid.inside.pair import attention_at
 from pellucid.model import EncoderDecoder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
-
-GivenChanges = str | Change | Probe | Sequence[str | Change]
-"""A change or several, also as text that `parse_change` reads, or any probe."""
 
 
 def cut_model(model: EncoderDecoder, heads: Iterable[Place]) -> EncoderDecoder:
@@ -55,32 +52,6 @@ def heads_to_cut(probe: Probe, model: EncoderDecoder) -> list[Place] | None:
     return [change.place for change in probe.changes]
 
 
-def read_changes(given: GivenChanges, model: EncoderDecoder) -> Probe:
-    """Read changes for many sentences, and check them against a model.
-
-    A query or key that a sentence does not have changes nothing in it.
-
-    Raises:
-        InputError: a change cannot be read, names what the model does not have, or none was given.
-    """
-    if isinstance(given, str | Change):
-        given = [given]
-    if isinstance(given, Sequence):
-        changes = [parse_change(one) if isinstance(one, str) else one for one in given]
-        if wrong := [one for one in changes if not isinstance(one, Change)]:
-            raise InputError(
-                "A change must be a text such as 'cut decoder.1.cross.0' or a Change, but is a "
-                f"{type(wrong[0]).__name__}. Write it so."
-            )
-        given = Changes(*changes)
-    check_probe(given, model.config)
-    if isinstance(given, Changes):
-        # Of no sentence in particular: positions are checked against the longest possible.
-        longest = model.config.max_source_length, model.config.max_target_length
-        given.check(model.config, *longest)
-    return given
-
-
 def change_model(
     model: EncoderDecoder, tokenizer: Tokenizer, given: GivenChanges
 ) -> tuple[EncoderDecoder, Decoder | ReplayDecoder]:
@@ -97,7 +68,7 @@ def change_model(
     Raises:
         InputError: a change cannot be read, or names what the model does not have.
     """
-    probe = read_changes(given, model)
+    probe = read_changes(given, model.config)
     heads = heads_to_cut(probe, model)
     if heads is None:
         return model, ReplayDecoder(model, tokenizer, probe)

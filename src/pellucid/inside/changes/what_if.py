@@ -7,9 +7,11 @@ wrote before. A claim about a head needs a third: what the same change does to o
 from __future__ import annotations
 
 import math
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from html import escape
 from itertools import groupby
 
 import torch
@@ -18,8 +20,10 @@ from pellucid.attention.probe import Probe
 from pellucid.decode.constraints.build_request import prefix_ids
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
+from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.pair import Pair
+from pellucid.inside.given import checked
+from pellucid.inside.pair import PairData
 from pellucid.machine.randomness import generator
 from pellucid.shapes import Brief
 
@@ -88,7 +92,7 @@ class Baseline(Brief):
 
 
 @dataclass(frozen=True, repr=False)
-class WhatIf(Brief):
+class WhatIf:
     """The effect of a change on one sentence.
 
     Attributes:
@@ -109,6 +113,25 @@ class WhatIf(Brief):
     after: WhatIfOutput
     after_unchanged: tuple[float, ...]
     baseline: Baseline | None = None
+
+    def __repr__(self) -> str:
+        """Name the changes, the translation after them, and their effect, in one line."""
+        after = textwrap.shorten(self.after.text, 60, placeholder=" …")
+        return f"<WhatIf {', '.join(self.changes) or 'nothing'}: {after!r}, {self._said_effect}>"
+
+    @property
+    def _said_effect(self) -> str:
+        return f"effect {self.effect:+.2f} nats".replace("-", "\u2212")
+
+    def _repr_html_(self) -> str:
+        rows = (
+            ("change", ", ".join(self.changes) or "none"),
+            ("before", self.before.text),
+            ("after", self.after.text),
+            ("original", f"{self.original.text} ({self._said_effect})"),
+        )
+        cells = (f"<tr><th>{name}</th><td>{escape(text)}</td></tr>" for name, text in rows)
+        return f"<table>{''.join(cells)}</table>"
 
     @property
     def effect(self) -> float:
@@ -134,10 +157,11 @@ class WhatIf(Brief):
         )
 
 
+@checked
 @torch.inference_mode()
 def what_if(
-    pair: Pair,
-    changes: Sequence[Change],
+    pair: PairData,
+    changes: GivenChanges = (),
     *,
     prefix: str = "",
     max_length: int | None = None,
@@ -148,7 +172,8 @@ def what_if(
 
     Args:
         pair: the source, and the original output.
-        changes: the changes, in order; they may be empty if a prefix is forced.
+        changes: a text such as ``cut decoder.1.cross.0``, a `Change`, a probe, or several, in
+            order; they may be empty if a prefix is forced.
         prefix: the beginning of the translation.
         max_length: the most tokens to write; by default twice the original's, and 20 more.
         num_random: the number of draws of other heads to compare with. A draw replaces each
@@ -160,10 +185,14 @@ def what_if(
         InputError: a place does not exist, the vocabulary cannot write the prefix, or a random
             baseline is asked for although a change does not name a single head.
     """
-    probe = Changes(*changes)
-    if changes or not prefix:
-        probe.check(pair.model.config, len(pair.source_ids), len(pair.target_ids))
-    draws = random_heads(pair, changes, num_random, seed=seed) if num_random else []
+    if pair.changes is not None:
+        raise InputError("The pair of a what-if must be unchanged. Give all changes to what_if.")
+    is_prefix_alone = prefix and isinstance(changes, Sequence) and not changes
+    probe = UNCHANGED if is_prefix_alone else pair.read(changes) or UNCHANGED
+    own = probe.changes if isinstance(probe, Changes) else ()
+    if num_random and not own and probe is not UNCHANGED:
+        raise InputError("A random baseline needs changes of heads as text, but is of a probe.")
+    draws = random_heads(pair, own, num_random, seed=seed) if num_random else []
     forced = prefix_ids(pair.tokenizer, prefix) if prefix else ()
     # A changed model may never write the end; twice the length shows that too.
     limit = max_length or 2 * len(pair.target_ids) + 20
@@ -172,12 +201,12 @@ def what_if(
     original = _output(pair, pair.target_ids, _score(pair, UNCHANGED))
     effects = [sum(_score(pair, Changes(*draw))) - original.log_probability for draw in draws]
     # The new output scored without the change says how far the change had to push.
-    rescored = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
+    rescored = PairData(pair.model, pair.tokenizer, pair.source_ids, after.ids)
     baseline = None
     if draws:
         baseline = Baseline(tuple(str(Changes(*draw)) for draw in draws), tuple(effects))
     return WhatIf(
-        changes=tuple(map(str, changes)),
+        changes=tuple(map(str, own)) if isinstance(probe, Changes) else (describe_probe(probe),),
         original=original,
         under_change=_score(pair, probe),
         before=before,
@@ -189,7 +218,7 @@ def what_if(
 
 @torch.inference_mode()
 def decode_under(
-    pair: Pair,
+    pair: PairData,
     probe: Probe | None,
     *,
     prefix_ids: Sequence[int] = (),
@@ -233,7 +262,7 @@ def decode_under(
 
 
 def random_heads(
-    pair: Pair, changes: Sequence[Change], count: int, *, seed: int = 1
+    pair: PairData, changes: Sequence[Change], count: int, *, seed: int = 1
 ) -> list[list[Change]]:
     """Draw the same changes of other heads.
 
@@ -295,10 +324,10 @@ def _kind(head: Place) -> tuple[str, str]:
     return str(head.part), str(head.kind)
 
 
-def _score(pair: Pair, probe: Probe) -> tuple[float, ...]:
+def _score(pair: PairData, probe: Probe) -> tuple[float, ...]:
     return tuple(pair.log_probabilities(probe=probe).tolist())
 
 
-def _output(pair: Pair, ids: Sequence[int], logs: Sequence[float]) -> WhatIfOutput:
+def _output(pair: PairData, ids: Sequence[int], logs: Sequence[float]) -> WhatIfOutput:
     tokens = tuple(pair.tokenizer.target_tokens(ids))
     return WhatIfOutput(pair.tokenizer.decode_target(ids), tuple(ids), tokens, tuple(logs))

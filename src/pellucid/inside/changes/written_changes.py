@@ -7,7 +7,12 @@ from collections.abc import Sequence
 
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import Change, cut_source_word, parse_change
-from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
+from pellucid.text.token_words import (
+    is_punctuation,
+    show_unknown,
+    source_pieces,
+    words_of_tokens,
+)
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 _WORD = re.compile(r"(cut|zero)\s+word\s+(\S+)\s*")
@@ -16,6 +21,11 @@ MARKS = ".,;:!?\"'()\u00ab\u00bb\u2026\u3002\uff0c\uff01\uff1f"
 
 _MOST_NAMED = 12
 _OF_SOURCE = "A word to cut must be a word of the source"
+
+
+def is_of_word(text: str) -> bool:
+    """Tell whether a change written as text is of a whole source word."""
+    return _WORD.fullmatch(text.strip()) is not None
 
 
 def parse_changes(
@@ -91,6 +101,7 @@ def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> 
     Raises:
         InputError: the word is missing, or stands there several times.
     """
+    words = [show_unknown(word) for word in words]
     bare = [word.strip(MARKS) or word for word in words]
     places = [place for place, word in enumerate(words) if wanted in (word, bare[place])]
     # A word that is a number is found by its letters first. More digits are no position.
@@ -105,7 +116,9 @@ def find_word(wanted: str, words: Sequence[str], what: str, where: str = "") -> 
         )
     numbered = ", ".join(f"{number} {word}" for number, word in enumerate(bare[:_MOST_NAMED]))
     more = ", …" if len(bare) > _MOST_NAMED else ""
+    hint = suggestion(wanted, bare)
     raise InputError(
         f"{what}, or its number from 0 to {len(words) - 1}, but is {wanted!r}{where}. The words "
-        f"are {numbered}{more}. {suggestion(wanted, bare)}"
+        # Without a near word the hint would list all of them again.
+        f"are {numbered}{more}. {hint if hint.startswith('Did') else 'Name one of them.'}"
     )

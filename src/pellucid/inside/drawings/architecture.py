@@ -17,6 +17,7 @@ from pellucid.inside.drawings.counts import Counts
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
 from pellucid.inside.drawings.unrolled import draw_unit, draw_unrolled
 from pellucid.inside.drawings.whole import draw_whole
+from pellucid.inside.given import checked
 
 Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"]
 _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
@@ -32,6 +33,7 @@ _OF_RECURRENT: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {
 }
 
 
+@checked
 def draw_architecture(
     config: ModelConfig, what: Drawing, *, model: str = "", has_output_bias: bool = False
 ) -> str:

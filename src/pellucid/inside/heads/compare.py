@@ -15,6 +15,7 @@ import numpy as np
 
 from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
+from pellucid.inside.given import checked
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.view import HeadView
 from pellucid.shapes import Brief
@@ -62,6 +63,7 @@ class MapDifference(Brief):
         return float(sums.mean() / 2)
 
 
+@checked
 def compare_heads(
     first: TraceData, first_head: str, second: TraceData, second_head: str
 ) -> MapDifference:

@@ -19,8 +19,9 @@ from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.shapes import Brief
 from pellucid.text.link_choices import Convention, LinkRule
@@ -88,8 +89,9 @@ SORTABLE = (*FIGURES, "alignment_error")
 """The figures that rows can be sorted by."""
 
 
+@checked
 def head_rows(
-    trace: TraceData, *, pair: Pair | None = None, gold: Gold | None = None
+    trace: TraceData, *, pair: PairData | None = None, gold: Gold | None = None
 ) -> list[HeadRow]:
     """Compute the figures of every head whose weights a trace holds.
 
@@ -141,7 +143,7 @@ def head_rows(
     return [replace(row, cut_effect=effects[row.head]) for row in found]
 
 
-def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place, float]:
+def cut_effects(pair: PairData, heads: Iterable[Place] | None = None) -> dict[Place, float]:
     """Compute the change in the target's log-probability when a single head is cut.
 
     Args:
@@ -153,6 +155,7 @@ def cut_effects(pair: Pair, heads: Iterable[Place] | None = None) -> dict[Place,
     return {head: _log_probability(pair, Changes(CutHead(head))) - before for head in chosen}
 
 
+@checked
 def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> list[HeadRow]:
     """Sort by one figure; rows without it come last, equal ones stay in order.
 
@@ -176,7 +179,7 @@ def sort_rows(rows: Iterable[HeadRow], by: str, *, descending: bool = False) -> 
 
 def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray) -> HeadRow:
     rows, keys = map(torch.tensor, ([size] for size in weights_LM.shape))
-    found_X = figures_of_weights(torch.from_numpy(weights_LM)[None, None], rows, keys)[0, 0]
+    found_X = figures_of_weights(torch.tensor(weights_LM)[None, None], rows, keys)[0, 0]
     figures = dict(zip(WEIGHT_FIGURES, found_X.tolist(), strict=True))
     # A row that may attend nowhere would pull the mean down.
     attending = weights_LM[weights_LM.sum(axis=1) > 0]
@@ -192,6 +195,6 @@ def _figures(head: Place, weights_LM: np.ndarray, end: int, is_mark: np.ndarray)
     )
 
 
-def _log_probability(pair: Pair, probe: Changes | None = None) -> float:
+def _log_probability(pair: PairData, probe: Changes | None = None) -> float:
     with torch.inference_mode():
         return float(pair.log_probabilities(probe=probe).sum())

@@ -19,8 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pellucid.errors import InputError
+from pellucid.inside.given import checked
 from pellucid.inside.measures.maps import Map, merge_source_words, source_words
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.shapes import Brief
 
 
@@ -42,7 +43,8 @@ class Agreement(Brief):
     num_rows: np.ndarray
 
 
-def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
+@checked
+def agreement(pair: PairData, maps: Sequence[Map]) -> Agreement:
     """Compare maps of one pair.
 
     Args:
@@ -66,7 +68,7 @@ def agreement(pair: Pair, maps: Sequence[Map]) -> Agreement:
     return Agreement(tuple(map_.title for map_ in maps), taus, rhos, counts)
 
 
-def on_words(pair: Pair, map_: Map) -> np.ndarray:
+def on_words(pair: PairData, map_: Map) -> np.ndarray:
     """Return a map's numbers by decoder rows and source words.
 
     Raises:

@@ -26,10 +26,10 @@ from pellucid.config.head_address import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, sites_up_to
 from pellucid.inside.measures.rollout import roll_decoder, roll_encoder
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 
-def alti(pair: Pair, *, part: Part, kind: MapKind = "whole", layer: int | None = None) -> Map:
+def alti(pair: PairData, *, part: Part, kind: MapKind = "whole", layer: int | None = None) -> Map:
     """Compute the shares in one attention, or with ``whole`` the shares of the tokens read.
 
     ``whole`` is ALTI in the encoder and ALTI+ in the decoder. ALTI+ has columns for the source
@@ -88,7 +88,7 @@ def shares(attention: Attention) -> np.ndarray:
     return torch.stack(rows).numpy()
 
 
-def _whole(pair: Pair, part: Part, layer: int) -> np.ndarray:
+def _whole(pair: PairData, part: Part, layer: int) -> np.ndarray:
     encoder, decoder = sites_up_to(pair, part, layer)
     apart = take_apart(pair, [*encoder, *chain(*decoder)])
     # Shares of layers multiply as weights do in rollout; only their source differs.

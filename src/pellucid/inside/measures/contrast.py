@@ -29,19 +29,20 @@ from typing import Any
 import numpy as np
 import torch
 
+from pellucid.config.head_address import parse_address
 from pellucid.errors import InputError
 from pellucid.inside.changes.written_changes import MARKS, find_word
 from pellucid.inside.measures.maps import OWN, Map
 from pellucid.inside.measures.registry import MEASURES, measure
-from pellucid.inside.pair import Pair, problem_of
+from pellucid.inside.pair import PairData, problem_of
 from pellucid.text.line_words import line_words
-from pellucid.text.token_words import is_punctuation, mark_unknown, words_of_tokens
+from pellucid.text.token_words import is_punctuation, mark_unknown, show_unknown, words_of_tokens
 
 _LATER = "(later pieces)"
 _LATER_BYTE = re.compile(r"<0x[89AB][0-9A-F]>")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Contrast:
     """Two continuations of the same beginning of a translation.
 
@@ -52,8 +53,8 @@ class Contrast:
         words: the two words.
     """
 
-    why: Pair
-    other: Pair
+    why: PairData
+    other: PairData
     start: int
     words: tuple[str, str]
 
@@ -80,8 +81,27 @@ class Contrast:
         first, second = self.log_probabilities
         return sum(first) - sum(second)
 
+    def measure(self, name: str = "occlusion", head: str | None = None, **options: Any) -> Map:
+        """Say which source words speak for the word that was written, as `contrast_measure`."""
+        return contrast_measure(self, name, head, **options)
 
-def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contrast:
+    def __repr__(self) -> str:
+        """Name the two words and their difference, in one line."""
+        return f"<Contrast of {self.words[0]} and {self.words[1]}: {self._said_difference}>"
+
+    def __str__(self) -> str:
+        """Say how much likelier the first word is, and which source words decide, as a table."""
+        return f"{self.words[0]} and not {self.words[1]}: {self._said_difference}\n{self.measure()}"
+
+    @property
+    def _said_difference(self) -> str:
+        return f"{self.difference:.2f} nats".replace("-", "\u2212")
+
+    def _repr_html_(self) -> str:
+        return self.measure()._repr_html_()
+
+
+def find_contrast(pair: PairData, target: str, why: str, other: str | None) -> Contrast:
     """Find the word of a translation, and put another one in its place.
 
     The continuations begin where their pieces begin to differ.
@@ -100,17 +120,18 @@ def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contr
     tokenizer = pair.tokenizer
     target = mark_unknown(tokenizer, target)
     words = line_words(target)
-    number = find_word(why, words, "--why must be a word of the translation")
+    number = find_word(why, words, "The word to explain must be one of the translation")
     word = words[number]
     # A word named without its marks is compared without them.
     bare = word if why == word else word.strip(MARKS) or word
     first = _tokens(pair, target, pair.target_ids, words, range(number, number + 1))
     # The likeliest other word is what the model itself hesitates about.
     wanted = _second(pair, first.start, bare) if other is None else other.strip()
+    shown = show_unknown(bare)
     if not wanted or wanted == bare:
         raise InputError(
-            f"--not must be another word than {bare!r}, but is {other!r}. Name the word that you "
-            "would have expected."
+            f"The other word must not be {shown!r} itself, but is {other!r}. Name the word that "
+            "you would have expected."
         )
     others = list(words)
     # Its marks stay where they are.
@@ -122,13 +143,13 @@ def find_contrast(pair: Pair, target: str, why: str, other: str | None) -> Contr
     second = _tokens(pair, text, other_ids, new, range(number, last + 1))
     if not first or not second:
         raise InputError(
-            f"The words must have tokens of their own, but {bare!r} or {wanted!r} has none in this "
-            "model. Name others."
+            f"The words must have tokens of their own, but {shown!r} or {wanted!r} has none in "
+            "this model. Name others."
         )
-    return _make(pair, other_ids, first, second, (bare, wanted))
+    return _make(pair, other_ids, first, second, (shown, wanted))
 
 
-def _second(pair: Pair, row: int, written: str) -> str:
+def _second(pair: PairData, row: int, written: str) -> str:
     """Find the likeliest word that a row predicts other than the written one; empty if none."""
     with torch.inference_mode():
         order = pair.logits()[row].argsort(descending=True)[:_MOST_TRIED].tolist()
@@ -144,13 +165,14 @@ def _second(pair: Pair, row: int, written: str) -> str:
 _MOST_TRIED = 50
 
 
-def contrast_measure(contrast: Contrast, name: str, **place: Any) -> Map:
+def contrast_measure(contrast: Contrast, name: str, head: str | None = None, **options: Any) -> Map:
     """Measure both continuations, and subtract the other from the one that was written.
 
     Args:
         contrast: the two.
         name: of the measure, one of `MEASURES`.
-        place: part, kind, layer, head, steps and baseline, as `measure` takes them.
+        head: what to measure, as `measure` takes it.
+        options: steps and baseline, as `measure` takes them.
 
     Returns:
         A signed map of one row: above 0 speaks for the word that was written.
@@ -158,12 +180,12 @@ def contrast_measure(contrast: Contrast, name: str, **place: Any) -> Map:
     Raises:
         InputError: as `measure`; or the map is of the encoder, which reads no translation.
     """
-    if place.get("part") == "encoder":
+    if head is not None and parse_address(head).part == "encoder":
         raise InputError(
-            "A difference of two words needs the decoder, but --part is encoder, which does not "
-            "read them. Leave --part out."
+            f"A difference of two words needs the decoder, but {head} does not read them. Name "
+            "another place, or leave it out."
         )
-    maps = [measure(pair, name, **place) for pair in (contrast.why, contrast.other)]
+    maps = [measure(pair, name, head, **options) for pair in (contrast.why, contrast.other)]
     is_of_word = MEASURES[name].is_of_word
     is_one = [len(pieces) for pieces in contrast.pieces] == [1, 1]
     rows = []
@@ -228,7 +250,7 @@ def _replaced(text: str, words: Sequence[str], number: int, word: str) -> str:
 
 
 def _tokens(
-    pair: Pair, text: str, ids: Sequence[int], words: Sequence[str], wanted: range
+    pair: PairData, text: str, ids: Sequence[int], words: Sequence[str], wanted: range
 ) -> range:
     """Find the tokens of some words, without the punctuation marks after them."""
     owners = words_of_tokens(pair.tokenizer, "target", text, ids, words)
@@ -246,7 +268,7 @@ def _tokens(
 
 
 def _make(
-    pair: Pair, other_ids: Sequence[int], first: range, second: range, words: tuple[str, str]
+    pair: PairData, other_ids: Sequence[int], first: range, second: range, words: tuple[str, str]
 ) -> Contrast:
     """Cut both continuations so that they begin where their pieces differ."""
     ids = pair.target_ids
@@ -266,17 +288,16 @@ def _make(
     # Their difference would be 0 whatever the measure, which says nothing.
     if not why or not other or why[0] == other[0]:
         raise InputError(
-            f"--not must be told apart from --why by the model, but its pieces are the same for "
+            f"The other word must be told apart by the model, but its pieces are the same for "
             f"{words[0]!r} and {words[1]!r}. Name another word."
         )
     if pair.tokenizer.config.unk_id in pair.tokenizer.encode_target(words[1]):
         raise InputError(
-            f"--not must be a word that the model can write, but its vocabulary cannot write "
+            f"The other word must be one that the model can write, but its vocabulary cannot write "
             f"{words[1]!r}. Name another word."
         )
     pairs = [
-        Pair(pair.model, pair.tokenizer, pair.source_ids, (*ids[:start], *continuation))
-        for continuation in (why, other)
+        replace(pair, target_ids=(*ids[:start], *continuation)) for continuation in (why, other)
     ]
     if problem := problem_of(pair.model, pair.source_ids, pairs[1].target_ids):
         raise InputError(problem)

@@ -32,7 +32,7 @@ from pellucid.config import known_option
 from pellucid.config.head_address import Part
 from pellucid.errors import InputError
 from pellucid.inside.measures.maps import last_layer, sites_up_to
-from pellucid.inside.pair import Pair, attention_at, check_memory, output_by_head
+from pellucid.inside.pair import PairData, attention_at, check_memory, output_by_head
 from pellucid.shapes import Brief
 
 
@@ -122,7 +122,7 @@ class Attention(Brief):
 
 
 @torch.inference_mode()
-def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, Attention]:
+def take_apart(pair: PairData, sites: Collection[str] | None = None) -> dict[str, Attention]:
     """Run a pair once and prepare attentions to be taken apart.
 
     Args:
@@ -136,7 +136,7 @@ def take_apart(pair: Pair, sites: Collection[str] | None = None) -> dict[str, At
     return {site: _attention(pair, site, seen) for site in sites}
 
 
-def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
+def _attention(pair: PairData, site: str, seen: dict[str, Tensor]) -> Attention:
     config = pair.model.config
     module = attention_at(pair.model, site)
     value_HME = seen[f"{site}.value"].double()
@@ -176,7 +176,7 @@ def _attention(pair: Pair, site: str, seen: dict[str, Tensor]) -> Attention:
 
 
 @torch.inference_mode()
-def contributions(pair: Pair, part: Part, kind: str, layer: int | None = None) -> Contributions:
+def contributions(pair: PairData, part: Part, kind: str, layer: int | None = None) -> Contributions:
     r"""Compute every term of an attention's output: $y_i = \sum_{hj} \alpha^h_{ij} f^h(x_j) + b$.
 
     Args:

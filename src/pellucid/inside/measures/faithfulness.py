@@ -25,10 +25,11 @@ import numpy as np
 import torch
 
 from pellucid.errors import InputError
+from pellucid.inside.given import checked
 from pellucid.inside.measures.agreement import on_words
 from pellucid.inside.measures.maps import Map, shares_of_rows, source_words
 from pellucid.inside.measures.occlusion import log_probabilities_of
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.machine.randomness import generator
 from pellucid.shapes import Brief
 
@@ -95,8 +96,9 @@ class Raise:
     effect: float
 
 
+@checked
 def faithfulness(
-    pair: Pair, maps: Sequence[Map], *, num_random: int = 50, seed: int = 1
+    pair: PairData, maps: Sequence[Map], *, num_random: int = 50, seed: int = 1
 ) -> list[Faithfulness]:
     """Compare maps of one pair with random orders of its words.
 
@@ -145,8 +147,9 @@ def faithfulness(
     return found
 
 
+@checked
 def find_raises(
-    pair: Pair, map_: Map, effects: Map, *, least_share: float = 0.2
+    pair: PairData, map_: Map, effects: Map, *, least_share: float = 0.2
 ) -> tuple[Raise, ...]:
     """Find the words with a high weight without which the token is likelier.
 
@@ -171,7 +174,9 @@ def find_raises(
     return tuple(sorted(found, key=lambda one: one.effect))
 
 
-def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]) -> np.ndarray:
+def _areas(
+    pair: PairData, words: Sequence[Sequence[int]], orders: Sequence[np.ndarray]
+) -> np.ndarray:
     """Compute comprehensiveness and sufficiency of each order and row: ``(2, orders, rows)``."""
     # Rounded up, so that short sentences lose a word even at 1 %.
     sizes = [0, *(math.ceil(share * len(words)) for share in BINS)]
@@ -191,7 +196,7 @@ def _areas(pair: Pair, words: Sequence[Sequence[int]], orders: Sequence[np.ndarr
     return areas
 
 
-def _keep(pair: Pair, chosen: Sequence[int], *, is_kept: bool) -> tuple[int, ...]:
+def _keep(pair: PairData, chosen: Sequence[int], *, is_kept: bool) -> tuple[int, ...]:
     """Return the source without some tokens, or with only these; ``</s>`` stays."""
     return tuple(
         id_
@@ -200,7 +205,7 @@ def _keep(pair: Pair, chosen: Sequence[int], *, is_kept: bool) -> tuple[int, ...
     )
 
 
-def _is_end(pair: Pair, word: Sequence[int]) -> bool:
+def _is_end(pair: PairData, word: Sequence[int]) -> bool:
     return [pair.source_ids[place] for place in word] == [pair.tokenizer.config.eos_id]
 
 

@@ -36,7 +36,7 @@ from pellucid.inside.measures.maps import (
     shares_of_rows,
     sites_up_to,
 )
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 MOST_NUMBERS_AT_ONCE = 1 << 23
 """Gradients of weights that one backward pass computes."""
@@ -60,7 +60,7 @@ class _Leaves:
         return tensor + self.zeros[site]
 
 
-def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
+def gradient_weights(pair: PairData) -> Iterator[dict[str, np.ndarray]]:
     r"""Compute $\bar{A}$ of every attention, for one decoder row after the other.
 
     Yields:
@@ -94,7 +94,7 @@ def gradient_weights(pair: Pair) -> Iterator[dict[str, np.ndarray]]:
             yield {site: by_row[row].numpy() for site, by_row in kept.items()}
 
 
-def gradients(pair: Pair, *, kind: MapKind = "whole", layer: int | None = None) -> Map:
+def gradients(pair: PairData, *, kind: MapKind = "whole", layer: int | None = None) -> Map:
     """Compute each decoder row's relevances for the logit of the token that it predicts.
 
     Args:

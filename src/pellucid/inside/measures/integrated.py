@@ -29,7 +29,7 @@ from torch import Tensor
 
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.measures.maps import Map, make_map
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 Baseline = Literal["zero", "unknown"]
 BASELINES: tuple[Baseline, ...] = ("zero", "unknown")
@@ -66,7 +66,7 @@ class _OnTheWay:
 
 
 def integrated_gradients(
-    pair: Pair, *, steps: int | None = None, baseline: Baseline | None = None
+    pair: PairData, *, steps: int | None = None, baseline: Baseline | None = None
 ) -> Map:
     """Attribute each target token's log-probability to source tokens and the target prefix.
 
@@ -126,13 +126,13 @@ def integrated_gradients(
 _NAMES: dict[Baseline, str] = {"zero": "embeddings of zeros", "unknown": "unknown words"}
 
 
-def _embeddings(pair: Pair) -> dict[str, Tensor]:
+def _embeddings(pair: PairData) -> dict[str, Tensor]:
     """Return the embeddings of both sides, ``embedding_LD``, as they enter the stacks."""
     seen = pair.see(("embedding",))
     return {part: seen[f"{part}.embedding"].detach() for part in ("encoder", "decoder")}
 
 
-def _baseline(pair: Pair, part: str, embedding_LD: Tensor, baseline: Baseline) -> Tensor:
+def _baseline(pair: PairData, part: str, embedding_LD: Tensor, baseline: Baseline) -> Tensor:
     """Return the embeddings that the way begins with: ``baseline_LD``."""
     if baseline == "zero":
         return torch.zeros_like(embedding_LD)
@@ -142,15 +142,15 @@ def _baseline(pair: Pair, part: str, embedding_LD: Tensor, baseline: Baseline) -
     own = pair.source_ids if part == "encoder" else pair.read_ids
     replaced = [id_ if id_ in special else ids.unk_id for id_ in own]
     if part == "encoder":
-        other = Pair(pair.model, pair.tokenizer, tuple(replaced), pair.target_ids)
+        other = PairData(pair.model, pair.tokenizer, tuple(replaced), pair.target_ids)
     else:
-        other = Pair(
+        other = PairData(
             pair.model, pair.tokenizer, pair.source_ids, (*replaced[1:], pair.target_ids[-1])
         )
     return _embeddings(other)[part]
 
 
-def _log_probabilities(pair: Pair, probe: _OnTheWay) -> Tensor:
+def _log_probabilities(pair: PairData, probe: _OnTheWay) -> Tensor:
     """Score each target token at each place of the way: ``logs_BT``."""
     size = len(probe.shares_B)
     source_BS = torch.tensor([pair.source_ids]).expand(size, -1)
@@ -162,7 +162,7 @@ def _log_probabilities(pair: Pair, probe: _OnTheWay) -> Tensor:
 
 
 def _integrate(
-    pair: Pair, embeddings: dict[str, Tensor], baselines: dict[str, Tensor], steps: int
+    pair: PairData, embeddings: dict[str, Tensor], baselines: dict[str, Tensor], steps: int
 ) -> dict[str, np.ndarray]:
     """Integrate the gradients of each row's log-probability: ``(rows, tokens)`` by part."""
     # Exact for polynomials of degree 2n − 1: far fewer points than equal steps need.

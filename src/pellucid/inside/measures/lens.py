@@ -20,7 +20,8 @@ from torch import Tensor
 from pellucid.config.head_address import Part
 from pellucid.inside.ask import require_transformer
 from pellucid.inside.changes.what_if import WhatIfOutput, decode_under
-from pellucid.inside.pair import Pair, states_of
+from pellucid.inside.given import checked
+from pellucid.inside.pair import PairData, states_of
 from pellucid.model import Transformer
 from pellucid.model.site import Site
 
@@ -66,8 +67,9 @@ class DecoderDepth(Depth):
     written: WhatIfOutput | None
 
 
+@checked
 @torch.inference_mode()
-def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
+def logit_lens(pair: PairData, *, most: int = 5) -> list[Depth]:
     """Read every decoder row after each layer, with teacher forcing.
 
     Args:
@@ -91,8 +93,11 @@ def logit_lens(pair: Pair, *, most: int = 5) -> list[Depth]:
     return found
 
 
+@checked
 @torch.inference_mode()
-def decoder_lens(pair: Pair, *, most: int = 5, max_length: int | None = 64) -> list[DecoderDepth]:
+def decoder_lens(
+    pair: PairData, *, most: int = 5, max_length: int | None = 64
+) -> list[DecoderDepth]:
     """Let the decoder attend to each depth of the encoder, through the encoder's last norm.
 
     Args:
@@ -128,14 +133,14 @@ class _Instead:
         return self._states_LD[None] if f"{site}.{stage}" == self._name else None
 
 
-def _states(pair: Pair, part: Part) -> list[Tensor]:
+def _states(pair: PairData, part: Part) -> list[Tensor]:
     """Return the input of a part's first layer, and the result of each layer."""
     names = states_of(pair.model, part)
     seen = pair.see({name.rpartition(".")[2] for name in names})
     return [seen[name] for name in names]
 
 
-def _read(pair: Pair, depth: int, logits_TV: Tensor, most: int) -> Depth:
+def _read(pair: PairData, depth: int, logits_TV: Tensor, most: int) -> Depth:
     """Read log-probabilities and ranks of the target, and the likeliest tokens."""
     logs_TV = logits_TV.log_softmax(dim=-1)
     logs_T1 = logs_TV.gather(1, torch.tensor(pair.target_ids)[:, None])

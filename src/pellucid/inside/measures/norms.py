@@ -17,12 +17,12 @@ import torch
 from pellucid.config.head_address import Part
 from pellucid.inside.measures.contributions import Attention, take_apart
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 
 @torch.inference_mode()
 def norms(
-    pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None, head: int | None = None
+    pair: PairData, *, part: Part, kind: MapKind, layer: int | None = None, head: int | None = None
 ) -> Map:
     r"""Compute $\lVert\alpha^h_{ij} f^h(x_j)\rVert$; of a whole layer $\lVert\sum_h \dots\rVert$.
 
@@ -52,7 +52,7 @@ def norms(
 
 
 @torch.inference_mode()
-def residual_norms(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None) -> Map:
+def residual_norms(pair: PairData, *, part: Part, kind: MapKind, layer: int | None = None) -> Map:
     r"""Compute $\lVert T_i(x_j) \rVert$: with the residual connection, through the layer norm.
 
     In self-attention the residual connection counts for the row's own position; in cross-attention
@@ -76,7 +76,9 @@ def residual_norms(pair: Pair, *, part: Part, kind: MapKind, layer: int | None =
 
 
 @torch.inference_mode()
-def mixing_ratio(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None) -> np.ndarray:
+def mixing_ratio(
+    pair: PairData, *, part: Part, kind: MapKind, layer: int | None = None
+) -> np.ndarray:
     r"""Compute the share of each row that comes from other positions, from 0 to 1.
 
     $$r_i = \frac{\lVert\sum_{j \neq i} T_i(x_j)\rVert}
@@ -104,6 +106,6 @@ def mixing_ratio(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = N
     return np.array(ratios)
 
 
-def _take(pair: Pair, part: Part, kind: MapKind, layer: int) -> Attention:
+def _take(pair: PairData, part: Part, kind: MapKind, layer: int) -> Attention:
     site = f"{part}.{layer}.{kind}"
     return take_apart(pair, [site])[site]

@@ -23,7 +23,7 @@ from pellucid.data import make_source_batch
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.change import cut_source_word
 from pellucid.inside.measures.maps import Map, make_map, source_words
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 How = Literal["remove", "unknown", "cut"]
 HOWS = ("remove", "unknown", "cut")
@@ -32,7 +32,7 @@ MOST_LOGITS_AT_ONCE = 1 << 25
 
 @torch.inference_mode()
 def occlusion(
-    pair: Pair, *, how: How = "remove", words: Sequence[Sequence[int]] | None = None
+    pair: PairData, *, how: How = "remove", words: Sequence[Sequence[int]] | None = None
 ) -> Map:
     r"""Compute the difference that each source word makes to each target log-probability.
 
@@ -80,7 +80,7 @@ def occlusion(
 _VERBS = {"remove": "removed", "unknown": "unknown", "cut": "cut off"}
 
 
-def _without(pair: Pair, word: Sequence[int], put: int | None) -> list[int]:
+def _without(pair: PairData, word: Sequence[int], put: int | None) -> list[int]:
     """Return the source without a word, or with an id in place of each of its tokens."""
     ids = [
         put if place in word else id_
@@ -91,7 +91,7 @@ def _without(pair: Pair, word: Sequence[int], put: int | None) -> list[int]:
 
 
 @torch.inference_mode()
-def log_probabilities_of(pair: Pair, sources: Sequence[Sequence[int]]) -> Tensor:
+def log_probabilities_of(pair: PairData, sources: Sequence[Sequence[int]]) -> Tensor:
     """Score the pair's target after each of some other sources: ``logs_BT``.
 
     Raises:

@@ -34,8 +34,9 @@ from torch import Tensor
 from pellucid.config.head_address import Part
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of, check_number
+from pellucid.inside.given import checked
 from pellucid.inside.measures.maps import Map
-from pellucid.inside.pair import Keeper, Pair, states_of
+from pellucid.inside.pair import Keeper, PairData, states_of
 
 NAME = "patching"
 SOURCE = "Vig et al. 2020, section 3; Meng et al. 2022, section 2.1"
@@ -56,8 +57,8 @@ class Patching:
         b: the sentence that gets them.
     """
 
-    a: Pair
-    b: Pair
+    a: PairData
+    b: PairData
 
     @cached_property
     def row(self) -> int:
@@ -129,10 +130,12 @@ class Patching:
             return sorted((first, second) for second, first in self.sources.items())
         return [(row, row) for row in range(self.row + 1)]
 
-    def _preference(self, pair: Pair, probe: object) -> float:
+    def _preference(self, pair: PairData, probe: object) -> float:
         """Run a source with the beginning that both translations share."""
         # Both sentences read A's beginning, which is that of B up to this row.
-        read = Pair(pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1])
+        read = PairData(
+            pair.model, pair.tokenizer, pair.source_ids, self.a.target_ids[: self.row + 1]
+        )
         # Logits suffice: the logarithm of their sum cancels in the difference.
         logits_V = read.logits(probe=probe)[-1]  # type: ignore[arg-type]
         ids = self.a.target_ids[self.row], self.b.target_ids[self.row]
@@ -160,10 +163,11 @@ class _Put:
         return changed
 
 
+@checked
 @torch.inference_mode()
 def patch(
-    pair_a: Pair,
-    pair_b: Pair,
+    pair_a: PairData,
+    pair_b: PairData,
     sites: Sequence[str] | None = None,
     positions: Iterable[int] | None = None,
     heads: Iterable[int] | None = None,
@@ -231,7 +235,7 @@ def patch(
     )
 
 
-def expand_sites(pair: Pair, sites: Sequence[str]) -> list[str]:
+def expand_sites(pair: PairData, sites: Sequence[str]) -> list[str]:
     """Name the arrays that sites mean: ``encoder`` and ``encoder.0`` are results of layers.
 
     Raises:
@@ -274,7 +278,7 @@ def length_of(axes: Mapping[str, str], names: Sequence[str]) -> str:
 def record_vectors(task: Patching, names: Sequence[str]) -> dict[str, Tensor]:
     """Run A with the common beginning of the translations, and keep arrays."""
     a = task.a
-    pair = Pair(a.model, a.tokenizer, a.source_ids, a.target_ids[: task.row + 1])
+    pair = PairData(a.model, a.tokenizer, a.source_ids, a.target_ids[: task.row + 1])
     places = [name.rpartition(".") for name in names]
     return pair.see({stage for *_, stage in places}, sites={site for site, *_ in places})
 

@@ -8,9 +8,10 @@ from typing import cast
 
 import torch
 
-from pellucid.config.head_address import Part
+from pellucid.config.head_address import Part, parse_address
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import check_number, require_attention, require_transformer
+from pellucid.inside.given import checked
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradient_attention import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients
@@ -19,7 +20,7 @@ from pellucid.inside.measures.norms import norms, residual_norms
 from pellucid.inside.measures.occlusion import occlusion
 from pellucid.inside.measures.rollout import rollout
 from pellucid.inside.measures.zeroing import value_zeroing
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 
 @dataclass(frozen=True)
@@ -53,14 +54,12 @@ class Measure:
     is_for_recurrent: bool = False
 
 
+@checked
 def measure(
-    pair: Pair,
+    pair: PairData,
     name: str,
+    head: str | None = None,
     *,
-    part: Part = "decoder",
-    kind: MapKind | None = None,
-    layer: int | None = None,
-    head: int | None = None,
     steps: int | None = None,
     baseline: Baseline | None = None,
 ) -> Map:
@@ -69,24 +68,34 @@ def measure(
     Args:
         pair: the sentence.
         name: one of `MEASURES`.
-        part: ``decoder`` or ``encoder``.
-        kind: ``cross``, ``self`` or ``whole``; by default the first kind of the measure: ``whole``
-            if it has that, otherwise ``cross``.
-        layer: from 0; the last unless given. With ``whole``, all layers up to its end.
-        head: from 0; all heads together unless given.
+        head: what to measure, as an address: ``decoder.1.cross.0`` is one head,
+            ``decoder.1.cross`` all heads of it together, ``encoder`` the encoder. By default the
+            decoder. What an address leaves open is the last layer, and the first kind of the
+            measure: the whole from the tokens to the layer's end if it has that, otherwise
+            cross-attention.
         steps: of an integral; measures without one take none.
         baseline: where an integral begins; measures without one take none.
 
     Raises:
-        InputError: the measure, part, kind, layer or head does not exist, or the measure does not
-            take it (with what it takes).
+        InputError: the measure or the head does not exist, or the measure does not take it (with
+            what it takes).
     """
     if name not in MEASURES:
         raise InputError(
             f"A measure must be one of {', '.join(MEASURES)}, but is {name!r}. "
             f"{suggestion(name, tuple(MEASURES))}"
         )
+    if pair.changes is not None:
+        raise InputError(
+            "A measure is of an unchanged model, but this pair has changes. Cut heads with "
+            "translator.changed(...).pair(text), or leave the changes out."
+        )
     asked = MEASURES[name]
+    place = parse_address("decoder" if head is None else head)
+    part = place.part or "decoder"
+    if place.kind in ("feed_forward", "recurrent"):
+        raise InputError(f"A measure is of attention, but {head} has none. Name another place.")
+    kind = cast("MapKind | None", place.kind)
     if kind is None:
         kinds = [one.partition(".")[2] for one in asked.kinds if one.startswith(f"{part}.")]
         # A kind that the measure does not have, so that the sentence below names those it has.
@@ -96,8 +105,8 @@ def measure(
             f"The part and kind for {name} must be {' or '.join(asked.kinds)}, but are "
             f"{part}.{kind}. Name one of these, or another measure."
         )
-    given: dict[str, str | int | None] = {"part": part, "kind": kind, "layer": layer, "head": head}
-    given |= {"steps": steps, "baseline": baseline}
+    given: dict[str, str | int | None] = {"part": part, "kind": kind, "layer": place.layer}
+    given |= {"head": place.head, "steps": steps, "baseline": baseline}
     for what, why in _REASONS.items():
         if given[what] is not None and what not in asked.takes:
             article = "" if what == "steps" else "a "
@@ -106,12 +115,12 @@ def measure(
             )
     if pair.model.config.is_recurrent:
         _check_recurrent(pair, asked, part, kind)
-    if head is not None:
-        check_number("head", head, pair.model.config.num_heads)
+    if place.head is not None:
+        check_number("head", place.head, pair.model.config.num_heads)
     return asked.make(pair, **{what: given[what] for what in asked.takes})
 
 
-def _check_recurrent(pair: Pair, asked: Measure, part: Part, kind: MapKind) -> None:
+def _check_recurrent(pair: PairData, asked: Measure, part: Part, kind: MapKind) -> None:
     # A recurrent model has no layers to take apart; what needs only its answers works.
     possible = [one.name for one in MEASURES.values() if one.is_for_recurrent]
     if not asked.is_for_recurrent:
@@ -137,7 +146,7 @@ _REASONS = {
 
 @torch.inference_mode()
 def weights(
-    pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None, head: int | None = None
+    pair: PairData, *, part: Part, kind: MapKind, layer: int | None = None, head: int | None = None
 ) -> Map:
     """Return the weights of a head, or their average over a layer's heads, which the note says.
 

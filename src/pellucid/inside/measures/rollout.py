@@ -15,7 +15,7 @@ import torch
 
 from pellucid.config.head_address import Part
 from pellucid.inside.measures.maps import Map, last_layer, make_map, sites_up_to
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 
 
 def roll_encoder(layers: Sequence[np.ndarray]) -> np.ndarray:
@@ -65,7 +65,7 @@ def roll_decoder(
 
 
 @torch.inference_mode()
-def rollout(pair: Pair, *, part: Part, layer: int | None = None) -> Map:
+def rollout(pair: PairData, *, part: Part, layer: int | None = None) -> Map:
     r"""Multiply $\tilde{A} = \frac{1}{2} A + \frac{1}{2} I$, with $A$ the mean over the heads.
 
     A model without residual connections has $\tilde{A} = A$.

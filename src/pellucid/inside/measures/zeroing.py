@@ -24,7 +24,7 @@ from pellucid.attention.masks import causal_mask
 from pellucid.config.head_address import Part
 from pellucid.inside.measures.maps import Map, MapKind, last_layer, make_map, shares_of_rows
 from pellucid.inside.measures.rollout import roll_encoder
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.model.site import Site
 
 MOST_NUMBERS_AT_ONCE = 1 << 21
@@ -52,7 +52,7 @@ class _Zero:
 
 
 @torch.inference_mode()
-def value_zeroing(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = None) -> Map:
+def value_zeroing(pair: PairData, *, part: Part, kind: MapKind, layer: int | None = None) -> Map:
     """Compute how much zeroing each position changes each row, as shares of the row's sum.
 
     Args:
@@ -88,7 +88,7 @@ def value_zeroing(pair: Pair, *, part: Part, kind: MapKind, layer: int | None = 
     )
 
 
-def _shares(pair: Pair, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndarray:
+def _shares(pair: PairData, site: str, x_1LD: Tensor, memory_1SD: Tensor) -> np.ndarray:
     """Compute one attention's map, ``(rows, positions)``, in double precision."""
     part, layer, _ = site.split(".")
     # A copy of one layer in double precision: changes of direction are small numbers.

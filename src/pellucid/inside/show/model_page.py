@@ -13,8 +13,8 @@ from pellucid.bundle import Bundle, open_bundle, resolve_model, shipped_name
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.corpora.baselines import NOUN_GENDERS
 from pellucid.errors import InputError
-from pellucid.inside.measures import MEASURES, measure
 from pellucid.inside.measures.agreement import on_words
+from pellucid.inside.measures.registry import MEASURES, measure
 from pellucid.inside.pair import make_pair
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.static import static_map
@@ -315,7 +315,7 @@ def carry_measures(bundle: Bundle, trace: TraceData, text: str) -> dict[str, Any
         if name in LEFT_OUT or not is_possible:
             continue
         is_whole = "decoder.whole" in one.kinds
-        found = measure(pair, name) if is_whole else measure(pair, name, kind="cross")
+        found = measure(pair, name) if is_whole else measure(pair, name, "decoder.*.cross")
         # Six digits are more than a page shows, and half the bytes.
         rows = [[round(float(value), 6) for value in row] for row in on_words(pair, found)]
         maps[name] = {"layer": None if is_whole else found.layer, "rows": rows}

@@ -7,7 +7,7 @@ from functools import cache
 
 from pellucid.bundle import Bundle
 from pellucid.corpora import Example, make_split
-from pellucid.inside.pair import Pair, make_pair
+from pellucid.inside.pair import PairData, make_pair
 from pellucid.model import Transformer, initialize
 from pellucid.translate.translator import load
 
@@ -30,7 +30,7 @@ def write_examples_of(count: int, *, seed: int) -> list[Example]:
     return make_split("test", seed=seed, count=count)
 
 
-def pairs_of(bundle: Bundle, examples: Sequence[Example]) -> list[Pair]:
+def pairs_of(bundle: Bundle, examples: Sequence[Example]) -> list[PairData]:
     """Pair the sentences with their translations in the corpus."""
     return [make_pair(bundle, example.source, example.target) for example in examples]
 

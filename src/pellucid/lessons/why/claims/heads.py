@@ -10,7 +10,7 @@ import torch
 
 from pellucid.corpora import Example
 from pellucid.inside.changes.place import all_heads
-from pellucid.inside.pair import Pair
+from pellucid.inside.pair import PairData
 from pellucid.lessons.why.cells import Cells, Column, decide, judge_seeds, measure_cells
 from pellucid.lessons.why.claims.parts.needed_heads import add_needed_heads
 from pellucid.lessons.why.head_weights import WithoutHeads, weights_of_heads
@@ -151,7 +151,7 @@ def judge(cells: Cells) -> Verdict:
     )
 
 
-def find_features(pair: Pair, example: Example) -> list[Places]:
+def find_features(pair: PairData, example: Example) -> list[Places]:
     """Find, for each of `FEATURES`, the rows that have it and the columns where it is.
 
     Args:
@@ -185,7 +185,7 @@ def find_features(pair: Pair, example: Example) -> list[Places]:
     ]
 
 
-def _words_of_source(pair: Pair, example: Example) -> list[list[int]]:
+def _words_of_source(pair: PairData, example: Example) -> list[list[int]]:
     """List the source tokens of each word between spaces."""
     owners = words_of_tokens(pair.tokenizer, "source", example.source, pair.source_ids)
     words: list[list[int]] = [[] for _ in example.source.split(" ")]
@@ -195,7 +195,7 @@ def _words_of_source(pair: Pair, example: Example) -> list[list[int]]:
     return words
 
 
-def _loss(pairs: Sequence[Pair], probe: WithoutHeads | None = None) -> float:
+def _loss(pairs: Sequence[PairData], probe: WithoutHeads | None = None) -> float:
     logs = [pair.log_probabilities(probe=probe) for pair in pairs]
     return -float(torch.cat(logs).mean())
 

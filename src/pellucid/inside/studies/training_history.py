@@ -15,11 +15,12 @@ from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.linked_units import words_of_pair
+from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.head_study import ERRORS, StudyTable, choose_heads, name_figures
-from pellucid.inside.study.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
-from pellucid.inside.study.study_lines import Searcher, StudyLine, prepare_study_lines
-from pellucid.inside.study.study_page import MEANINGS as STUDIED
+from pellucid.inside.studies.head_study import ERRORS, StudyTable, choose_heads, name_figures
+from pellucid.inside.studies.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens
+from pellucid.inside.studies.study_lines import Searcher, StudyLine, prepare_study_lines
+from pellucid.inside.studies.study_page import MEANINGS as STUDIED
 from pellucid.shapes import Brief
 from pellucid.text.link_choices import CONVENTIONS
 
@@ -127,6 +128,7 @@ def find_models(run: Path) -> list[tuple[int, Path]]:
     return sorted(found.items())
 
 
+@checked
 def follow_heads(
     run: str | Path,
     sources: Sequence[str],

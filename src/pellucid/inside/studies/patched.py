@@ -31,6 +31,7 @@ from pellucid.errors import DataError, InputError
 from pellucid.evaluation.statistics import draw_resamples
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
+from pellucid.inside.given import checked
 from pellucid.inside.measures.patching import (
     EVERYTHING,
     Patching,
@@ -39,9 +40,9 @@ from pellucid.inside.measures.patching import (
     record_vectors,
     shares_of,
 )
-from pellucid.inside.pair import Pair
-from pellucid.inside.study.head_study import StudyTable
-from pellucid.inside.study.study_lines import Searcher, prepare_study_lines
+from pellucid.inside.pair import PairData
+from pellucid.inside.studies.head_study import StudyTable
+from pellucid.inside.studies.study_lines import Searcher, prepare_study_lines
 from pellucid.shapes import Brief
 from pellucid.terminal.grid import write_fixed
 from pellucid.text.token_words import is_punctuation, source_pieces, words_of_tokens
@@ -109,6 +110,7 @@ class PatchedCorpus(Brief):
         return rows
 
 
+@checked
 @torch.inference_mode()
 def patch_corpus(
     bundle: Bundle,
@@ -158,7 +160,7 @@ def patch_corpus(
         ids = [usable[one].ids for one in (number, number + 1)]
         # In double precision: shares divide by small differences.
         a, b = (
-            Pair(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
+            PairData(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in ids
         )
         names = expand_sites(b, sites or ("encoder",))

@@ -14,7 +14,7 @@ import numpy as np
 
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import number_in_cell
-from pellucid.inside.study.head_study import FIGURES, Study, StudyTable, write_figure
+from pellucid.inside.studies.head_study import FIGURES, Study, StudyTable, write_figure
 from pellucid.page.plain_page import html_page, html_table, scrolling
 
 MEANINGS = {

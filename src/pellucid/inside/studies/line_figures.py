@@ -22,8 +22,8 @@ from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weig
 from pellucid.inside.measures.agreement import agreement
 from pellucid.inside.measures.maps import Map, source_words
 from pellucid.inside.measures.registry import MEASURES, measure
-from pellucid.inside.pair import Pair, states_of
-from pellucid.inside.study.study_lines import StudyLine
+from pellucid.inside.pair import PairData, states_of
+from pellucid.inside.studies.study_lines import StudyLine
 from pellucid.model import EncoderDecoder, Transformer
 from pellucid.model.site import Site
 from pellucid.text.link_choices import CONVENTIONS, LinkRule
@@ -214,7 +214,7 @@ def measure_line(bundle: Bundle, line: StudyLine) -> dict[str, Any]:
         For each measure the ``seconds`` that it took, the counts of `count_links` by the rules
         ``best`` and ``both``, and Kendall's correlation with occlusion (``order``).
     """
-    pair = Pair(bundle.model, bundle.tokenizer, tuple(line.ids[0]), tuple(line.ids[1]))
+    pair = PairData(bundle.model, bundle.tokenizer, tuple(line.ids[0]), tuple(line.ids[1]))
     maps: dict[str, Map] = {}
     found: dict[str, Any] = {}
     for name in measures_of(bundle):
@@ -227,7 +227,7 @@ def measure_line(bundle: Bundle, line: StudyLine) -> dict[str, Any]:
     return found
 
 
-def _count(bundle: Bundle, pair: Pair, line: StudyLine, map_: Map) -> dict[str, Any]:
+def _count(bundle: Bundle, pair: PairData, line: StudyLine, map_: Map) -> dict[str, Any]:
     """Read links from the rows that predict the target's tokens."""
     assert line.gold is not None
     rows_TX = map_.source_matrix[:-1]

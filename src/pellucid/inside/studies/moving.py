@@ -8,7 +8,7 @@ from html import escape
 import numpy as np
 
 from pellucid.inside.show.colors import shade, to_hex
-from pellucid.inside.study.training_history import HeadHistory
+from pellucid.inside.studies.training_history import HeadHistory
 
 NAMED = ("#d9801f", "#08468b", "#3d3d3d")
 """Colors of the lines that have a name: of the heads that change most."""

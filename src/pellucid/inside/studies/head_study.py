@@ -19,15 +19,16 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads
+from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
-from pellucid.inside.study.kept_steps import Steps
-from pellucid.inside.study.line_figures import (
+from pellucid.inside.studies.kept_steps import Steps
+from pellucid.inside.studies.line_figures import (
     RULES,
     measure_line,
     measures_of,
     weights_and_lens,
 )
-from pellucid.inside.study.study_lines import (
+from pellucid.inside.studies.study_lines import (
     MOST_TELLING,
     Bleu,
     CutLines,
@@ -165,6 +166,7 @@ class Study(Brief):
         }
 
 
+@checked
 def study(
     bundle: Bundle,
     sources: Sequence[str],

@@ -1,0 +1,184 @@
+"""Changes as they are given everywhere: a text, a change, a probe, or several; made one probe."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from torch import Tensor
+
+from pellucid.attention.checks import fitted
+from pellucid.attention.probe import Probe, is_watched
+from pellucid.config import ModelConfig
+from pellucid.config.head_address import ATTENTION_KINDS
+from pellucid.errors import InputError, suggestion
+from pellucid.inside.ask import arrays_of
+from pellucid.inside.changes.change import Change, Changes, parse_change
+from pellucid.inside.changes.written_changes import is_of_word, parse_changes
+from pellucid.inside.given import wrong_argument
+from pellucid.text.tokenizers.tokenizer import Tokenizer
+
+GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
+"""A change or several: as text that `parse_change` reads, as a `Change`, or any probe."""
+
+_RULE = (
+    "a text such as 'cut decoder.1.cross.0', a Change, a probe (an object with a method "
+    "see(site, stage, tensor)), or several of these"
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """The one sentence that changes are made in, so that they can name its words.
+
+    Attributes:
+        tokenizer: splits it.
+        text: the source; empty if it is not known.
+        ids: its tokens.
+        target_length: decoder rows.
+    """
+
+    tokenizer: Tokenizer
+    text: str
+    ids: Sequence[int]
+    target_length: int
+
+
+class SeveralProbes:
+    """Several probes as one: each is handed what those before it made of a result.
+
+    Args:
+        probes: in the order in which they act.
+    """
+
+    def __init__(self, probes: Sequence[Probe]) -> None:
+        self.probes = tuple(probes)
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        """Hand a result to all, and return it if one of them changed it."""
+        is_attention = site.rpartition(".")[2] in ATTENTION_KINDS
+        changed = None
+        for probe in self.probes:
+            # A probe that names its sites is not asked about attention elsewhere.
+            if is_attention and not is_watched(probe, site):
+                continue
+            found = probe.see(site, stage, tensor)
+            if found is not None:
+                changed = tensor = fitted(found, tensor, site, stage)
+        return changed
+
+    def __str__(self) -> str:
+        """List them, separated by commas."""
+        return ", ".join(map(describe_probe, self.probes))
+
+
+def describe_probe(probe: Probe) -> str:
+    """Describe what a probe changes; only changes from text can say it in words."""
+    return str(probe) if isinstance(probe, Changes | SeveralProbes) else "by a probe"
+
+
+def read_changes(
+    given: GivenChanges, model: ModelConfig, sentence: Sentence | None = None
+) -> Probe:
+    """Turn changes into one probe, and check them against a model.
+
+    Args:
+        given: the changes.
+        model: its sizes.
+        sentence: the sentence that they are made in. Without one they are for many sentences: a
+            query or key that a sentence does not have changes nothing in it.
+
+    Raises:
+        InputError: a change cannot be read, names what the model or the sentence does not have, or
+            none was given.
+    """
+    probes: list[Probe] = []
+    for one in _items(given):
+        probe = _to_probe(one, sentence)
+        if isinstance(probe, Changes) and probes and isinstance(probes[-1], Changes):
+            # Neighbors are one probe, which knows what a mask allows after each of them.
+            probe = Changes(*probes.pop().changes, *probe.changes)  # type: ignore[attr-defined]
+        probes.append(probe)
+    if len(probes) > 1 and model.is_recurrent:
+        raise InputError(
+            "Changes of a recurrent model must be texts, or one probe, but are several probes. "
+            "Make one probe of them."
+        )
+    longest = model.max_source_length, model.max_target_length
+    lengths = longest if sentence is None else (len(sentence.ids), sentence.target_length)
+    for probe in probes or [Changes()]:
+        check_probe(probe, model)
+        if isinstance(probe, Changes):
+            probe.check(model, *lengths)
+    return probes[0] if len(probes) == 1 else SeveralProbes(probes)
+
+
+def join_probes(first: Probe | None, second: Probe | None) -> Probe | None:
+    """Make one probe of two, of which each may be missing."""
+    if first is None or second is None:
+        return second if first is None else first
+    if isinstance(first, Changes) and isinstance(second, Changes):
+        return Changes(*first.changes, *second.changes)
+    return SeveralProbes([first, second])
+
+
+def _items(given: GivenChanges) -> list[object]:
+    is_one = isinstance(given, str | Change) or callable(getattr(given, "see", None))
+    if is_one:
+        return [given]
+    # A class has the method too, but is no probe.
+    if not isinstance(given, Iterable) or isinstance(given, bytes | type | Mapping):
+        raise wrong_argument("changes", given, _RULE)
+    return list(given)
+
+
+def _to_probe(one: object, sentence: Sentence | None) -> Probe:
+    if isinstance(one, str):
+        if not is_of_word(one):
+            return Changes(parse_change(one))
+        if sentence is None or not sentence.text:
+            raise InputError(
+                f"A word can only be cut in one sentence, but {one!r} is for many. Use look, pair "
+                "or what_if."
+            )
+        found = parse_changes([one], sentence.tokenizer, sentence.text, sentence.ids)
+        return Changes(*found)
+    if isinstance(one, Change):
+        return Changes(one)
+    if isinstance(one, type) or not callable(getattr(one, "see", None)):
+        raise wrong_argument("changes", one, _RULE)
+    return cast(Probe, one)
+
+
+def check_probe(probe: Probe | None, config: ModelConfig) -> None:
+    """Make sure that an object is a probe, and that the sites and results that it names exist.
+
+    Raises:
+        InputError: it has no method ``see``, or a site or a result does not exist.
+    """
+    if probe is None:
+        return
+    if isinstance(probe, SeveralProbes):
+        for one in probe.probes:
+            check_probe(one, config)
+        return
+    if isinstance(probe, type) or not callable(getattr(probe, "see", None)):
+        raise wrong_argument("probe", probe, _RULE)
+    sites = getattr(probe, "sites", None) or ()
+    arrays = [wanted.name for wanted in arrays_of(config)]
+    known = {name.rpartition(".")[0] for name in arrays}
+    names = getattr(probe, "names", None) or ()
+    # A single name is a likely slip, and would be read letter by letter.
+    for name in [names] if isinstance(names, str) else names:
+        if name not in arrays:
+            raise InputError(
+                f"A probe's names must be results of this model, but {name!r} does not exist. "
+                f"{suggestion(str(name), arrays)}"
+            )
+    for site in [sites] if isinstance(sites, str) else sites:
+        if site not in known:
+            raise InputError(
+                f"A probe's sites must exist in this model, but {site!r} does not. "
+                f"{suggestion(str(site), known)}"
+            )

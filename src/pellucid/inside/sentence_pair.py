@@ -1,0 +1,102 @@
+"""A sentence and its translation, which can be measured, changed and patched."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from pellucid.inside.ask import Ask
+from pellucid.inside.changes.given_changes import GivenChanges
+from pellucid.inside.changes.what_if import WhatIf, what_if
+from pellucid.inside.given import checked
+from pellucid.inside.measures.contrast import Contrast, find_contrast
+from pellucid.inside.measures.integrated import Baseline
+from pellucid.inside.measures.maps import Map
+from pellucid.inside.measures.patching import patch
+from pellucid.inside.measures.registry import measure
+from pellucid.inside.pair import PairData
+from pellucid.inside.replay import replay
+from pellucid.inside.traces import Trace
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Pair(PairData):
+    """A sentence and its translation with a model, as `Translator.pair` makes it.
+
+    `PairData` explains the attributes, and lies below everything that measures a pair.
+    """
+
+    @checked
+    def measure(
+        self,
+        name: str,
+        head: str | None = None,
+        *,
+        steps: int | None = None,
+        baseline: Baseline | None = None,
+    ) -> Map:
+        """Measure what each word contributes; see `pellucid.inside.measure`."""
+        return measure(self, name, head, steps=steps, baseline=baseline)
+
+    @checked
+    def what_if(
+        self,
+        changes: GivenChanges = (),
+        *,
+        prefix: str = "",
+        max_length: int | None = None,
+        num_random: int = 0,
+        seed: int = 1,
+    ) -> WhatIf:
+        """Translate again under changes; see `pellucid.inside.what_if`."""
+        return what_if(
+            self,
+            changes,
+            prefix=prefix,
+            max_length=max_length,
+            num_random=num_random,
+            seed=seed,
+        )
+
+    @checked
+    def why(self, word: str, other: str | None = None) -> Contrast:
+        """Explain why the model wrote a word, and not another one.
+
+        Args:
+            word: a word of the translation, or its number, from 0.
+            other: what might stand there instead, one word or several; the word that the model
+                finds likeliest after the one that was written unless given.
+
+        Returns:
+            The two continuations. ``print`` shows which source words decide; ``measure`` measures
+            them with another measure.
+
+        Raises:
+            InputError: there is no such word, or several; or the other one cannot be compared.
+        """
+        target = self.tokenizer.decode_target(self.target_ids)
+        return find_contrast(self, target, word, other)
+
+    @checked
+    def patch(
+        self,
+        other: PairData,
+        sites: Sequence[str] | None = None,
+        positions: Iterable[int] | None = None,
+    ) -> Map:
+        """Put vectors of another pair into this one; see `pellucid.inside.patch`.
+
+        Args:
+            other: the pair whose vectors are taken, of the same translator.
+            sites: names of arrays, such as ``encoder.0.self.value``, or layers.
+            positions: of this pair's source, or decoder rows.
+        """
+        return patch(other, self, sites, positions)
+
+    @checked
+    def look(self, ask: Ask | None = None) -> Trace:
+        """Record the arrays of this pair; see `pellucid.inside.Ask`.
+
+        They are those of the pair's own precision; `Translator.look` computes in float64.
+        """
+        return replay(self, ask)

@@ -1,0 +1,168 @@
+"""From a translator and a line to traces and pairs: what `Translator.look` and its like do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pellucid.bundle import Bundle
+from pellucid.decode.constraints.request import Constraints
+from pellucid.errors import InputError
+from pellucid.inside.ask import Ask
+from pellucid.inside.changes.cutting import cut_model, heads_to_cut
+from pellucid.inside.changes.given_changes import GivenChanges
+from pellucid.inside.given import check_given
+from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
+from pellucid.inside.pair import make_pair
+from pellucid.inside.sentence_pair import Pair
+from pellucid.inside.traces import Trace
+from pellucid.text.language_tokens import with_codes
+from pellucid.translate.results import Translation
+from pellucid.translate.written_lines import one_line
+
+if TYPE_CHECKING:
+    from pellucid.translate.translator import Translator
+
+
+def look_at_line(
+    translator: Translator,
+    text: str,
+    *,
+    target: str | None,
+    ask: Ask | str | None,
+    everything: bool,
+    float64: bool,
+    changes: GivenChanges | None,
+    to: str | None,
+    options: dict[str, Any],
+) -> Trace:
+    """Look inside the best translation of a line, or inside a given target; `Translator.look`."""
+    _check_text(text)
+    check_given("target", target, (str, type(None)), "a text, or left out")
+    check_given(
+        "ask", ask, (Ask, str, type(None)), "an Ask, an address such as 'decoder.1', or left out"
+    )
+    combined = {"everything": ("ask", everything and ask is not None)}
+    combined |= dict.fromkeys(options, ("target", target is not None))
+    for name, (other, are_both) in combined.items():
+        if are_both:
+            raise InputError(f"{name} cannot be combined with {other}. Leave one of them out.")
+    asked = Ask(ask) if isinstance(ask, str) else ask or Ask(everything=everything)
+    how = Replaying(asked, float64=float64, changes=changes)
+    (text,) = with_codes(translator.tokenizer, to, [text])
+    if target is not None:
+        bundle = bundle_to_look_at(translator)
+        return look_at_given(bundle, text, target, how, under=translator.changes)
+    (traces,) = look_at_lines(translator, [text], how, constraints=Constraints(), options=options)
+    return traces[0]
+
+
+def look_at_lines(
+    translator: Translator,
+    texts: Sequence[str],
+    how: Replaying | None,
+    *,
+    constraints: Constraints | Sequence[Constraints],
+    options: dict[str, Any],
+) -> Iterator[list[Trace]]:
+    """Look inside every hypothesis of every line; see `Translator.look_at_each`."""
+    bundle = bundle_to_look_at(translator)
+    if isinstance(texts, str):
+        raise InputError("texts must be a list of lines, but is one text. Put it into a list.")
+    check_given("how", how, (Replaying, type(None)), "a Replaying, or left out")
+    for text in texts:
+        _check_text(text)
+    how = how or Replaying()
+    # The replay is in float32, and should find the tokens that the search found.
+    options = {"precision": "float32", **options}
+    decoding = translator.configure(**options).model_dump(mode="json")
+    for translation in _decode(translator, texts, constraints, options):
+        yield look_at_hypotheses(
+            bundle,
+            translation.source,
+            translation.hypotheses,
+            how,
+            decoding=decoding,
+            under=translator.changes,
+        )
+
+
+def pair_of_line(
+    translator: Translator,
+    text: str,
+    target: str | None,
+    *,
+    changes: GivenChanges | None,
+    float64: bool,
+    to: str | None,
+    options: dict[str, Any],
+) -> Pair:
+    """Pair a line with its translation; see `Translator.pair`."""
+    _check_text(text)
+    check_given("target", target, (str, type(None)), "a text, or left out")
+    if target is not None and options:
+        first = next(iter(options))
+        raise InputError(f"{first} cannot be combined with target. Leave one of them out.")
+    bundle = bundle_to_look_at(translator)
+    (text,) = with_codes(translator.tokenizer, to, [text])
+    ids: Sequence[int] = ()
+    if target is None:
+        options = {"precision": "float32", **options}
+        (found,) = _decode(translator, [text], Constraints(), options)
+        text = found.source
+        ids = found.best.ids
+    made = make_pair(bundle, text, ids if target is None else target, float64=float64)
+    model = made.model
+    under = translator.changes
+    if under is not None:
+        heads = heads_to_cut(under, model)
+        if heads is not None:
+            # Cut by its weights, so that every measure takes it as any model.
+            model = cut_model(model, heads)
+            under = None
+    pair = Pair(model, made.tokenizer, made.source_ids, made.target_ids, made.source_text, under)
+    if changes is None:
+        return pair
+    return Pair(
+        model,
+        pair.tokenizer,
+        pair.source_ids,
+        pair.target_ids,
+        pair.source_text,
+        pair.read(changes),
+    )
+
+
+def bundle_to_look_at(translator: Translator) -> Bundle:
+    """Return the bundle of a translator's only model, which may be under changes.
+
+    Raises:
+        InputError: the model was not loaded from disk, or there are several.
+    """
+    if translator.bundle is None or translator.is_ensemble:
+        raise InputError(
+            "Looking inside needs one model that was loaded from disk, but this is a model in "
+            "memory or an ensemble. Load one model."
+        )
+    return translator.bundle
+
+
+def _decode(
+    translator: Translator,
+    texts: Sequence[str],
+    constraints: Constraints | Sequence[Constraints],
+    options: dict[str, Any],
+) -> list[Translation]:
+    texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
+    # The replay reads the line as it stands, so it must not be changed before the search.
+    found = translator.translate(
+        texts, constraints=constraints, clean=False, split=False, **options
+    )
+    for translation in found:
+        if translation.error is not None:
+            raise InputError(translation.error)
+    return found
+
+
+def _check_text(text: object) -> None:
+    check_given("text", text, str, "one text, such as 'The soup was cold.'")
