@@ -68,7 +68,7 @@ def main() -> None:
 def measure_layers(translator: Translator, count: int) -> dict[str, dict[str, float]]:
     """Measure every layer of self-attention."""
     sources = [example.source for example in make_split("test", count=count)]
-    ask = Ask(kinds=frozenset({"self"}), stages=frozenset({"weights", "masked"}))
+    ask = Ask("*.*.self", stages=("weights", "masked"))
     weights: dict[str, list[np.ndarray]] = {}
     scores: dict[str, list[np.ndarray]] = {}
     for (trace,) in translator.look_at_each(sources, Replaying(ask)):
@@ -93,7 +93,7 @@ def measure_layers(translator: Translator, count: int) -> dict[str, dict[str, fl
 
 def find_deciding_heads(translator: Translator) -> tuple[list[str], dict[str, dict[str, float]]]:
     """Find the heads whose cut turns only "elle" to "il", and what the row of "it" reads."""
-    trace = translator.look(PIZZA, ask=Ask(parts=frozenset({"encoder"})))
+    trace = translator.look(PIZZA, ask=Ask("encoder"))
     pair = make_pair(translator.own_bundle, PIZZA, str(trace.decoding["text"]))
     length = 2 * len(pair.target_ids) + 20
     before = decode_under(pair, UNCHANGED, max_length=length).text.split()

@@ -72,7 +72,7 @@ def test_json_holds_both_answers_with_their_traces(
         assert side["shown"] == "decoder.0.cross.0"
         assert tuple(side["trace"]["predicted_tokens"]) == trace.predicted_tokens
         weights = np.array(side["trace"]["decoder.0.cross.weights"], dtype=np.float32)
-        np.testing.assert_array_equal(weights, trace.get("decoder.0.cross.weights"))
+        np.testing.assert_array_equal(weights, trace["decoder.0.cross.weights"])
 
 
 def test_model_without_attention_has_its_vector_in_place_of_a_map(

@@ -34,7 +34,7 @@ def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
     assert "Words that go together" not in run_here("look", "demo", "The dog ran.").stdout
     named = re.search(r"Weights, decoder layer (\d), cross-attention, head (\d)", found.stdout)
     assert named is not None
-    weights_TS = trace.head(f"decoder.{named[1]}.cross.weights", int(named[2]))
+    weights_TS = trace[f"decoder.{named[1]}.cross.{int(named[2])}.weights"]
     first = next(
         line for line in found.stdout.splitlines() if line.startswith("<s> → ") and "." in line
     )
@@ -272,7 +272,7 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
 def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
     other = "The bread came out of the oven."
     one = ("--part", "decoder", "--layer", "1", "--kind", "cross", "--head", "1", "--plain")
-    first = pellucid.load(SUBWORDS).look(SOURCE).weights("decoder", 1, "cross")
+    first = pellucid.load(SUBWORDS).look(SOURCE)["decoder.1.cross"]
     found = run_here("look", SUBWORDS, SOURCE, *one, "--compare", other)
     assert (found.returncode, found.stderr) == (0, "")
     assert "Weight on columns that only one of them has" in found.stdout

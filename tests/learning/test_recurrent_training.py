@@ -231,11 +231,11 @@ def test_whole_trace_reads_back_from_both_kinds_of_file(form: str, pellucid_in: 
     done = pellucid_in("look", form, LINE, "--all", "--npz", "whole.npz", "--json", "whole.json")
     assert done.returncode == 0, done.stderr
     first, second = load_trace("whole.npz"), load_trace("whole.json")
-    assert first.get("encoder.vector").shape == (1, 16)
-    assert first.get("decoder.0.recurrent.state").shape == (len(first.target_ids), 16)
+    assert first["encoder.vector"].shape == (1, 16)
+    assert first["decoder.0.recurrent.state"].shape == (len(first.target_ids), 16)
     assert first.arrays.keys() == second.arrays.keys()
     for name, array in first.arrays.items():
-        np.testing.assert_array_equal(second.get(name), array)
+        np.testing.assert_array_equal(second[name], array)
 
 
 @pytest.mark.parametrize("measure", ["weights", "occlusion", "integrated-gradients"])

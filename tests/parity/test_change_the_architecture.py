@@ -30,7 +30,7 @@ for case in ("equal lengths", "the paper's"):
         assert_equals_numpy(trace, folder)
         assert not trace.problems
     print(find_obstacle(load_bundle(folder).config.model, "float32"))
-    print((trace.get("encoder.0.self.key") ** 2).mean(-1).std() < 1e-3)
+    print((trace["encoder.0.self.key"] ** 2).mean(-1).std() < 1e-3)
 """
 
 

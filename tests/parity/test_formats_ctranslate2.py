@@ -247,7 +247,7 @@ def test_guided_head_is_the_attention_that_ctranslate2_returns(
             return_attention=True,
         )
         assert found.hypotheses[0] == [one for one in trace.predicted_tokens if one != "</s>"]
-        ours_TS = torch.tensor(trace.weights("decoder", layer=layer, kind="cross")[head])
+        ours_TS = torch.tensor(trace[f"decoder.{layer}.cross.{head}"])
         theirs_TS = torch.tensor(found.attention[0])
         rows, columns = theirs_TS.shape
         torch.testing.assert_close(theirs_TS, ours_TS[:rows, :columns], atol=1e-4, rtol=0)

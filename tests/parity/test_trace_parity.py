@@ -248,16 +248,16 @@ def test_trace_of_the_shortest_pair_equals_numpy(float64: bool, random_folder: P
 
 
 def test_trace_of_some_heads_and_layers_is_a_part_of_numpy(random_folder: Path) -> None:
-    ask = Ask(layers=[1], heads=[2, 0], kinds=["cross"], stages=("query", "weights", "output"))
+    ask = Ask(["*.1.cross.2", "*.1.cross.0"], stages=("query", "weights", "output"))
     trace = pellucid.load(random_folder).look(SOURCE, target=TARGET, ask=ask, float64=True)
     all_arrays = NumpyTransformer(random_folder).run(trace.source_ids, trace.target_ids)
     expected = {
-        "decoder.1.cross.query": all_arrays["decoder.1.cross.query"][[2, 0]],
-        "decoder.1.cross.weights": all_arrays["decoder.1.cross.weights"][[2, 0]],
+        "decoder.1.cross.query": all_arrays["decoder.1.cross.query"][[0, 2]],
+        "decoder.1.cross.weights": all_arrays["decoder.1.cross.weights"][[0, 2]],
         "decoder.1.cross.output": all_arrays["decoder.1.cross.output"],
     }
     assert not problems_of(trace.arrays, expected)
-    assert trace.heads == (2, 0)
+    assert trace.heads == (0, 2)
 
 
 def test_trace_without_a_wish_holds_the_weights_of_everything(random_folder: Path) -> None:

@@ -235,7 +235,7 @@ def test_words_that_match_a_query_have_the_scores_of_a_trace(name: str, tmp_path
     pair = make_pair(translator.own_bundle, TEXT, trace.predicted_ids, float64=True)
     words = best_words(pair, "encoder", head=1, row=4, position=2, most=99)
     by_word = {one.token: one.scaled for one in words}
-    scaled = trace.head("encoder.0.self.scaled", 1)[4, 2]
+    scaled = trace["encoder.0.self.1.scaled"][4, 2]
     assert by_word[trace.source_tokens[2]] == pytest.approx(scaled, abs=1e-10)
 
 

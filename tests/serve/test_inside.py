@@ -13,6 +13,7 @@ from served import Live
 from pellucid.serve.models import Models, ServedModel
 from pellucid.serve.settings import Limits, Settings
 
+JSON = {"Accept": "application/json"}
 PIZZA = "The pizza came out of the oven and it tasted good."
 
 
@@ -111,29 +112,28 @@ def read_trace(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
 def test_look_gives_the_arrays_of_the_library(
     live: Live, model: ServedModel, asked: dict[str, Any]
 ) -> None:
+    from pellucid.inside import load_trace
     from pellucid.inside.ask import Ask
 
     answer = live.post("/v1/look", {"text": PIZZA, **asked})
     assert answer.status_code == 200, answer.text
     records, arrays = read_trace(answer.content)
-    places: dict[str, Any] = {
-        "decoder.1.cross.2": {
-            "parts": ["decoder"],
-            "layers": [1],
-            "kinds": ["cross"],
-            "heads": [2],
-        },
-        "encoder.1": {"parts": ["encoder"], "layers": [1]},
-    }
-    given = asked.get("heads", [])
-    (place,) = [given] if isinstance(given, str) else given or [""]
-    kept = {name: asked[name] for name in ("stages", "everything") if name in asked}
-    ask = Ask(**places.get(place, {}), **kept)
+    kept = {name: asked[name] for name in ("heads", "stages", "everything") if name in asked}
+    ask = Ask(**kept)
     options = {"beam": asked["beam"]} if "beam" in asked else {}
     expected = model.translator.look(PIZZA, ask=ask, target=asked.get("target_text"), **options)
     assert set(arrays) == set(expected.arrays)
     for name, array in expected.arrays.items():
         np.testing.assert_allclose(arrays[name], array, atol=1e-6)
+    # The same bytes are a file, and a trace again.
+    loaded = load_trace(answer.content)
+    assert set(loaded) == set(arrays)
+    assert (loaded.predicted_ids, loaded.heads) == (expected.predicted_ids, expected.heads)
+    in_json = live.post("/v1/look", {"text": PIZZA, **asked}, headers=JSON)
+    assert in_json.headers["Content-Type"] == "application/json"
+    same = load_trace(in_json.content)
+    for name in loaded:
+        np.testing.assert_array_equal(same[name], loaded[name])
     assert records["source_tokens"] == list(expected.source_tokens)
     assert records["predicted_tokens"] == list(expected.predicted_tokens)
     assert records["problems"] == []
@@ -164,6 +164,11 @@ def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
         answer = server.post("/v1/look", {"text": PIZZA, "everything": True})
         assert answer.status_code == 413
         assert "20,000" in answer.json()["error"]
+    # Text takes more bytes than the numbers in it.
+    with Live(models, Settings(limits=Limits(response_bytes=20_000))) as server:
+        body = {"text": PIZZA, "heads": ["decoder"]}
+        assert server.post("/v1/look", body).status_code == 200
+        assert server.post("/v1/look", body, headers=JSON).status_code == 413
 
 
 @pytest.mark.parametrize(

@@ -40,7 +40,7 @@ def test_notebook_fragment_is_safe_and_complete() -> None:
         *("table", "thead", "tbody", "tr", "th", "td"),
     }
     assert set(reader.attributes) <= {"class", "style", "scope", "title"}
-    weights = trace.weights("decoder", 1, "cross")[0]
+    weights = trace["decoder.1.cross.0"]
     assert reader.cells == [number_in_cell(float(weight), None) for weight in weights.flat]
     assert "Each row of weights must sum to 1" in fragment(trace)
     assert trace._repr_html_() == fragment(trace)

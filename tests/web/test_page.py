@@ -130,7 +130,7 @@ def test_keyboard_opens_a_head_reads_a_cell_and_unfolds_it(
     layer, number = int(head[1]), int(head[2])
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
     column = 1
-    weight = trace.weights("decoder", layer, "cross")[number, row, column]
+    weight = trace[f"decoder.{layer}.cross"][number, row, column]
     reads, predicts = trace.target_tokens[row], trace.predicted_tokens[row]
     words = f"{reads} → predicts {predicts}, {trace.source_tokens[column]}: ".replace("￭", "")
     assert said.startswith(words)
@@ -230,7 +230,7 @@ def test_row_of_one_head_is_compared_with_the_other_heads(
     row = 3
     reader = PageReader(browser, page, f"#view=look&head=decoder.1.self.0&cell={row}")
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
-    weights = np.stack([trace.weights("decoder", layer, "self")[:, row] for layer in (0, 1)])
+    weights = np.stack([trace[f"decoder.{layer}.self"][:, row] for layer in (0, 1)])
     likeliest = [
         trace.target_tokens[column].replace("￭", "") for column in weights.argmax(-1).flatten()
     ]
@@ -283,7 +283,7 @@ def test_all_heads_are_there_with_their_figures_and_open(
     reader.click("#tab-look")
     assert len(reader.texts("button.head")) == 3 + 2 * 3 + 2 * 3
     choose_figure(reader, "confidence")
-    weights = translator.look(SENTENCES[0], everything=True, beam=1).weights("encoder", 0, "self")
+    weights = translator.look(SENTENCES[0], everything=True, beam=1)["encoder.0.self"]
     shown = [float(text) for text in reader.texts(".heads .value")[:3]]
     np.testing.assert_allclose(shown, weights.max(axis=-1).mean(axis=-1), atol=5.1e-3)
     reader.click("button.head", 2)
@@ -302,7 +302,7 @@ def test_heads_have_their_distance_from_the_head_that_was_taught(
     path.write_text(html, encoding="utf-8")
     reader = PageReader(browser, path, "#view=look")
     choose_figure(reader, "alignment")
-    most = [trace.weights("decoder", layer, "cross").argmax(axis=-1) for layer in range(2)]
+    most = [trace[f"decoder.{layer}.cross"].argmax(axis=-1) for layer in range(2)]
     rows = [r for r, token in enumerate(trace.predicted_tokens) if not token.startswith("<")]
     errors = [
         np.mean(most[layer][head][rows] != most[1][2][rows])
@@ -396,7 +396,7 @@ def test_export_has_every_number(reader: PageReader, translator: Translator) -> 
     reader.wait("window.saved")
     rows = [line.rsplit(",", 14)[1:] for line in reader.run("window.saved").split("\n")[1:]]
     trace = translator.look(SENTENCES[0], beam=1)
-    weights = trace.weights("decoder", 1, "cross")[2]
+    weights = trace["decoder.1.cross.2"]
     assert weights.shape[1] == 14
     np.testing.assert_allclose(np.array(rows, dtype=float), weights, atol=1e-5)
 

@@ -87,7 +87,7 @@ def test_live_views_name_heads_and_words_of_the_packaged_model() -> None:
         columns = trace.target_tokens if is_french else trace.source_tokens
         assert row in rows, one.live
         assert not column or column in columns, one.live
-        weights = trace.weights(part, int(layer), kind)[int(number)]
+        weights = trace[f"{part}.{int(layer)}.{kind}"][int(number)]
         # The head of the pronoun looks most at what it stands for.
         if "it>pizza" in one.live or "tasted>pizza" in one.live:
             assert columns[weights[rows.index(row)].argmax()] == "pizza"

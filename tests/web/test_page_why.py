@@ -228,7 +228,7 @@ def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
     head = reader.link.split("head=")[1].split("&")[0]
     pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
     layer, number = int(head.split(".")[1]), int(head.split(".")[3])
-    weights = demo.look(TEXT, everything=True, beam=1).weights("encoder", layer, "self")[number]
+    weights = demo.look(TEXT, everything=True, beam=1)[f"encoder.{layer}.self"][number]
     cut = [
         what_if(pair, [parse_change(f"cut {head}:{row}>{column}")]).after.text
         for row, column in np.argwhere(weights >= 0.08)
@@ -271,7 +271,7 @@ def test_score_counts_rows_whose_largest_weight_names_the_needed_word(
         for row, token in enumerate(trace.predicted_tokens)
         if not token.startswith("<") and lost[:, row].max() >= np.log(2)
     ]
-    most = trace.weights("decoder", 1, "cross")[0].argmax(axis=-1)
+    most = trace["decoder.1.cross.0"].argmax(axis=-1)
     assert of == len(rows)
     assert named == sum(most[row] == lost[:, row].argmax() for row in rows)
 

@@ -78,6 +78,10 @@ class HeadAddress:
         )
         return is_meant and (has_heads or self.depth < 4)
 
+    def is_around(self, site: str) -> bool:
+        """Tell whether a part as a whole, ``encoder`` or ``decoder``, is meant."""
+        return self.depth == 1 and site in PARTS and self.part in (None, site)
+
     def holds(self, head: HeadAddress) -> bool:
         """Tell whether one head is meant."""
         is_there = self.is_at(f"{head.part}.{head.layer}.{head.kind}")

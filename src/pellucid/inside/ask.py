@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pellucid.config import ModelConfig
-from pellucid.config.head_address import KINDS, PARTS, Kind, Part
+from pellucid.config.head_address import ATTENTION_KINDS, HeadAddress, parse_address
 from pellucid.errors import InputError, suggestion
 
 WAY_IN = ("embedding", "positions", "input")
@@ -127,72 +128,84 @@ STAGES = (
 class Ask:
     """The arrays that a trace shall hold: by default the weights of every attention.
 
-    None means all.
-
     Attributes:
-        parts: ``encoder``, ``decoder`` or both.
-        layers: layer numbers, from 0.
-        kinds: of ``self``, ``cross`` and ``feed_forward``; in a recurrent model of ``cross`` and
-            ``recurrent``.
-        heads: head numbers, from 0. Arrays with heads hold only these, in this order.
-        stages: names as in a trace: the stages of attention, and the arrays around them.
+        heads: addresses such as ``decoder.1.cross.0``, ``*.*.self`` or ``decoder.1``; all unless
+            given. Arrays with heads hold the heads that any address names, by their number.
+        stages: names as in a trace: the stages of attention, and the arrays around them. Arrays
+            outside of the layers come with addresses that name no layer.
         everything: take every stage, so that nothing is missing from token to token.
+
+    Raises:
+        InputError: an address or a stage cannot be read.
     """
 
-    parts: Collection[Part] | None = None
-    layers: Collection[int] | None = None
-    kinds: Collection[Kind] | None = None
-    heads: Collection[int] | None = None
-    stages: Collection[str] = ("weights",)
+    heads: str | Collection[str] = ()
+    stages: str | Collection[str] = ("weights",)
     everything: bool = False
+
+    def __post_init__(self) -> None:
+        for what, example in (("heads", "decoder.1.cross.0"), ("stages", "weights")):
+            given = getattr(self, what)
+            names = (given,) if isinstance(given, str) else given
+            if not isinstance(names, Collection) or not all(isinstance(one, str) for one in names):
+                raise InputError(
+                    f"{what} must be a text such as {example!r} or several, but is {given!r}. "
+                    "Write it so."
+                )
+            # As a tuple, so that equal requests are equal, however they were written.
+            object.__setattr__(self, what, tuple(names))
+        for name in self.stages:
+            if name not in STAGES:
+                raise InputError(f"The stage {name!r} does not exist. {suggestion(name, STAGES)}")
+        # Reading them refuses what is no address.
+        _ = self.addresses
+
+    @property
+    def addresses(self) -> tuple[HeadAddress, ...]:
+        """The addresses, read; one that means everything if none was given."""
+        return tuple(parse_address(head) for head in self.heads) or (HeadAddress(depth=1),)
+
+    def level(self, name: str) -> tuple[Any, ...] | None:
+        """List what the addresses name at a level.
+
+        Args:
+            name: ``part``, ``layer``, ``kind`` or ``head``.
+
+        Returns:
+            Each once, in the order given; None if an address leaves the level open.
+        """
+        found = dict.fromkeys(getattr(address, name) for address in self.addresses)
+        return None if None in found else tuple(found)
 
     def check(self, model: ModelConfig) -> None:
         """Make sure that a model has everything that is asked for.
 
         Raises:
-            InputError: a part, layer, kind, head or stage does not exist, or no array fits.
+            InputError: an address names what the model does not have, or no array fits.
         """
-        for what, asked, known in (
-            ("part", self.parts, PARTS),
-            ("kind", self.kinds, KINDS),
-            ("stage", self.stages, STAGES),
-        ):
-            for name in asked or ():
-                if name not in known:
-                    raise InputError(
-                        f"The {what} {name!r} does not exist. {suggestion(name, known)}"
-                    )
-        # The deeper of the parts that are asked for: a layer that one of them has is fine.
-        depth = max(
-            getattr(model, f"num_{part}_layers") for part in PARTS if _is_in(part, self.parts)
-        )
-        for what, numbers, count in (
-            ("layer", self.layers, depth),
-            ("head", self.heads, model.num_heads),
-        ):
-            for number in numbers or ():
-                check_number(what, number, count)
+        for address in self.addresses:
+            address.check_in(model)
         if not any(self.arrays(model)):
             raise InputError(_explain_nothing(model))
 
     def chosen_heads(self, model: ModelConfig) -> tuple[int, ...]:
-        """Return the heads that arrays with heads hold."""
-        return tuple(range(model.num_heads)) if self.heads is None else tuple(self.heads)
+        """Return the numbers of the heads that arrays with heads hold."""
+        everything = tuple(range(model.num_heads))
+        # Sub-layers without heads say nothing of the heads of others.
+        asked = [one for one in self.addresses if one.kind in (None, *ATTENTION_KINDS)]
+        numbers = {one.head for one in asked}
+        if not asked or None in numbers:
+            return everything
+        return tuple(head for head in everything if head in numbers)
 
     def arrays(self, model: ModelConfig) -> Iterator[WantedArray]:
         """Yield every array asked for, in the order in which the model computes them."""
         for wanted in arrays_of(model):
-            part, *place, stage = wanted.name.split(".")
-            if not _is_in(part, self.parts):
-                continue
+            site, _, stage = wanted.name.rpartition(".")
             if not self.everything and stage not in self.stages:
                 continue
-            if place and not (_is_in(int(place[0]), self.layers) and _is_in(place[1], self.kinds)):
-                continue
-            # Whoever names a layer or a kind does not mean the arrays outside of all layers.
-            if not place and (self.layers is not None or self.kinds is not None):
-                continue
-            yield wanted
+            if any(one.is_at(site) or one.is_around(site) for one in self.addresses):
+                yield wanted
 
     def num_bytes(
         self, model: ModelConfig, source_length: int, target_length: int, *, item_bytes: int = 4
@@ -265,15 +278,11 @@ def require_transformer(model: ModelConfig, what: str, instead: str) -> None:
         )
 
 
-def _is_in(one: object, asked: Collection[object] | None) -> bool:
-    return asked is None or one in asked
-
-
 def _explain_nothing(model: ModelConfig) -> str:
     """Say why a model has no array that was asked for."""
     if not model.is_recurrent:
         return (
-            "No array fits: that part, layer and kind have no stage of that name. Leave one of "
+            "No array fits: those heads or sub-layers have no stage of that name. Leave one of "
             "them out."
         )
     has = (
@@ -282,6 +291,6 @@ def _explain_nothing(model: ModelConfig) -> str:
         else "none: its decoder reads one vector of fixed length, encoder.vector"
     )
     return (
-        f"No array fits: the attention of this recurrent model is {has}. Leave part, layer and "
-        "kind out, or name a stage of its units such as state with --kind recurrent."
+        f"No array fits: the attention of this recurrent model is {has}. Leave the heads out, or "
+        "name a stage of its units such as state at decoder.0.recurrent."
     )

@@ -149,7 +149,9 @@ class _Recorder:
         self._model = model
         self._wanted = {wanted.name for wanted in ask.arrays(model.config)}
         self._sites = {name.rpartition(".")[0] for name in self._wanted}
-        self._heads = None if ask.heads is None else list(ask.heads)
+        heads = ask.chosen_heads(model.config)
+        # All of them need no copy.
+        self._heads = list(heads) if len(heads) < model.config.num_heads else None
         self._keep = keep
         self._changes = changes
         self._dtype = dtype

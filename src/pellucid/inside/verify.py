@@ -89,7 +89,7 @@ def verify_cell(
     largest = max(scores[position] for position in may_see)
     exponentials = {position: math.exp(scores[position] - largest) for position in may_see}
     weight = exponentials.get(column, 0.0) / math.fsum(exponentials.values())
-    shown = float(trace.head(f"{site}.weights", head)[row, column])
+    shown = float(trace[f"{site}.{head}"][row, column])
     return Verified(shown, weight)
 
 
@@ -114,7 +114,7 @@ def _verify_recurrent(bundle: Bundle, trace: TraceData, row: int, column: int) -
         for vector in attended_SD:
             scores.append(math.fsum(a * b for a, b in zip(state.tolist(), vector, strict=True)))
     exponentials = [math.exp(score - max(scores)) for score in scores]
-    shown = float(trace.head("decoder.0.cross.weights", 0)[row, column])
+    shown = float(trace["decoder.0.cross.0"][row, column])
     return Verified(shown, exponentials[column] / math.fsum(exponentials))
 
 

@@ -166,12 +166,12 @@ def test_head_readings_are_sums_of_weights_over_each_nouns_tokens(cases: list[Ca
     case = next(case for case in cases if max(map(len, case.nouns)) > 1)
     found = read_heads(case)
     trace = replay(case.pair)
-    weights_LM = trace.weights("encoder", 1, "self")[2]
+    weights_LM = trace["encoder.1.self.2"]
     expected = [
         weights_LM[list(case.pronoun)][:, list(noun)].sum(axis=1).mean() for noun in case.nouns
     ]
     assert found["encoder.1.self.2 weights, pronoun"] == pytest.approx(expected, abs=1e-6)
-    weights_LM = trace.weights("decoder", 1, "cross")[3]
+    weights_LM = trace["decoder.1.cross.3"]
     for name, shift in (("predicts", 0), ("reads", 1)):
         rows = [row + shift for row in case.rows]
         expected = [weights_LM[rows][:, list(noun)].sum(axis=1).mean() for noun in case.nouns]
@@ -187,7 +187,7 @@ def test_decoder_self_readings_look_where_the_translated_nouns_are_read(cases: l
     read = "".join(trace.target_tokens[column] for column in columns[case.answer])
     written = text_of(case, case.target_nouns[case.answer], is_source=False)
     assert read.replace("▁", " ").strip() == written
-    weights_LM = trace.weights("decoder", 0, "self")[1][list(case.rows)].mean(axis=0)
+    weights_LM = trace["decoder.0.self.1"][list(case.rows)].mean(axis=0)
     expected = [weights_LM[one].sum() for one in columns]
     found = read_heads(case)["decoder.0.self.1 weights, predicts"]
     assert found == pytest.approx(expected, abs=1e-6)
@@ -196,13 +196,11 @@ def test_decoder_self_readings_look_where_the_translated_nouns_are_read(cases: l
 def test_head_readings_of_norms_are_lengths_of_what_a_head_brings(cases: list[Case]) -> None:
     case = cases[0]
     trace = replay(case.pair, Ask(stages=("weights", "value")))
-    value_ME = trace.head("encoder.0.self.value", 1)
+    value_ME = trace["encoder.0.self.1.value"]
     output = attention_at(case.pair.model, "encoder.0.self").output.weight.detach().numpy()
     (query,) = case.pronoun
     (key, *_) = case.nouns[0]
-    brought_D = trace.weights("encoder", 0, "self")[1, query, key] * (
-        output[:, 24:48] @ value_ME[key]
-    )
+    brought_D = trace["encoder.0.self"][1, query, key] * (output[:, 24:48] @ value_ME[key])
     found = read_heads(replace(case, nouns=((key,), case.nouns[1])))
     assert found["encoder.0.self.1 norms, pronoun"][0] == pytest.approx(
         float(np.linalg.norm(brought_D)), rel=1e-5

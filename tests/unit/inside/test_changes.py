@@ -48,11 +48,11 @@ def see(pair: Pair, *changes: Change | str) -> Trace:
 def test_cut_head_gives_no_context_and_leaves_weights_and_other_heads(pair: Pair) -> None:
     before, after = see(pair), see(pair, "cut decoder.0.cross.1")
     name = "decoder.0.cross"
-    assert np.abs(before.get(f"{name}.context")[1]).max() > 0
-    assert not after.get(f"{name}.context")[1].any()
-    np.testing.assert_array_equal(after.get(f"{name}.context")[0], before.get(f"{name}.context")[0])
-    np.testing.assert_array_equal(after.get(f"{name}.weights"), before.get(f"{name}.weights"))
-    assert np.abs(after.get("decoder.1.self.weights") - before.get("decoder.1.self.weights")).max()
+    assert np.abs(before[f"{name}.context"][1]).max() > 0
+    assert not after[f"{name}.context"][1].any()
+    np.testing.assert_array_equal(after[f"{name}.context"][0], before[f"{name}.context"][0])
+    np.testing.assert_array_equal(after[f"{name}.weights"], before[f"{name}.weights"])
+    assert np.abs(after["decoder.1.self.weights"] - before["decoder.1.self.weights"]).max()
 
 
 def test_cut_head_takes_exactly_its_share_of_the_output(pair: Pair) -> None:
@@ -62,16 +62,16 @@ def test_cut_head_takes_exactly_its_share_of_the_output(pair: Pair) -> None:
     after = replay(pair, stages, changes=changes, float64=True)
     layer = pair.model.encoder.layers[0]
     projection_DX = layer.self_attention.output.weight.detach().numpy()
-    width = before.get("encoder.0.self.context").shape[-1]
-    share = before.get("encoder.0.self.context")[0] @ projection_DX[:, :width].T
+    width = before["encoder.0.self.context"].shape[-1]
+    share = before["encoder.0.self.context"][0] @ projection_DX[:, :width].T
     np.testing.assert_allclose(
-        before.get("encoder.0.self.output") - after.get("encoder.0.self.output"), share, atol=1e-12
+        before["encoder.0.self.output"] - after["encoder.0.self.output"], share, atol=1e-12
     )
 
 
 def test_cut_edge_masked_is_a_softmax_over_the_other_keys(pair: Pair) -> None:
     before, after = see(pair), see(pair, "cut encoder.0.self.1:2>5")
-    weights, old = after.weights("encoder", 0, "self")[1], before.weights("encoder", 0, "self")[1]
+    weights, old = after["encoder.0.self.1"], before["encoder.0.self.1"]
     assert weights[2, 5] == 0
     others = np.delete(old[2], 5)
     np.testing.assert_allclose(np.delete(weights[2], 5), others / others.sum(), atol=1e-12)
@@ -80,7 +80,7 @@ def test_cut_edge_masked_is_a_softmax_over_the_other_keys(pair: Pair) -> None:
 
 def test_cut_edge_zeroed_leaves_the_other_weights_as_they_are(pair: Pair) -> None:
     before, after = see(pair), see(pair, "zero encoder.0.self.1:2>5")
-    weights, old = after.weights("encoder", 0, "self")[1], before.weights("encoder", 0, "self")[1]
+    weights, old = after["encoder.0.self.1"], before["encoder.0.self.1"]
     expected = old.copy()
     expected[2, 5] = 0
     np.testing.assert_array_equal(weights, expected)
@@ -88,44 +88,44 @@ def test_cut_edge_zeroed_leaves_the_other_weights_as_they_are(pair: Pair) -> Non
 
 def test_row_with_every_edge_cut_has_no_weights_and_no_context(pair: Pair) -> None:
     after = see(pair, "cut decoder.0.cross.0:3>*")
-    assert not after.weights("decoder", 0, "cross")[0, 3].any()
-    assert not after.get("decoder.0.cross.context")[0, 3].any()
+    assert not after["decoder.0.cross"][0, 3].any()
+    assert not after["decoder.0.cross.context"][0, 3].any()
     assert np.isfinite(after.log_probabilities).all()
 
 
 def test_averaged_head_is_uniform_over_what_its_mask_allows(pair: Pair) -> None:
-    weights_LM = see(pair, "average decoder.1.self.0").weights("decoder", 1, "self")[0]
+    weights_LM = see(pair, "average decoder.1.self.0")["decoder.1.self.0"]
     length = len(pair.target_ids)
     expected = np.tril(np.ones((length, length))) / np.arange(1, length + 1)[:, None]
     np.testing.assert_allclose(weights_LM, expected, atol=1e-12)
-    weights_LM = see(pair, "average decoder.1.cross.0").weights("decoder", 1, "cross")[0]
+    weights_LM = see(pair, "average decoder.1.cross.0")["decoder.1.cross.0"]
     np.testing.assert_allclose(weights_LM, 1 / len(pair.source_ids), atol=1e-12)
 
 
 def test_mean_head_in_the_encoder_has_the_mean_row_everywhere(pair: Pair) -> None:
-    old = see(pair).weights("encoder", 0, "self")[0]
-    weights_LM = see(pair, "mean encoder.0.self.0").weights("encoder", 0, "self")[0]
+    old = see(pair)["encoder.0.self.0"]
+    weights_LM = see(pair, "mean encoder.0.self.0")["encoder.0.self.0"]
     np.testing.assert_allclose(weights_LM, np.broadcast_to(old.mean(axis=0), old.shape), atol=1e-12)
 
 
 def test_mean_head_in_the_decoder_knows_only_of_rows_before(pair: Pair) -> None:
-    old = see(pair).weights("decoder", 0, "self")[1]
-    weights_LM = see(pair, "mean decoder.0.self.1").weights("decoder", 0, "self")[1]
+    old = see(pair)["decoder.0.self.1"]
+    weights_LM = see(pair, "mean decoder.0.self.1")["decoder.0.self.1"]
     for row in range(len(old)):
         np.testing.assert_allclose(weights_LM[row], old[: row + 1].mean(axis=0), atol=1e-12)
 
 
 def test_mean_after_a_cut_edge_keeps_the_edge_cut(pair: Pair) -> None:
     changes = ("cut encoder.0.self.0:1>4", "mean encoder.0.self.0")
-    weights_LM = see(pair, *changes).weights("encoder", 0, "self")[0]
+    weights_LM = see(pair, *changes)["encoder.0.self.0"]
     assert weights_LM[1, 4] == 0
     assert weights_LM[0, 4] > 0
     np.testing.assert_allclose(weights_LM.sum(axis=1), 1, atol=1e-12)
 
 
 def test_forced_weight_stands_and_the_others_share_the_rest(pair: Pair) -> None:
-    old = see(pair).weights("decoder", 1, "cross")[0]
-    weights_LM = see(pair, "force decoder.1.cross.0:3>2=0.8").weights("decoder", 1, "cross")[0]
+    old = see(pair)["decoder.1.cross.0"]
+    weights_LM = see(pair, "force decoder.1.cross.0:3>2=0.8")["decoder.1.cross.0"]
     assert weights_LM[3, 2] == pytest.approx(0.8)
     others = np.delete(old[3], 2)
     np.testing.assert_allclose(np.delete(weights_LM[3], 2), 0.2 * others / others.sum())
@@ -169,7 +169,7 @@ def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder
 
 
 def test_forced_weight_on_every_row_leaves_out_rows_that_may_not(pair: Pair) -> None:
-    weights_LM = see(pair, "force decoder.0.self.1:*>2=1").weights("decoder", 0, "self")[1]
+    weights_LM = see(pair, "force decoder.0.self.1:*>2=1")["decoder.0.self.1"]
     assert not weights_LM[:2, 2].any()
     np.testing.assert_allclose(weights_LM[2:, 2], 1)
     np.testing.assert_allclose(weights_LM.sum(axis=1), 1, atol=1e-12)
@@ -178,7 +178,7 @@ def test_forced_weight_on_every_row_leaves_out_rows_that_may_not(pair: Pair) -> 
 def test_replaced_weights_are_taken_as_they_are_within_the_mask(pair: Pair) -> None:
     given = np.full((11, 13), 0.25)
     place = Place("decoder", 0, "self", 0)
-    weights_LM = see(pair, ReplaceWeights(place, given)).weights("decoder", 0, "self")[0]
+    weights_LM = see(pair, ReplaceWeights(place, given))["decoder.0.self.0"]
     length = len(pair.target_ids)
     np.testing.assert_array_equal(weights_LM, np.tril(np.full((length, length), 0.25)))
 
@@ -194,8 +194,8 @@ def test_cut_source_word_leaves_no_edge_to_it(pair: Pair) -> None:
     after = replay(pair, changes=probe)
     for part, kind, layers in (("encoder", "self", 1), ("decoder", "cross", 2)):
         for layer in range(layers):
-            assert not after.weights(part, layer, kind)[:, :, 1:3].any()
-            assert after.weights(part, layer, kind)[:, :, 0].all()
+            assert not after[f"{part}.{layer}.{kind}"][:, :, 1:3].any()
+            assert after[f"{part}.{layer}.{kind}"][:, :, 0].all()
 
 
 def test_no_change_changes_nothing(pair: Pair) -> None:
@@ -305,7 +305,7 @@ def test_change_of_an_address_without_its_end_is_of_all_its_heads(pair: Pair) ->
     layer, both = (see(pair, change) for change in ("cut decoder.0", "cut decoder.0.*.*"))
     one_by_one = see(pair, "cut decoder.0.self.0", "cut decoder.0.self.1", "cut decoder.0.cross")
     for kind in ("self", "cross"):
-        assert not layer.get(f"decoder.0.{kind}.context").any()
+        assert not layer[f"decoder.0.{kind}.context"].any()
     for name, array in layer.arrays.items():
         np.testing.assert_array_equal(array, both.arrays[name])
         np.testing.assert_array_equal(array, one_by_one.arrays[name])

@@ -62,8 +62,7 @@ def test_two_heads_of_one_sentence_are_subtracted_and_turn_round_in_sign(trace: 
     found = compare_heads(trace, one, trace, other)
     np.testing.assert_allclose(
         found.values,
-        trace.weights("decoder", 0, "cross")[0].astype(float)
-        - trace.weights("decoder", 1, "cross")[1],
+        trace["decoder.0.cross.0"].astype(float) - trace["decoder.1.cross.1"],
         atol=1e-12,
     )
     assert (found.first, found.second) == ("decoder.0.cross.0", "decoder.1.cross.1")
@@ -85,7 +84,7 @@ def test_one_head_of_two_sentences_compares_their_common_words(
     assert found.row_tokens == ("The", "pizza", "came", "out", ".", "</s>")
     assert found.rows[-1] == (8, 5)
     assert found.only_first == (4, 5, 6)
-    weights = trace.weights("encoder", 0, "self")[1]
+    weights = trace["encoder.0.self.1"]
     np.testing.assert_allclose(found.left_out[0], [weights[0, 4:7].sum(), 0], atol=1e-6)
     np.testing.assert_allclose(
         found.values.sum(axis=1), found.left_out[:, 1] - found.left_out[:, 0], atol=1e-5

@@ -58,7 +58,7 @@ def test_head_figure_has_every_word_and_the_number_of_every_cell(
 ) -> None:
     draw_trace_figure(trace, tmp_path / "head.svg", **CROSS)
     words = Counter(words_of(tmp_path / "head.svg"))
-    weights = trace.weights("decoder", 1, "cross")[2]
+    weights = trace["decoder.1.cross.2"]
     numbers = Counter(number_in_cell(float(weight), None) for weight in weights.flat)
     assert not numbers - words
     assert not Counter([*SOURCE, *TARGET, *trace.target_tokens]) - words
@@ -69,7 +69,7 @@ def test_head_figure_caption_says_model_place_convention_decoding_and_special_ma
 ) -> None:
     draw_trace_figure(trace, tmp_path / "head.svg", **CROSS)
     said = " ".join(words_of(tmp_path / "head.svg"))
-    mass = trace.weights("decoder", 1, "cross")[2][:, -1]
+    mass = trace["decoder.1.cross.2"][:, -1]
     for part in (
         "Weights, decoder layer 1, cross-attention, head 2. One head, nothing averaged",
         "reads one token → predicts the next",
@@ -121,7 +121,7 @@ def test_grid_has_every_head_and_its_special_mass(trace: Trace, tmp_path: Path) 
     for layer in (0, 1):
         assert f"layer {layer}" in words
         for head in range(3):
-            mass = trace.weights("decoder", layer, "cross")[head][:, -1].mean()
+            mass = trace[f"decoder.{layer}.cross.{head}"][:, -1].mean()
             assert f"head {head}   special {mass:.0%}" in words
 
 
@@ -253,7 +253,7 @@ def test_wrong_requests_are_told(trace: Trace, tmp_path: Path) -> None:
         draw_trace_figure(trace, tmp_path / "x.jpeg", **CROSS)
     with pytest.raises(InputError, match="but is 5"):
         draw_trace_figure(trace, tmp_path / "x.svg", **{**CROSS, "head": 5})
-    with pytest.raises(InputError, match=r"decoder.7.cross.weights"):
+    with pytest.raises(InputError, match=r"does not hold .decoder.7.cross.2.weights"):
         draw_trace_figure(trace, tmp_path / "x.svg", **{**CROSS, "layer": 7})
     with pytest.raises(InputError, match="stage to draw"):
         draw_trace_figure(trace, tmp_path / "x.svg", **CROSS, stage="output")

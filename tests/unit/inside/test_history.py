@@ -108,7 +108,7 @@ def test_weight_on_the_antecedent_is_that_of_a_replay(run: Path, found: HeadHist
         rows = {"encoder.self": it, "decoder.cross": elle, "decoder.self": elle}
         for index, head in enumerate(found.heads):
             part, layer, kind, number = head.split(".")
-            weights_LM = trace.head(f"{part}.{layer}.{kind}.weights", int(number))
+            weights_LM = trace[f"{part}.{layer}.{kind}.{int(number)}.weights"]
             row = rows[f"{part}.{kind}"]
             key = read_noun if (part, kind) == ("decoder", "self") else noun
             ours = dict(zip(found.figures, found.values[place, index], strict=True))

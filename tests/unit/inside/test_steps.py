@@ -109,7 +109,7 @@ def test_a_weight_is_recomputed_from_the_files_alone(
     for row, column in ((0, 0), (3, 1), (2, 5)):
         found = verify_cell(translator.bundle, whole, site, 2, row, column)
         assert found.difference < 1e-6
-        assert found.shown == whole.head(f"{site}.weights", 2)[row, column]
+        assert found.shown == whole[f"{site}.2.weights"][row, column]
 
 
 def test_a_trace_of_another_model_is_not_verified(whole: Trace, translator: Translator) -> None:
@@ -130,12 +130,12 @@ def test_the_table_of_words_holds_the_very_vectors_of_layer_0(
     for position in (0, 4):
         vectors = vectors_of_words(pair, part, position, 3)  # type: ignore[arg-type]
         for stage, table in zip(("query", "key", "value"), vectors, strict=True):
-            seen = whole.head(f"{part}.0.self.{stage}", 3)[position]
+            seen = whole[f"{part}.0.self.3.{stage}"][position]
             np.testing.assert_allclose(table[ids[position]].numpy(), seen, atol=1e-4)
     matches = best_words(pair, part, head=3, row=2, position=1, most=1000)  # type: ignore[arg-type]
     token = whole.source_tokens[1] if part == "encoder" else whole.target_tokens[1]
     (own,) = [match.scaled for match in matches if match.token == token]
-    assert own == pytest.approx(whole.head(f"{part}.0.self.scaled", 3)[2, 1], abs=1e-4)
+    assert own == pytest.approx(whole[f"{part}.0.self.3.scaled"][2, 1], abs=1e-4)
     assert [m.scaled for m in matches] == sorted((m.scaled for m in matches), reverse=True)
 
 
@@ -250,11 +250,11 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
     steps = {step.title: step for step in follow_one_row(view, config, 2, shown=None)}
     network = steps["The feed-forward network of layer 1"]
     inner = next(row for row in network.rows if row[0] == "inner")
-    numbers = whole.get("decoder.1.feed_forward.inner")[2]
+    numbers = whole["decoder.1.feed_forward.inner"][2]
     np.testing.assert_array_equal(inner[1:-1], numbers)
     entering = next(row for row in network.rows if row[0] == "input")
     np.testing.assert_array_equal(
-        entering[1 : 1 + config.d_model], whole.get("decoder.1.feed_forward.input")[2]
+        entering[1 : 1 + config.d_model], whole["decoder.1.feed_forward.input"][2]
     )
     assert set(entering[1 + config.d_model : -1]) == {""}
     console = Console(width=80, force_terminal=False)

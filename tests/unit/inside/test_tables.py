@@ -17,7 +17,7 @@ from pellucid.errors import InputError
 from pellucid.inside import Replace, Trace, make_pair, study
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.measures import measure
-from pellucid.inside.record.data_frames import axes_of_array
+from pellucid.inside.record.data_frames import named_array
 from pellucid.translate.translator import Translator
 
 TEXT = "The soup was cold."
@@ -48,7 +48,7 @@ def packages(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("packages")
 def test_frame_has_a_row_for_each_number_with_its_place_and_tokens(trace: Trace) -> None:
     name = "decoder.1.cross.weights"
-    array, found = trace.get(name), trace.frame(name)
+    array, found = trace[name], trace.to_pandas(name)
     labels = ["head", "target", "reads", "predicts", "source", "source_token", "value"]
     assert list(found) == labels
     assert {len(column) for column in found.values()} == {array.size}
@@ -62,9 +62,9 @@ def test_frame_has_a_row_for_each_number_with_its_place_and_tokens(trace: Trace)
 
 @pytest.mark.usefixtures("packages")
 def test_xarray_has_named_axes_and_tokens_of_both_sides_of_self_attention(trace: Trace) -> None:
-    array, named = trace.xarray("encoder.0.self.scores")
+    array, named = trace.to_xarray("encoder.0.self.scores")
     assert named["dims"] == ["head", "source", "source_key"]
-    assert array is trace.get("encoder.0.self.scores")
+    assert array is trace["encoder.0.self.scores"]
     assert named["coords"]["source_token"][0] == "source"
     assert tuple(named["coords"]["source_token"][1]) == trace.source_tokens
     assert named["coords"]["source_key_token"][0] == "source_key"
@@ -76,8 +76,8 @@ def test_axes_of_every_array_have_its_lengths(model: str) -> None:
     translator = pellucid.load(model)
     trace = translator.look(TEXT, everything=True)
     for wanted in arrays_of(translator.own_bundle.config.model):
-        axes = axes_of_array(trace, wanted.name)
-        assert tuple(len(numbers) for _, numbers, _ in axes) == trace.get(wanted.name).shape
+        axes, _ = named_array(trace, wanted.name)
+        assert tuple(len(numbers) for _, numbers, _ in axes) == trace[wanted.name].shape
         assert len({axis for axis, *_ in axes}) == len(axes)
         for _, numbers, tokens in axes:
             assert all(len(words) == len(numbers) for words in tokens.values())
@@ -90,12 +90,15 @@ def test_axes_of_every_array_have_its_lengths(model: str) -> None:
 def test_frame_of_chosen_heads_has_their_numbers(demo: Translator) -> None:
     from pellucid.inside import Ask
 
-    trace = demo.look(TEXT, ask=Ask(heads=[3, 1]))
-    (_, heads, _), *_ = axes_of_array(trace, "decoder.0.self.weights")
-    assert tuple(heads) == (3, 1)
+    trace = demo.look(TEXT, ask=Ask(["*.*.*.1", "*.*.*.3"]))
+    ((_, heads, _), *_), _ = named_array(trace, "decoder.0.self.weights")
+    assert tuple(heads) == (1, 3)
+    axes, array = named_array(trace, "decoder.0.self.3")
+    assert [axis for axis, *_ in axes] == ["target", "target_key"]
+    assert np.array_equal(array, trace.arrays["decoder.0.self.weights"][1])
 
 
-@pytest.mark.parametrize(("method", "package"), [("frame", "pandas"), ("xarray", "xarray")])
+@pytest.mark.parametrize(("method", "package"), [("to_pandas", "pandas"), ("to_xarray", "xarray")])
 def test_table_without_its_package_says_what_to_install(
     method: str, package: str, trace: Trace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -110,8 +113,8 @@ def test_tables_of_the_real_packages_hold_the_numbers(trace: Trace) -> None:
     pytest.importorskip("pandas")
     pytest.importorskip("xarray")
     name = "encoder.1.self.weights"
-    array = trace.xarray(name)
-    frame = trace.frame(name)
+    array = trace.to_xarray(name)
+    frame = trace.to_pandas(name)
     assert array.sel(head=2).sum("source_key").values == pytest.approx(1.0, abs=1e-5)
     sums = frame.groupby(["head", "source"])["value"].sum()
     assert sums.to_numpy() == pytest.approx(1.0, abs=1e-5)
@@ -169,7 +172,7 @@ def test_replace_changes_the_results_that_it_names(demo: Translator) -> None:
     even = Replace({name: lambda weights: torch.ones_like(weights) / weights.shape[-1]})
     assert not torch.equal(pair.logits(probe=even), pair.logits())
     trace = demo.look(TEXT, changes=even)
-    assert np.allclose(trace.get(name), 1 / len(trace.source_tokens))
+    assert np.allclose(trace[name], 1 / len(trace.source_tokens))
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -237,15 +238,16 @@ def to_ask(options: Mapping[str, Any]) -> Ask:
     """Collect the arrays that the options ask for."""
     from pellucid.inside.ask import Ask
 
-    part = options["part"]
     kind = options["kind"]
     # What one wants to see of a unit is its state, of an attention its weights.
     stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
+    levels = [(options["part"],), options["layer"] or (None,), (kind,), options["head"] or (None,)]
+    # Levels that nobody named are left out at the end, and open before it.
+    while levels and levels[-1] == (None,):
+        levels.pop()
+    places = product(*levels) if levels else ()
     return Ask(
-        parts=None if part is None else (part,),
-        layers=options["layer"],
-        kinds=None if kind is None else (kind,),
-        heads=options["head"],
+        heads=[".".join("*" if one is None else str(one) for one in place) for place in places],
         stages=tuple(stages),
         everything=bool(options["all"]),
     )

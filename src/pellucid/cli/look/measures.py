@@ -47,10 +47,10 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
         InputError: an option names several.
     """
     return {
-        "part": _only(ask.parts, "--part") or "decoder",
-        "kind": _only(ask.kinds, "--kind"),
-        "layer": _only(ask.layers, "--layer"),
-        "head": _only(ask.heads, "--head"),
+        "part": _only(ask.level("part"), "--part") or "decoder",
+        "kind": _only(ask.level("kind"), "--kind"),
+        "layer": _only(ask.level("layer"), "--layer"),
+        "head": _only(ask.level("head"), "--head"),
         "steps": options["steps"],
         "baseline": options["baseline"],
     }

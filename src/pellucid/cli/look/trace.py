@@ -7,7 +7,6 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import LookWriter
-from pellucid.config.head_address import Part
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
 from pellucid.inside.pair import Pair
@@ -117,8 +116,8 @@ def _follow_unit(
     assert isinstance(model, RecurrentModel)
     if options["words"]:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
-    part: Part = "decoder" if not ask.parts else next(iter(ask.parts))
-    layer = next(iter(ask.layers or (0,)))
+    (part,) = (ask.level("part") or ("decoder",))[:1]
+    (layer,) = (ask.level("layer") or (0,))[:1]
     shown = None if options["whole"] else SHOWN
     steps = list(follow_unit(trace, model, row, part=part, layer=layer, column=column, shown=shown))
     predicts = f" → predicts {trace.predicted_tokens[row]}" if part == "decoder" else ""
@@ -129,7 +128,7 @@ def _follow_unit(
         if (part, layer) != ("decoder", 0):
             raise InputError("--verify needs attention, which is in decoder layer 0. Leave it out.")
         require_attention(model.config)
-        weights_LM = trace.head("decoder.0.cross.weights", 0)
+        weights_LM = trace["decoder.0.cross.0"]
         column = int(weights_LM[row].argmax()) if column is None else column
         writer.lines(["", _verify(bundle, trace, "decoder.0.cross", 0, row, column)])
 
@@ -168,7 +167,7 @@ def _follow_row(
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
     title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
     writer.lines(["", title])
-    if ask.heads is None or view.is_taught:
+    if ask.level("head") is None or view.is_taught:
         writer.lines([f"The head: {why}."])
     _write_steps(steps, shown, writer)
     if options["words"]:
@@ -179,21 +178,21 @@ def _follow_row(
 
 def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     """Choose the head that a row is followed through, and say why."""
-    part = next(iter(ask.parts or ("decoder",)))
+    (part,) = (ask.level("part") or ("decoder",))[:1]
     # In the decoder what it reads of the source is asked about most.
-    kind = next(iter(ask.kinds or ("cross" if part == "decoder" else "self",)))
+    (kind,) = (ask.level("kind") or ("cross" if part == "decoder" else "self",))[:1]
     names = [
         name
         for name in trace.arrays
         if name.startswith(f"{part}.") and name.endswith(f".{kind}.weights")
-        if ask.layers is None or int(name.split(".")[1]) in ask.layers
+        if any(one.is_at(name.rpartition(".")[0]) for one in ask.addresses)
     ]
     if not names:
         raise InputError(
             f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
             "--part, --layer and --kind."
         )
-    return usual_head(trace, names, ask.heads)
+    return usual_head(trace, names, ask.level("head"))
 
 
 def _list_words(pair: Pair, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:

@@ -12,7 +12,7 @@ from pellucid.bundle import resolve_model
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.trace import choose_array
 from pellucid.cli.look.writer import LookWriter
-from pellucid.config.head_address import AttentionKind, parse_head
+from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
 from pellucid.files import write_text
 from pellucid.inside.ask import Ask
@@ -25,7 +25,6 @@ from pellucid.inside.two_models import AnswerOfModel, check_languages, make_answ
 from pellucid.translate.translator import Translator, load
 
 FORMAT = 1
-_CROSS: tuple[AttentionKind, ...] = ("cross",)
 
 
 def look_beside(
@@ -101,7 +100,7 @@ def _answer(
 ) -> AnswerOfModel:
     # A model without attention has no map, but its one vector can be shown.
     has_attention = translator.model.config.has_attention
-    ask = Ask(kinds=_CROSS) if has_attention else Ask(stages=("vector",))
+    ask = Ask("decoder.*.cross") if has_attention else Ask(stages=("vector",))
     trace, *_ = replay_line(translator, line, Replaying(ask, float64=float64), options)
     translation = line.target or translator.tokenizer.decode_target(trace.predicted_ids)
     bundle = translator.own_bundle

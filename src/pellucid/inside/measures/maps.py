@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from pellucid.config.head_address import Part
+from pellucid.errors import need_library
 from pellucid.inside.ask import check_number
+from pellucid.inside.given import to_path
 from pellucid.inside.pair import Pair
+from pellucid.inside.record.data_frames import axes_of_map, to_labeled
 from pellucid.inside.record.trace_data import row_labels
-from pellucid.shapes import Brief
+from pellucid.inside.show.colors import scale_end
 from pellucid.text.token_words import is_punctuation
+
+if TYPE_CHECKING:
+    from pellucid.inside.show.figures.panels import MapPanel
 
 MapKind = Literal["self", "cross", "whole"]
 
 OWN = "(own row)"
 
+_MOST_ROWS = 40
+"""The most rows of a printed map."""
+
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Map(Brief):
+class Map:
     r"""One measure of one sentence: a number for each row and each column.
 
     Rows are the encoder's positions or the decoder's rows, by index. A decoder row reads one token
@@ -91,6 +101,81 @@ class Map(Brief):
             self.source_matrix.sum(axis=1), total, out=np.zeros_like(total), where=total != 0
         )
         return share
+
+    def __post_init__(self) -> None:
+        self.matrix.flags.writeable = False
+
+    def __str__(self) -> str:
+        """Write the title and the numbers as a table, as far as a screen takes them."""
+        from pellucid.inside.show.terminal import draw_matrix
+
+        shown = self.matrix[:_MOST_ROWS]
+        rows = self.row_labels[:_MOST_ROWS]
+        drawn = draw_matrix(shown, rows, self.column_labels, is_share=self.sums_to_one, width=100)
+        left_out = len(self.matrix) - len(shown)
+        more = [f"{left_out} more rows are in `matrix`."] if left_out else []
+        return "\n".join([f"{self.title}. {self.source}.", *(one.plain for one in drawn), *more])
+
+    def __repr__(self) -> str:
+        """Name the map and its size, in one line."""
+        num_rows, num_columns = self.matrix.shape
+        return f"<Map {self.title}: {num_rows} rows, {num_columns} columns>"
+
+    def to_pandas(self) -> Any:
+        """Write the map as a pandas data frame: a row for each row, a column for each word.
+
+        Raises:
+            InputError: pandas is not installed.
+        """
+        frame = need_library("pandas", "This table").DataFrame
+        return frame(self.matrix.copy(), index=self.row_labels, columns=self.column_labels)
+
+    def to_xarray(self) -> Any:
+        """Write the map as an xarray array with the axes ``row`` and ``column``, and their words.
+
+        Raises:
+            InputError: xarray is not installed.
+        """
+        return to_labeled(axes_of_map(self.row_labels, self.column_labels), self.matrix, self.name)
+
+    def plot(self, *, ax: Any = None) -> Any:
+        """Draw the map on axes of Matplotlib, and return them.
+
+        Args:
+            ax: the axes; those of a new figure unless given.
+
+        Raises:
+            InputError: Matplotlib is not installed, or ``ax`` are no axes.
+        """
+        from pellucid.inside.show.figures.plotting import plot_panel
+
+        return plot_panel(self._panel(), self.title, ax)
+
+    def save(self, path: str | Path) -> None:
+        """Draw the map into a file.
+
+        Args:
+            path: ending in ``.svg``, ``.png`` or ``.pdf``.
+
+        Raises:
+            InputError: the ending is not known, or Matplotlib is not installed.
+            OutputError: the file cannot be written.
+        """
+        from pellucid.inside.show.figures.draw import draw_map_figure
+
+        caption = [f"{self.title}.", f"{self.source}."]
+        draw_map_figure(self._panel(), to_path(path), caption=caption, label=self.name)
+
+    def _panel(self) -> MapPanel:
+        from pellucid.inside.show.figures.panels import MapPanel
+
+        return MapPanel(
+            self.matrix,
+            self.row_tokens,
+            self.column_tokens,
+            predicted=self.predicted_tokens,
+            limit=None if self.sums_to_one else scale_end(self.matrix),
+        )
 
     def _repr_html_(self) -> str:
         from pellucid.inside.show.static import static_table

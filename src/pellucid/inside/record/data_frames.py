@@ -8,24 +8,32 @@ from typing import Any
 import numpy as np
 
 from pellucid.errors import need_library
-from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
-from pellucid.inside.record.trace_data import TraceData
+from pellucid.inside.ask import MAP_STAGES
+from pellucid.inside.record.trace_data import TraceData, has_heads
 
 Axis = tuple[str, Sequence[int], dict[str, tuple[str, ...]]]
 """The name of an axis, its numbers, and tokens along it by their name."""
 
 
-def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
+def named_array(trace: TraceData, name: str) -> tuple[list[Axis], np.ndarray]:
     """Name the axes of an array: ``head``, ``source`` and ``target`` positions, ``width``.
 
     The keys of self-attention, which has one side twice, are ``source_key`` and ``target_key``.
     Decoder rows have the tokens that they read and those that they predict.
 
+    Args:
+        trace: holds the array.
+        name: as ``trace[name]`` takes it; of a single head there is no axis ``head``.
+
+    Returns:
+        The axes, and the array.
+
     Raises:
         InputError: the trace does not hold the array.
     """
-    array = trace.get(name)
-    part, *place, stage = name.split(".")
+    array_name, head = trace.find(name)
+    array = trace.arrays[array_name] if head is None else trace[name]
+    part, *place, stage = array_name.split(".")
     kind = place[-1] if place else ""
     sides: dict[str, dict[str, tuple[str, ...]]] = {
         "source": {"source_token": trace.source_tokens},
@@ -33,27 +41,37 @@ def axes_of_array(trace: TraceData, name: str) -> list[Axis]:
     }
     own = "source" if part == "encoder" else "target"
     other = "source" if kind == "cross" else own
-    has_heads = stage in HEAD_STAGES and kind in ("self", "cross")
+    is_of_heads = has_heads(array_name)
     # Keys and values are of the side that is attended to.
-    side = other if has_heads and stage in ("key", "value") else own
-    axes: list[Axis] = [("head", trace.heads, {})] if has_heads else []
+    side = other if is_of_heads and stage in ("key", "value") else own
+    axes: list[Axis] = [("head", trace.heads, {})] if is_of_heads and head is None else []
     rows = array.shape[len(axes)]
     # A recurrent model has arrays with one row, such as the initial state.
     is_whole = rows == len(next(iter(sides[side].values())))
     axes.append((side, range(rows), sides[side]) if is_whole else ("row", range(rows), {}))
-    if has_heads and stage in MAP_STAGES:
+    if is_of_heads and stage in MAP_STAGES:
         keys = sides[other] if other != own else {f"{other}_key_token": trace.query_tokens(part)}
         label = other if other != own else f"{other}_key"
-        axes.append((label, range(array.shape[2]), keys))
+        axes.append((label, range(array.shape[-1]), keys))
     else:
         axes.append(("width", range(array.shape[-1]), {}))
-    return axes
+    return axes, array
 
 
-def to_frame(trace: TraceData, name: str) -> Any:
-    """Write an array as a pandas data frame: a row for each number, with its place and tokens."""
-    axes = axes_of_array(trace, name)
-    array = trace.get(name)
+def axes_of_map(row_labels: Sequence[str], column_labels: Sequence[str]) -> list[Axis]:
+    """Name the axes of a map: ``row`` and ``column``, with their words."""
+    return [
+        ("row", range(len(row_labels)), {"row_word": tuple(row_labels)}),
+        ("column", range(len(column_labels)), {"column_word": tuple(column_labels)}),
+    ]
+
+
+def to_frame(axes: Sequence[Axis], array: np.ndarray) -> Any:
+    """Write an array as a pandas data frame: a row for each number, with its place and tokens.
+
+    Raises:
+        InputError: pandas is not installed.
+    """
     columns: dict[str, Any] = {}
     for index, (axis, numbers, tokens) in zip(np.indices(array.shape), axes, strict=True):
         places = index.ravel()
@@ -62,12 +80,15 @@ def to_frame(trace: TraceData, name: str) -> Any:
     return need_library("pandas", "This table").DataFrame({**columns, "value": array.ravel()})
 
 
-def to_xarray(trace: TraceData, name: str) -> Any:
-    """Write an array as an xarray array with named axes, and tokens along them."""
-    axes = axes_of_array(trace, name)
+def to_labeled(axes: Sequence[Axis], array: np.ndarray, name: str) -> Any:
+    """Write an array as an xarray array with named axes, and tokens along them.
+
+    Raises:
+        InputError: xarray is not installed.
+    """
     coordinates: dict[str, Any] = {axis: np.array(numbers) for axis, numbers, _ in axes}
     for axis, _, tokens in axes:
         coordinates |= {label: (axis, np.array(words)) for label, words in tokens.items()}
     dims = [axis for axis, *_ in axes]
     xarray = need_library("xarray", "This table")
-    return xarray.DataArray(trace.get(name), coords=coordinates, dims=dims, name=name)
+    return xarray.DataArray(array, coords=coordinates, dims=dims, name=name)

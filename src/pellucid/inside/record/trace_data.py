@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from pellucid.config.head_address import ATTENTION_KINDS
 from pellucid.errors import InputError, suggestion
+from pellucid.inside.ask import HEAD_STAGES, STAGES
 
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
 """The largest difference between replay and decode, in log-probability of a token, by precision."""
@@ -66,56 +69,105 @@ class TraceData:
     model: Mapping[str, Any] = field(default_factory=dict)
     decoding: Mapping[str, Any] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        # A record of a computation: what is written into it would no longer be checked.
+        arrays = {name: _read_only(array) for name, array in self.arrays.items()}
+        object.__setattr__(self, "arrays", MappingProxyType(arrays))
+        for name in ("checks", "model", "decoding"):
+            object.__setattr__(self, name, MappingProxyType(dict(getattr(self, name))))
+
+    def __reduce__(self) -> tuple[type, tuple[Any, ...]]:
+        """Pickle the fields as they were given: a view of a dictionary cannot be pickled."""
+        values = (getattr(self, one.name) for one in fields(self))
+        return type(self), tuple(
+            dict(value) if isinstance(value, Mapping) else value for value in values
+        )
+
     def __repr__(self) -> str:
-        """Name the model and the pair, and count the arrays, in about two lines."""
-        model = f"{self.model.get('name')} {str(self.model.get('model_hash'))[:8]}"
+        """Name the model and the pair, and count the arrays, in one line."""
         source, target = (
-            textwrap.shorten(" ".join(tokens), 50, placeholder=" …")
+            textwrap.shorten(" ".join(tokens), 40, placeholder=" …")
             for tokens in (self.source_tokens, self.predicted_tokens)
         )
-        ends = " … ".join([*self.arrays][:: max(1, len(self.arrays) - 1)])
-        size = sum(array.nbytes for array in self.arrays.values()) / 2**20
-        held = f"{len(self.arrays)} arrays, {ends}, {size:.1f} MiB"
-        return f"{type(self).__name__}({model}, {source!r} → {target!r}, {held})"
+        size = _size(sum(array.nbytes for array in self.arrays.values()))
+        held = f"{len(self.arrays)} array{'' if len(self.arrays) == 1 else 's'}, {size}"
+        return f"<{type(self).__name__} of {self.model.get('name')}: {source} → {target}; {held}>"
 
-    def get(self, name: str) -> np.ndarray:
-        """Get one array by its name.
+    def __getitem__(self, name: str) -> np.ndarray:
+        """Get an array, or one head of it.
+
+        Args:
+            name: the address of a head, ``decoder.1.cross.0``, for its weights (queries, keys);
+                with a stage, ``decoder.1.cross.0.scores``, for its part of another array; without
+                the head, ``decoder.1.cross``, for the weights of all heads (heads, queries, keys);
+                or the name of any array, as in a file: ``decoder.1.feed_forward.output``.
+
+        Raises:
+            InputError: the trace does not hold it; or it holds only some heads, so that the first
+                would not be head 0, and none of them is named.
+        """
+        array_name, head = self.find(name)
+        array = self.arrays[array_name]
+        if head is not None:
+            found: np.ndarray = array[self.heads.index(head)]
+            return found
+        if has_heads(array_name) and self.heads != tuple(range(len(self.heads))):
+            named = f"{array_name.rpartition('.')[0]}.{self.heads[0]}"
+            raise InputError(
+                f"The trace holds only some heads of {name} ({', '.join(map(str, self.heads))}). "
+                f"Name one, as in trace[{named!r}], or take them in this order from "
+                f"trace.arrays[{array_name!r}]."
+            )
+        return array
+
+    def __contains__(self, name: object) -> bool:
+        """Tell whether ``trace[name]`` gives something."""
+        try:
+            self[name]  # type: ignore[index]  # anything may be asked for
+        except InputError:
+            return False
+        return True
+
+    def __iter__(self) -> Iterator[str]:
+        """Yield the names of the arrays."""
+        return iter(self.arrays)
+
+    def find(self, name: str) -> tuple[str, int | None]:
+        """Return the name of the array that a name or an address means, and the head, if one.
 
         Raises:
             InputError: the trace does not hold it.
         """
-        if name not in self.arrays:
-            raise InputError(f"The trace does not hold {name}. {suggestion(name, self.arrays)}")
-        return self.arrays[name]
-
-    def weights(self, part: str, layer: int, kind: str) -> np.ndarray:
-        """Get the weights of one attention, (heads, queries, keys).
-
-        Args:
-            part: ``encoder`` or ``decoder``.
-            layer: from 0.
-            kind: ``self`` or ``cross``.
-
-        Raises:
-            InputError: the trace does not hold them.
-        """
-        return self.get(f"{part}.{layer}.{kind}.weights")
-
-    def head(self, name: str, head: int) -> np.ndarray:
-        """Get one head of an array with heads.
-
-        Raises:
-            InputError: the trace does not hold the array, or not that head.
-        """
-        array = self.get(name)
-        if head not in self.heads:
+        if not isinstance(name, str):
+            raise InputError(
+                "What a trace is asked for must be a text such as 'decoder.1.cross.0', but is "
+                f"{name!r}. Write it so."
+            )
+        if name in self.arrays:
+            return name, None
+        levels = name.split(".")
+        stage = levels.pop() if levels[-1] in STAGES else "weights"
+        head = None
+        if len(levels) == 4 and levels[-1].isdecimal() and len(levels[-1]) < 19:
+            head = int(levels.pop())
+        array_name = ".".join([*levels, stage])
+        if array_name not in self.arrays or (head is not None and not has_heads(array_name)):
+            raise InputError(
+                f"The trace does not hold {name!r}. {suggestion(name, self._known())} What it "
+                "shall hold is asked for when it is made."
+            )
+        if head is not None and head not in self.heads:
             raise InputError(
                 "The head must be one of those that the trace holds "
-                f"({', '.join(map(str, self.heads))}), but is {head}. Name one of these, or look "
-                "again."
+                f"({', '.join(map(str, self.heads))}), but is {head} ({name}). Name one of these, "
+                "or look again."
             )
-        found: np.ndarray = array[self.heads.index(head)]
-        return found
+        return array_name, head
+
+    def _known(self) -> list[str]:
+        """List what can be asked for: every array, and the heads whose weights are held."""
+        sites = [name.removesuffix(".weights") for name in self.arrays if name.endswith("weights")]
+        return [*self.arrays, *(f"{site}.{head}" for site in sites for head in self.heads)]
 
     def query_tokens(self, part: str) -> tuple[str, ...]:
         """Return the tokens of a map's rows: those that the encoder or the decoder reads."""
@@ -136,6 +188,28 @@ class TraceData:
             if not difference <= allowed:
                 found.append(_PROBLEMS[check].format(difference=difference, allowed=allowed))
         return tuple(found)
+
+
+def has_heads(name: str) -> bool:
+    """Tell whether an array of this name has an axis of heads."""
+    *site, stage = name.split(".")
+    return stage in HEAD_STAGES and any(kind in site for kind in ATTENTION_KINDS)
+
+
+def _size(num_bytes: int) -> str:
+    size = float(num_bytes)
+    for unit in ("B", "KiB", "MiB"):
+        if size < 1024:
+            return f"{size:.4g} {unit}"
+        size /= 1024
+    return f"{size:.4g} GiB"
+
+
+def _read_only(array: np.ndarray) -> np.ndarray:
+    # A view, so that the caller's own array stays as it is.
+    view = array.view()
+    view.flags.writeable = False
+    return view
 
 
 def row_labels(read: Sequence[str], predicted: Sequence[str] | None) -> tuple[str, ...]:

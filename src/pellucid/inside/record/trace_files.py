@@ -1,8 +1,9 @@
-"""Traces on disk: ``.npz`` and ``.json`` hold the same names and the same numbers."""
+"""Traces on disk: ``.npz``, ``.json`` and ``.safetensors`` hold the same names and numbers."""
 
 from __future__ import annotations
 
 import gzip
+import io
 import json
 import math
 import os
@@ -12,10 +13,11 @@ import tempfile
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, BinaryIO, Self
 
 import numpy as np
 
@@ -25,12 +27,12 @@ from pellucid.files import (
     create_file,
     endings,
     is_device,
-    is_packed,
     open_to_write,
     write_text,
     writing,
 )
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
+from pellucid.inside.record.tensor_files import read_tensors
 from pellucid.inside.record.trace_data import TraceData
 
 FORMAT = 1
@@ -57,37 +59,61 @@ _DAMAGE = (
 """The errors that reading a damaged file may raise."""
 
 
-def read_trace(path: str | Path) -> TraceData:
+def read_trace(source: str | Path | bytes) -> TraceData:
     """Read a trace back, equal to the one that was written.
+
+    Args:
+        source: a file, or the bytes of one, such as an answer of the service.
 
     Raises:
         InputFileNotFoundError: the file does not exist.
         InputError: the file is damaged, is not a trace, or is of a later version.
     """
-    path = Path(path)
-    readers = {".npz": _read_npz, ".json": _read_json}
-    reader = readers.get(Path(name_without_gz(path)).suffix)
+    if not isinstance(source, str | bytes | bytearray | os.PathLike):
+        raise InputError(
+            "A trace to read must be the name of a file, or bytes, but is a "
+            f"{type(source).__name__}. Give one of these."
+        )
+    open_it: Callable[[], Any]
+    if isinstance(source, bytes | bytearray):
+        name = "in these bytes"
+        kind = _kind_of(source)
+        open_it = partial(io.BytesIO, source)
+    else:
+        name = str(source)
+        kind = Path(name_without_gz(Path(source))).suffix
+        open_it = partial(Path(source).open, "rb")
+    reader = _READERS.get(kind)
     if reader is None:
         raise InputError(
-            "A trace to read must be a .npz, .json or .json.gz file, but is named "
-            f"{path.name}. Name another file."
+            f"A trace to read must be a {', '.join(_READERS)} or .json.gz file, but is named "
+            f"{Path(name).name}. Name another file."
         )
     try:
-        return _to_trace(reader(path))
+        with open_it() as stream:
+            return _to_trace(reader(stream, name))
     except FileNotFoundError:
         raise InputFileNotFoundError(
-            f"The trace {path} does not exist. Name another file."
+            f"The trace {name} does not exist. Name another file."
         ) from None
     except OSError as error:
         if fault_of_machine(error) is not None:
             raise
-        raise InputError(f"The trace {path} cannot be read ({error}). Name another file.") from None
+        raise InputError(f"The trace {name} cannot be read ({error}). Name another file.") from None
     except InputError:
         raise
     except _DAMAGE as error:
         raise InputError(
-            f"The trace {path} is damaged ({error}). Look again to make another."
+            f"The trace {name} is damaged ({error}). Look again to make another."
         ) from None
+
+
+def _kind_of(data: bytes | bytearray) -> str:
+    """Tell the kind of a file by its first bytes."""
+    if data[:2] == b"PK":
+        return ".npz"
+    # The eight bytes before are the length of the header.
+    return ".safetensors" if data[8:9] == b"{" and data[:1] != b"{" else ".json"
 
 
 def name_without_gz(path: Path) -> str:
@@ -215,37 +241,45 @@ def _without_infinities(value: Any) -> Any:
     return "-inf" if value == -math.inf else value
 
 
-def _check_format(version: Any, path: Path) -> None:
+def _check_format(version: Any, name: str) -> None:
     if version != FORMAT:
         raise InputError(
-            f"The format of a trace must be {FORMAT}, but is {version} ({path}). Read it with the "
+            f"The format of a trace must be {FORMAT}, but is {version} ({name}). Read it with the "
             "version of pellucid that wrote it, or look again."
         )
 
 
-def _read_npz(path: Path) -> dict[str, Any]:
-    with np.load(path, allow_pickle=False) as archive:
-        _check_format(int(archive["format"]), path)
+def _read_npz(stream: BinaryIO, name: str) -> dict[str, Any]:
+    with np.load(stream, allow_pickle=False) as archive:
+        _check_format(int(archive["format"]), name)
         values = {name: archive[name] for name in archive.files if name != "format"}
-    for name in RECORDS:
-        values[name] = read_json_text(str(values[name][()]))
-    for name in (*TOKENS, *IDS, *LOGS):
-        values[name] = values[name].tolist()
+    for record in RECORDS:
+        values[record] = read_json_text(str(values[record][()]))
+    for record in (*TOKENS, *IDS, *LOGS):
+        values[record] = values[record].tolist()
     values["decode_log_probabilities"] = values["decode_log_probabilities"] or None
     return values
 
 
-def _read_json(path: Path) -> dict[str, Any]:
-    with gzip.open(path) if is_packed(path) else path.open("rb") as stream:
-        values = read_json_text(stream.read().decode("utf-8"))
+def _read_json(stream: BinaryIO, name: str) -> dict[str, Any]:
+    data = stream.read()
+    is_gzip = data[:2] == b"\x1f\x8b"
+    values = read_json_text((gzip.decompress(data) if is_gzip else data).decode("utf-8"))
     if not isinstance(values, dict):
         raise ValueError("it does not hold an object")
-    _check_format(values.pop("format"), path)
+    _check_format(values.pop("format"), name)
     dtype = np.dtype({"float32": np.float32, "float64": np.float64}[values.pop("dtype")])
-    for name in list(values):
-        if name not in NAMES:
-            values[name] = np.array(values[name], dtype=dtype)  # NumPy reads "-inf" as −∞.
+    for array in list(values):
+        if array not in NAMES:
+            values[array] = np.array(values[array], dtype=dtype)  # NumPy reads "-inf" as −∞.
     return values
+
+
+_READERS: dict[str, Callable[[BinaryIO, str], dict[str, Any]]] = {
+    ".npz": _read_npz,
+    ".json": _read_json,
+    ".safetensors": read_tensors,
+}
 
 
 def _to_trace(values: Mapping[str, Any]) -> TraceData:

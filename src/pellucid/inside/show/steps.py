@@ -83,15 +83,15 @@ def _way_in(view: HeadView, model: ModelConfig, row: int, shown: int | None) -> 
     part = view.part
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{model.d_model}" if model.embedding_scale == "sqrt" else ""
-    found = [(f"embedding of id {ids[row]}{scale}", trace.get(f"{part}.embedding")[row])]
+    found = [(f"embedding of id {ids[row]}{scale}", trace[f"{part}.embedding"][row])]
     if model.adds_positions:
-        found.append((f"position {row}", trace.get(f"{part}.positions")[row]))
-    found.append(("sum, enters layer 0", trace.get(f"{part}.input")[row]))
-    entering = trace.get(f"{view.site}.input")[row]
+        found.append((f"position {row}", trace[f"{part}.positions"][row]))
+    found.append(("sum, enters layer 0", trace[f"{part}.input"][row]))
+    entering = trace[f"{view.site}.input"][row]
     found.append((f"enters layer {view.layer}'s {view.kind} attention", entering))
     norm = f"after {_NORMS[model.norm_kind]}"
     if model.norm == "pre":
-        found.append((norm, trace.get(f"{view.site}.norm")[row]))
+        found.append((norm, trace[f"{view.site}.norm"][row]))
     position = " + P[position]" if model.adds_positions else ""
     return numbers_table("The token's vector", f"x = E[id]{scale}{position}", found, shown)
 
@@ -196,11 +196,11 @@ def _way_out(
 ) -> Iterator[NumberTable]:
     trace = view.trace
     site = view.site
-    found = [(f"output: {model.num_heads} heads' contexts · W_O", trace.get(f"{site}.output")[row])]
+    found = [(f"output: {model.num_heads} heads' contexts · W_O", trace[f"{site}.output"][row])]
     word = "plus what entered (residual)" if model.residual else "no residual"
-    found.append((word, trace.get(f"{site}.residual")[row]))
+    found.append((word, trace[f"{site}.residual"][row]))
     if model.norm == "post":
-        found.append((f"after {_NORMS[model.norm_kind]}", trace.get(f"{site}.norm")[row]))
+        found.append((f"after {_NORMS[model.norm_kind]}", trace[f"{site}.norm"][row]))
     yield numbers_table("Out of the attention", "o = Concat(c₁ … c_h) W_O", found, shown)
     site = f"{view.part}.{view.layer}.feed_forward"
     before, after = (["norm"] if model.norm == when else [] for when in ("pre", "post"))
@@ -212,19 +212,19 @@ def _way_out(
     yield numbers_table(
         f"The feed-forward network of layer {view.layer}",
         f"{inner} W₂ + b₂",
-        [(stage, trace.get(f"{site}.{stage}")[row]) for stage in stages],
+        [(stage, trace[f"{site}.{stage}"][row]) for stage in stages],
         shown,
     )
     end = f"{view.part}.norm"
     if end in trace.arrays:
         yield numbers_table(
-            f"The last {_NORMS[model.norm_kind]}", "", [(end, trace.get(end)[row])], shown
+            f"The last {_NORMS[model.norm_kind]}", "", [(end, trace[end][row])], shown
         )
 
 
 def choosing(trace: TraceData, row: int) -> NumberTable:
     """Show the logits of a decoder's row as probabilities."""
-    logits_V = trace.get("decoder.logits")[row].astype(np.float64)
+    logits_V = trace["decoder.logits"][row].astype(np.float64)
     log_sum = float(np.logaddexp.reduce(logits_V))
     chosen = float(math.exp(trace.log_probabilities[row]))
     # The trace holds log-probabilities of the predicted tokens; their logits follow from these.

@@ -152,7 +152,7 @@ def matrix_of(
     if head is not None:
         view = HeadView.of(trace, name, head)
         return view.cells, row_labels(view.rows, view.predicted), view.columns
-    values_LD = trace.get(name)
+    values_LD = trace[name]
     numbers = [str(index) for index in range(values_LD.shape[1])]
     part, *_, stage = name.split(".")
     if stage in _ONE_ROW:
@@ -163,7 +163,7 @@ def matrix_of(
 
 def likeliest(trace: TraceData, most: int = 5) -> Iterator[str]:
     """Describe the logits in sentences, a row at a time: they have too many columns to draw."""
-    logits_TV = trace.get("decoder.logits").astype(np.float64)
+    logits_TV = trace["decoder.logits"].astype(np.float64)
     for row, logits_V in enumerate(logits_TV):
         read = trace.target_tokens[row]
         predicted = trace.predicted_tokens[row]

@@ -60,7 +60,7 @@ def follow_unit(
     if has_context and model.config.has_attention:
         yield from _attending(trace, model, row, column, shown)
     elif has_context:
-        vector = ("the vector of fixed length, c", trace.get("encoder.vector")[0])
+        vector = ("the vector of fixed length, c", trace["encoder.vector"][0])
         yield numbers_table(
             "The context of every step", "c = the encoder's last state", [vector], shown
         )
@@ -80,7 +80,7 @@ def _way_in(
     ids = trace.source_ids if part == "encoder" else trace.target_ids
     scale = f" · √{config.d_model}" if config.embedding_scale == "sqrt" else ""
     name = f"embedding of id {ids[row]}{scale}, x"
-    found = [(name, trace.get(f"{part}.input")[row])]
+    found = [(name, trace[f"{part}.input"][row])]
     return numbers_table("The token's vector", f"x = E[id]{scale}", found, shown)
 
 
@@ -125,15 +125,15 @@ def _attending(
 
 def _state_before(trace: TraceData, layer: int, row: int) -> np.ndarray:
     name, place = ("state", row - 1) if row else ("initial", 0)
-    before: np.ndarray = trace.get(f"decoder.{layer}.recurrent.{name}")[place]
+    before: np.ndarray = trace[f"decoder.{layer}.recurrent.{name}"][place]
     return before
 
 
 def _context(trace: TraceData, model: RecurrentModel, row: int) -> np.ndarray:
     if model.config.has_attention:
-        context_D: np.ndarray = trace.head("decoder.0.cross.context", 0)[row]
+        context_D: np.ndarray = trace["decoder.0.cross.0.context"][row]
     else:
-        context_D = trace.get("encoder.vector")[0]
+        context_D = trace["encoder.vector"][0]
     return context_D
 
 
@@ -149,9 +149,9 @@ def _decoder_step(
     yield from _unit(
         f"decoder.{layer}",
         module.cell,
-        (trace.get(below)[row], _state_before(trace, layer, row)),
+        (trace[below][row], _state_before(trace, layer, row)),
         parts,
-        {stage: trace.get(f"decoder.{layer}.recurrent.{stage}")[row] for stage in _STAGES},
+        {stage: trace[f"decoder.{layer}.recurrent.{stage}"][row] for stage in _STAGES},
         shown,
     )
 
@@ -167,15 +167,13 @@ def _encoder_steps(
     for name, cell in model.encoder.layers[layer].directions():
         width = cell.state.in_features
         own = slice(start, start + width)
-        states = trace.get(f"encoder.{layer}.recurrent.state")[:, own]
+        states = trace[f"encoder.{layer}.recurrent.state"][:, own]
         # The other direction comes from the right, and begins at the end.
         at = row - 1 if name == "left_to_right" else row + 1
         before = states[at] if 0 <= at < len(states) else np.zeros(width)
-        stages = {
-            stage: trace.get(f"encoder.{layer}.recurrent.{stage}")[row, own] for stage in _STAGES
-        }
+        stages = {stage: trace[f"encoder.{layer}.recurrent.{stage}"][row, own] for stage in _STAGES}
         where = f"encoder.{layer}, {name.replace('_', ' ')}"
-        yield from _unit(where, cell, (trace.get(below)[row], before), [], stages, shown)
+        yield from _unit(where, cell, (trace[below][row], before), [], stages, shown)
         start += width
 
 
@@ -231,10 +229,10 @@ def _reading_out(
 ) -> NumberTable:
     last = f"decoder.{model.config.num_decoder_layers - 1}.recurrent.state"
     found = [
-        ("x", trace.get("decoder.input")[row]),
-        ("state after, h'", trace.get(last)[row]),
+        ("x", trace["decoder.input"][row]),
+        ("state after, h'", trace[last][row]),
         ("context, c", _context(trace, model, row)),
-        ("readout, o", trace.get("decoder.readout")[row]),
+        ("readout, o", trace["decoder.readout"][row]),
     ]
     return numbers_table(
         "Input, state and context read out", "o = tanh(R [x; h'; c] + b)", found, shown

@@ -59,7 +59,7 @@ class HeadView:
                 f"A stage to draw must be one of {', '.join(HEAD_STAGES)}, but is "
                 f"{self.stage!r}. Name one of these."
             )
-        self.trace.head(self.name, self.head)
+        self.at(self.stage)  # Refuses what the trace does not hold.
 
     @classmethod
     def of(cls, trace: TraceData, name: str, head: int) -> Self:
@@ -107,7 +107,7 @@ class HeadView:
         Raises:
             InputError: the trace does not hold it.
         """
-        return self.trace.head(f"{self.site}.{stage}", self.head)
+        return self.trace[f"{self.site}.{self.head}.{stage}"]
 
     @property
     def forbidden(self) -> np.ndarray:
@@ -338,6 +338,35 @@ def usual_head(
             return view, TAUGHT
     # Few words per row make a map that a reader can follow.
     return min(views, key=lambda view: mean_entropy(view.cells)), CLEAREST
+
+
+def view_named(trace: TraceData, name: str | None) -> HeadView:
+    """Make the view of a head that is named by its address, with a stage or without.
+
+    Args:
+        trace: holds the head.
+        name: such as ``decoder.1.cross.0`` or ``decoder.1.cross.0.scores``; the head to show first
+            unless given.
+
+    Raises:
+        InputError: the trace does not hold it, or it is no single head.
+    """
+    if name is None:
+        views = views_of(trace)
+        names = [one.name for one in views if one.stage == "weights"]
+        if not names:
+            raise InputError(
+                "The trace holds no weights to choose from. Name a head and a stage, such as "
+                "decoder.1.cross.0.context."
+            )
+        return usual_head(trace, names)[0]
+    array_name, head = trace.find(name)
+    if head is None:
+        raise InputError(
+            f"A picture must be of one head, but {name} is of several or of none. Name a head, as "
+            "in decoder.1.cross.0."
+        )
+    return HeadView.of(trace, array_name, head)
 
 
 def mean_entropy(weights_LM: np.ndarray) -> float:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from pellucid.errors import InputError
@@ -27,35 +26,22 @@ MOST_CHANGE_TOKENS = 512
 # Tokens of each row of logits whose texts an answer holds.
 MOST_NAMED = 9
 
-RECORDS = (
-    "source_tokens",
-    "source_ids",
-    "target_tokens",
-    "target_ids",
-    "predicted_tokens",
-    "predicted_ids",
-    "log_probabilities",
-    "argmax_tokens",
-    "decode_log_probabilities",
-    "heads",
-    "checks",
-    "model",
-    "decoding",
-)
-
 
 def answer_look(
-    model: ServedModel, body: Any, *, most_bytes: int
-) -> tuple[dict[str, Any], list[tuple[str, np.ndarray]]]:
+    model: ServedModel, body: Any, *, most_bytes: int, is_json: bool = False
+) -> Iterator[bytes]:
     """Look inside the translation of a text.
 
     Args:
         model: the model.
         body: a request of ``/v1/look``.
         most_bytes: the most bytes of all arrays.
+        is_json: True to write the trace as the object of a ``.json`` file, without what the page
+            shows beside it.
 
     Returns:
-        The records of the trace, and its arrays in the order in which the model computes them.
+        What `load_trace` reads, piece by piece: the records of the trace, and its arrays in the
+        order in which the model computes them.
 
     Raises:
         InputError: the text or the target cannot be looked at, or an array does not exist.
@@ -63,6 +49,8 @@ def answer_look(
     """
     from pellucid.inside.line_traces import model_facts
     from pellucid.inside.pair import make_pair
+    from pellucid.inside.record.tensor_files import RECORDS, tensor_chunks
+    from pellucid.inside.record.trace_files import trace_to_json
     from pellucid.inside.replay import replay
     from pellucid.translate.records import clean_line, line_notes
 
@@ -92,6 +80,8 @@ def answer_look(
         changes=_probe(body, translator.tokenizer, text, source_ids),
         decoded_under_changes=found.logs is not None,
     )
+    if is_json:
+        return iter([trace_to_json(trace).encode()])
     records = {name: getattr(trace, name) for name in RECORDS}
     order = {wanted.name: place for place, wanted in enumerate(ask.arrays(pair.model.config))}
     arrays = sorted(trace.arrays.items(), key=lambda named: order.get(named[0], len(order)))
@@ -99,7 +89,7 @@ def answer_look(
     records["hypotheses"] = found.hypotheses
     records["notes"] = {**notes, "flags": found.flags}
     records["vocabulary"] = _vocabulary(translator.tokenizer, dict(arrays), found)
-    return records, arrays
+    return tensor_chunks(records, arrays)
 
 
 def estimate_look(model: ServedModel, body: Any) -> int:
@@ -146,19 +136,13 @@ class _Target:
 def _ask(body: Any, model: ServedModel) -> Ask:
     from pellucid.inside.ask import Ask
 
-    given: dict[str, Any] = {"stages": tuple(body.stages)} if body.stages else {}
-    if body.heads:
-        from pellucid.config.head_address import parse_address
-
-        with about("heads"):
-            addresses = [parse_address(one) for one in body.heads]
-        for name in ("part", "layer", "kind", "head"):
-            levels = {getattr(one, name) for one in addresses}
-            if None not in levels:
-                given[f"{name}s"] = tuple(sorted(levels))
-    ask = Ask(**given, everything=body.everything)
-    with about("heads" if body.heads else "stages"):
+    with about("heads"):
+        ask = Ask(body.heads, everything=body.everything)
         ask.check(model.translator.model.config)
+    if body.stages:
+        with about("stages"):
+            ask = replace(ask, stages=body.stages)
+            ask.check(model.translator.model.config)
     return ask
 
 
@@ -294,35 +278,6 @@ def _target_ids(tokenizer: Tokenizer, body: Any) -> list[int]:
     return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.target_text)[1])
 
 
-def write_trace(records: dict[str, Any], arrays: list[tuple[str, np.ndarray]]) -> Iterator[bytes]:
-    """Write a trace as a file of safetensors: a header in JSON, then the numbers.
-
-    Args:
-        records: go into the header, as a JSON text under ``__metadata__.trace``.
-        arrays: float32, in the order in which they are written.
-
-    Yields:
-        The header, then each array.
-    """
-    import numpy as np
-
-    # Written by hand, since the library would first put all arrays into one string of bytes.
-    header: dict[str, Any] = {
-        "__metadata__": {"format": "pellucid-trace-1", "trace": json.dumps(_plain(records))}
-    }
-    place = 0
-    for name, array in arrays:
-        end = place + 4 * array.size
-        header[name] = {"dtype": "F32", "shape": array.shape, "data_offsets": [place, end]}
-        place = end
-    text = json.dumps(header).encode()
-    # The format wants arrays to begin at a multiple of eight bytes.
-    text += b" " * (-len(text) % 8)
-    yield len(text).to_bytes(8, "little") + text
-    for _, array in arrays:
-        yield np.ascontiguousarray(array, dtype="<f4").tobytes()
-
-
 def change(model: ServedModel, body: Any) -> dict[str, Any]:
     """Translate a text again under changes, and score the old translation under them.
 
@@ -391,14 +346,3 @@ def _output(output: Any) -> dict[str, Any]:
 def _number(value: float) -> float | None:
     """Write a number that JSON has; None stands for minus infinity."""
     return value if math.isfinite(value) else None
-
-
-def _plain(value: Any) -> Any:
-    """Turn records into what JSON has; numbers that it lacks become None."""
-    if isinstance(value, dict):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float):
-        return _number(value)
-    return value

@@ -11,7 +11,7 @@ from starlette.responses import Response
 from pellucid.serve.answers.bodies import ChangeAnswer
 from pellucid.serve.answers.looking import answer_look as compute_look
 from pellucid.serve.answers.looking import change as compute_change
-from pellucid.serve.answers.looking import estimate_change, estimate_look, write_trace
+from pellucid.serve.answers.looking import estimate_change, estimate_look
 from pellucid.serve.answers.request_bodies import Schemas
 from pellucid.serve.answers.responses import NOT_KEPT, Pieces, reply
 from pellucid.serve.operations import Operation
@@ -19,11 +19,17 @@ from pellucid.serve.parts import Parts
 from pellucid.serve.routes.texts import computing
 
 _TRACE = {
-    "description": "A file of safetensors. Its header holds the tokens and records of the trace as "
-    "JSON text under __metadata__.trace; its tensors are float32, by names such as "
-    "decoder.1.cross.weights, layer by layer.",
-    "content": {"application/octet-stream": {"schema": {"type": "string", "format": "binary"}}},
+    "description": "A trace, as a file of safetensors. Its header holds tokens and records as JSON "
+    "text under __metadata__.trace; its tensors are float32, by names such as "
+    "decoder.1.cross.weights, layer by layer. Or the same as JSON, if Accept asks for it.",
+    "content": {
+        "application/octet-stream": {"schema": {"type": "string", "format": "binary"}},
+        "application/json": {"schema": {"type": "object"}},
+    },
 }
+
+# Bytes of text that a byte of an array becomes in JSON: up to 21 characters for four.
+BYTES_IN_JSON = 6
 
 
 def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
@@ -36,14 +42,21 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
     limits = parts.settings.limits
     scheduler = parts.scheduler
 
-    async def look(body: Any) -> Response:
-        """Look inside the translation of one line: the arrays of the layers that are asked for."""
+    async def look(body: Any, accept: str) -> Response:
+        """Look inside the translation of one line: the arrays of the heads that are asked for.
+
+        The answer is a trace in a file, of safetensors or, with Accept: application/json, of JSON.
+        """
         model = parts.choose(body)
-        work = partial(compute_look, model, body, most_bytes=limits.look_bytes)
-        records, arrays = await scheduler.call(work, cost=estimate_look(model, body))
+        is_json = "application/json" in accept
+        most_bytes = limits.look_bytes
+        if is_json:
+            most_bytes = min(most_bytes, limits.response_bytes // BYTES_IN_JSON)
+        work = partial(compute_look, model, body, most_bytes=most_bytes, is_json=is_json)
+        chunks = await scheduler.call(work, cost=estimate_look(model, body))
         parts.count(model, "look")
-        written = _one_by_one(write_trace(records, arrays))
-        return Pieces(written, headers=NOT_KEPT, media_type="application/octet-stream")
+        media_type = "application/json" if is_json else "application/octet-stream"
+        return Pieces(_one_by_one(chunks), headers=NOT_KEPT, media_type=media_type)
 
     async def change(body: Any) -> Response:
         """Translate one line again under changes of the model: cut heads, edges or words."""
@@ -54,7 +67,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         return reply(found, most_bytes=limits.response_bytes)
 
     return [
-        computing("/v1/look", look, body=schemas.look, gives=_TRACE, tag="inside"),
+        computing("/v1/look", look, body=schemas.look, gives=_TRACE, tag="inside", has_accept=True),
         computing("/v1/change", change, body=schemas.change, gives=ChangeAnswer, tag="inside"),
     ]
 

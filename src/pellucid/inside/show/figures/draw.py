@@ -66,8 +66,12 @@ def draw_trace_figure(
         InputError: the trace does not hold the array, or the file's ending is not known.
         OutputError: the file cannot be written.
     """
-    view = HeadView(trace, part, layer, kind, head, stage)
-    label = "weight" if stage == "weights" else stage
+    draw_view(HeadView(trace, part, layer, kind, head, stage), path)
+
+
+def draw_view(view: HeadView, path: str | Path) -> None:
+    """Draw one head's array of one stage, as `draw_trace_figure` does."""
+    label = "weight" if view.stage == "weights" else view.stage
     draw_map_figure(panel_of(view), path, caption=view.caption(), label=label)
 
 
@@ -196,7 +200,8 @@ def draw_grid_figure(
         layers = [int(n[1]) for n in names if n[::2] == [part, kind] and n[3:] == [stage]]
     views = [[HeadView(trace, part, n, kind, head, stage) for head in trace.heads] for n in layers]
     if not views:
-        trace.get(f"{part}.0.{kind}.{stage}")  # Raises the error that says what the trace holds.
+        # Raises the error that says what the trace holds.
+        trace[f"{part}.0.{kind}.{trace.heads[0]}.{stage}"]
     limit = None
     if stage != "weights":
         # One scale for all, so that heads can be compared by color.
