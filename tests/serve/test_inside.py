@@ -133,7 +133,7 @@ def test_look_gives_the_arrays_of_the_library(
     assert in_json.headers["Content-Type"] == "application/json"
     same = load_trace(in_json.content)
     for name in loaded:
-        np.testing.assert_array_equal(same[name], loaded[name])
+        np.testing.assert_array_equal(same.arrays[name], loaded.arrays[name])
     assert records["source_tokens"] == list(expected.source_tokens)
     assert records["predicted_tokens"] == list(expected.predicted_tokens)
     assert records["problems"] == []
