@@ -319,7 +319,9 @@ def test_files_that_are_no_traces_are_refused(whole: Trace, tmp_path: Path, endi
             with pytest.raises(InputError, match=r"is damaged|cannot be read|must be 1"):
                 load_trace(source)
     for name in ("t.txt", "t.npz.gz", "t.gz"):
-        with pytest.raises(InputError, match=r"must be a \.npz, \.json, \.safetensors or \.json\.gz file"):
+        with pytest.raises(
+            InputError, match=r"must be a \.npz, \.json, \.safetensors or \.json\.gz file"
+        ):
             load_trace(tmp_path / name)
 
 
