@@ -53,7 +53,7 @@ def guide(links: str, convention: str, weight: float) -> tuple[str, ...]:
     """Return the settings of a guided head."""
     return (
         f"data.train_alignments={links}",
-        f"training.guided_head=[{LAYER}, {HEAD}]",
+        f"training.guided_head=decoder.{LAYER}.cross.{HEAD}",
         f"training.guided_weight={weight}",
         f"training.guided_convention={convention}",
     )

@@ -49,7 +49,7 @@ TRAININGS: dict[str, tuple[str, ...]] = {
     "pytorch-guided-head": (
         "training.kernels='pytorch'",
         "data.train_alignments=['train.align']",
-        "training.guided_head=[1, 0]",
+        "training.guided_head=decoder.1.cross.0",
         "training.dropout=0.1",
     ),
     "kernels-everything": (

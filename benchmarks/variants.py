@@ -85,7 +85,7 @@ def _train_and_test(
         (
             *(f"training.seed={seed}", f"training.max_steps={steps}"),
             *(f"training.validate_every={steps}", "training.kernels=pytorch"),
-            *("training.processes=1", "training.score_penalty=0", "training.guided_head=[]"),
+            *("training.processes=1", "training.score_penalty=0", "training.guided_head="),
             *("data.train_alignments=[]", "training.max_tokens_per_batch=800"),
             *("training.warmup_steps=40", "model.d_model=64", *changes),
             *(() if any("d_ff" in one for one in changes) else (f"model.d_ff={WIDTH}",)),

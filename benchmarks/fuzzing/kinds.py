@@ -176,7 +176,12 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
     train = ["train", "recipe.toml", "--out", "run"]
     shutil.copyfile(originals / "subwords" / "recipe.toml", here / "recipe.toml")
     files = ["--source", "train.en", "--target", "train.fr"]
-    links = ["--set", "data.train_alignments=train.align", "--set", "training.guided_head=[0, 1]"]
+    links = [
+        "--set",
+        "data.train_alignments=train.align",
+        "--set",
+        "training.guided_head=decoder.0.cross.1",
+    ]
     return Case(
         dice.choice(
             [

@@ -11,18 +11,22 @@ from typing import Any
 
 from pellucid.config import NAMED_SIZES, Recipe, Strict
 from pellucid.config.sections import read_meanings
+from pellucid.training.start.choices import CHOSEN_KEYS
 
 HEAD = """\
 # Recipes
 
 A recipe is one TOML file: everything that one training run needs. An unknown key is an error that
 names the nearest known one. `--set section.key=value` changes a key from the command line. A list
-of one text may be written without brackets. The resolved recipe, every default spelled out, is kept
-in the run and in the bundle.
+of one text may be written without brackets; `--set section.key=` leaves a key out. The resolved
+recipe, every default spelled out, is kept in the run and in the bundle.
 
-Some settings that a recipe leaves out are chosen for its text ([Training](../guides/training.md));
-otherwise the defaults below hold. The size is `tiny` unless another is chosen or given, and every
-other key of `[model]` changes it.
+**Chosen, or by default.** Settings marked *(chosen)* are chosen for the text if a recipe leaves
+them out ([Training](../guides/training.md)); the run's `recipe.toml` says which and why. A recipe
+that sets the whole course itself (`learning_rate`, `schedule`, `warmup_steps`, `max_steps`) keeps
+the defaults below, most of which are the paper's. A limit that should not hold is left out; no
+number stands for none. The size is `tiny` unless another is chosen or given, and every other key of
+`[model]` changes it.
 
 *Written by `python docs/reference/make_recipes.py`.*
 
@@ -58,7 +62,7 @@ def first_keys() -> Iterator[str]:
             yield f"| `{key}` | {CHOSEN} | {OF_SIZE} |"
             continue
         default = default_of(name, section.model_json_schema()["properties"][name])
-        if name in ("vocabulary_size", "dropout", "max_tokens_per_batch"):
+        if key in CHOSEN_KEYS:
             default = CHOSEN
         meaning = _markdown(read_meanings(section)[name][1])
         yield f"| `{key}` | {default} | {meaning} |"
@@ -75,7 +79,10 @@ def describe(section: type[Strict], name: str) -> Iterator[str]:
         yield from ("", "| key | default | may be | meaning |", "| --- | --- | --- | --- |")
         for key, schema in group:
             meaning = _markdown(meanings[key][1])
-            yield f"| `{key}` | {default_of(key, schema)} | {allowed(schema)} | {meaning} |"
+            default = default_of(key, schema)
+            if f"{name}.{key}" in CHOSEN_KEYS:
+                default += " (chosen)"
+            yield f"| `{key}` | {default} | {allowed(schema)} | {meaning} |"
 
 
 def default_of(key: str, schema: Mapping[str, Any]) -> str:
@@ -84,7 +91,10 @@ def default_of(key: str, schema: Mapping[str, Any]) -> str:
         return "that of `size`"
     if key in ("d_key", "d_value"):
         return "`d_model` / `num_heads`"
-    return f"`{json.dumps(schema['default'])}`" if "default" in schema else "must be given"
+    if "default" not in schema:
+        return "must be given"
+    default = schema["default"]
+    return "left out" if default is None else f"`{json.dumps(default)}`"
 
 
 def allowed(schema: Mapping[str, Any]) -> str:

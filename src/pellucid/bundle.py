@@ -8,6 +8,7 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
+from pellucid.config.training import guided_place
 from pellucid.errors import BundleError, InputFileNotFoundError, OutputError
 from pellucid.files import (
     expand_home,
@@ -104,7 +106,8 @@ class Bundle:
         """
         found = self.manifest.get("imported", {}).get("guided_head")
         if found is None:
-            found = self.recipe.get("training", {}).get("guided_head")
+            with suppress(ValueError):
+                found = list(guided_place(self.recipe.get("training", {}).get("guided_head")))
         sizes = (self.config.model.num_decoder_layers, self.config.model.num_heads)
         # A hand-made bundle may say anything.
         if not isinstance(found, list) or len(found) != 2:

@@ -159,7 +159,9 @@ def test_check_of_training_links_knows_the_codes_of_the_model_to_start_from(
     write_lines("train.en", *[">>fra<< the cat"] * 30)
     write_lines("train.fr", *["le chat"] * 30)
     write_lines("links", *["0-0 1-1"] * 29, "2-1")
-    data = make_recipe(data={"train_alignments": ["links"]}, training={"guided_head": [0, 1]}).data
+    data = make_recipe(
+        data={"train_alignments": ["links"]}, training={"guided_head": "decoder.0.cross.1"}
+    ).data
     with_codes = check_links(data, tmp_path, bundle.tokenizer)
     assert [finding.count for finding in with_codes] == [1]
     assert "links:30" in with_codes[0].sentence

@@ -161,7 +161,7 @@ def test_check_of_text_that_is_all_too_long_fails_as_training_does(
     said = check_lines(run_here, tmp_path, DOCUMENTS)
     assert said.startswith("1 "), said
     assert "error: all 20 training pairs (100 %) will be left out (source too long: 20" in said
-    assert "data.max_length is 256 tokens" in said
+    assert "data.max_pair_length is 256 tokens" in said
     done = run_here("train", str(tmp_path / "p.toml"), "--out", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "source too long: 20" in done.stderr
@@ -171,11 +171,11 @@ def test_check_counts_pairs_that_training_drops_by_reason(run_here: Run, tmp_pat
     # Scripts without spaces have few words and many tokens.
     letters = "".join(chr(0x4E00 + number * 7 % 300) for number in range(400))
     pairs = [*SENTENCES, *DOCUMENTS[:4], (letters, "court"), ("a", SENTENCES[0][1] * 3), ("b", "")]
-    said = check_lines(run_here, tmp_path, pairs, "--set", "data.max_length_ratio=20")
+    said = check_lines(run_here, tmp_path, pairs, "--set", "data.max_source_target_ratio=20")
     assert said.startswith("0 "), said
     assert "warning: 7 of 88 training pairs (8.0 %)" not in said
     assert "7 of 88 training pairs (7.95 %) will be left out (source too long: 5," in said
-    for reason in ("length ratio: 1", "empty target: 1", "data.max_length_ratio is 20"):
+    for reason in ("length ratio: 1", "empty target: 1", "data.max_source_target_ratio is 20"):
         assert reason in said
     assert " p.tsv:82 the dog" in said  # each place of a file of both sides is named once
     said = check_lines(run_here, tmp_path, SENTENCES)

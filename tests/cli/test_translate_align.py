@@ -113,7 +113,7 @@ def test_links_of_a_split_line_count_the_words_of_the_whole_line(bundle: Bundle)
     translator = Translator(bundle.model, bundle.tokenizer, bundle=bundle, learned=learned)
     aligner = Aligner(bundle.model, bundle.tokenizer, layer=1, head=0)
     line = "The cat sleeps. A dog eats."
-    (found,) = translator.translate([line], align=aligner, max_length=0, clean=False)
+    (found,) = translator.translate([line], align=aligner, clean=False)
     best = found.best
     assert found.notes.parts == len(best.parts) == 2
     assert found.source_words == tuple(line.split())

@@ -115,7 +115,9 @@ def test_sampling_cuts_sentences_differently_in_every_epoch(
     tokenizer: dict[str, Any], tmp_path: Path
 ) -> None:
     recipe, prepared = prepare(
-        tmp_path, tokenizer=tokenizer, training={"subword_samples": 5, "subword_amount": 0.1}
+        tmp_path,
+        tokenizer=tokenizer,
+        training={"subword_samples": 5, "subword_dropout": 0.1, "subword_alpha": 0.1},
     )
     updates = take(Feed(prepared, recipe, max_tokens_per_batch=400), 0, 40)
     tokens = [

@@ -85,7 +85,7 @@ def test_a_lost_best_model_is_chosen_anew_and_nothing_counts_twice(
     tmp_path: Path, averaging: str
 ) -> None:
     write_text(tmp_path)
-    recipe = make_recipe(training={"averaging": averaging, "averaging_amount": 3.0})
+    recipe = make_recipe(training={"averaging": averaging, "averaging_count": 3})
     run_in(tmp_path, recipe)
     run = tmp_path / "run"
     metrics, checkpoint = read_metrics(run), "checkpoints/step-00000023/averaging.safetensors"

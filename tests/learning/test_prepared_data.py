@@ -27,7 +27,7 @@ WITH_EVERYTHING: dict[str, Changes] = {
     "segmentations": {"training": {"subword_samples": 3}},
     "links": {
         "data": {"train_alignments": "train.align"},
-        "training": {"guided_head": [0, 1]},
+        "training": {"guided_head": "decoder.0.cross.1"},
     },
 }
 FILES = {

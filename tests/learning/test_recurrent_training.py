@@ -71,7 +71,7 @@ def test_model_with_attention_learns_to_copy_unseen_sequences(form: str, tmp_pat
     [
         ("additive", {"token_dropout": 0.1, "averaging": "running", "max_gradient_norm": 1.0}),
         ("none", {"r_drop": 1.0}),
-        ("dot", {"guided_head": [0, 0]}),
+        ("dot", {"guided_head": "decoder.0.cross.0"}),
         ("additive", {"processes": 2}),
     ],
     ids=str,
@@ -126,7 +126,9 @@ def test_training_that_a_recurrent_model_lacks_is_refused(
 def test_guided_head_that_does_not_exist_is_refused(form: str, said: str) -> None:
     with pytest.raises(ConfigurationError, match=said):
         recurrent_recipe(
-            form, training={"guided_head": [1, 0]}, data={"train_alignments": "train.align"}
+            form,
+            training={"guided_head": "decoder.1.cross.0"},
+            data={"train_alignments": "train.align"},
         )
 
 

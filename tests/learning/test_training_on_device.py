@@ -28,7 +28,7 @@ EVERYTHING = {
     "r_drop": 2.0,
     "subword_samples": 3,
     "averaging": "last",
-    "averaging_amount": 2.0,
+    "averaging_count": 2,
     "accumulate": 2,
     "both_directions_steps": 5,
     "max_gradient_norm": 1.0,
@@ -36,7 +36,7 @@ EVERYTHING = {
     "validate_every": 3,
 }
 
-GUIDED = PLAIN | {"guided_head": (0, 1), "averaging": "running"}
+GUIDED = PLAIN | {"guided_head": "decoder.0.cross.1", "averaging": "running"}
 
 
 TRAIN = f"""
@@ -130,7 +130,7 @@ SETTINGS = (
     {"precision": "float32"},
     {"precision": "bfloat16", "optimizer": "muon", "max_gradient_norm": 0.1},
     {"precision": "bfloat16", "optimizer": "adamw", "token_dropout": 0.1, "dropout": 0.3},
-    {"precision": "float32", "guided_head": [0, 1], "attention_dropout": 0.1},
+    {"precision": "float32", "guided_head": "decoder.0.cross.1", "attention_dropout": 0.1},
 )
 
 

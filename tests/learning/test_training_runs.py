@@ -106,7 +106,7 @@ EVERYTHING_ON = {
         ((13,), EVERYTHING_ON),
         ((13,), EVERYTHING_ON | {"processes": 2}),
         ((13,), {"averaging": "best"}),
-        ((13,), {"guided_head": [0, 1]}),
+        ((13,), {"guided_head": "decoder.0.cross.1"}),
     ],
 )
 @pytest.mark.usefixtures("forked_children")
@@ -144,7 +144,7 @@ COURSE = {
     "warmup_steps": 2,
     "validate_every": 4,
     "dropout_warmup_steps": 3,
-    "averaging_amount": 0.5,
+    "averaging_decay": 0.5,
 }
 
 
@@ -212,8 +212,8 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
     assert (
         "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
         "length ratio. Remove empty lines, or add what is missing. Split long lines into "
-        "sentences, or raise data.max_length. See with --check whether sides of "
-        "very different lengths belong together, or raise data.max_length_ratio."
+        "sentences, or raise data.max_pair_length. See with --check whether sides of "
+        "very different lengths belong together, or raise data.max_source_target_ratio."
     ) in (tmp_path / "many" / "log.txt").read_text()
 
 
@@ -277,7 +277,7 @@ def test_a_guided_head_learns_the_links_in_its_convention(tmp_path: Path) -> Non
         recipe = make_recipe(
             data={"train_alignments": "train.align"},
             training={
-                "guided_head": [0, 1],
+                "guided_head": "decoder.0.cross.1",
                 "guided_weight": 3.0,
                 "guided_convention": convention,
                 "learning_rate": 0.015,

@@ -407,10 +407,7 @@ def test_the_kept_model_is_the_average(
 ) -> None:
     write_text(tmp_path)
     set_bleus(monkeypatch, 10.0, 20.0)
-    amount = "auto" if averaging == "running" else 2.0
-    recipe = make_recipe(
-        training={"averaging": averaging, "averaging_amount": amount, "max_steps": 20}
-    )
+    recipe = make_recipe(training={"averaging": averaging, "averaging_count": 2, "max_steps": 20})
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     folders = [tmp_path / "run" / "checkpoints" / f"step-{step:08d}" for step in (10, 20)]
     weights = [load_bundle(folder).model.state_dict() for folder in folders]

@@ -221,11 +221,11 @@ def guide(folder: Path, training: str = "", imported: Any = None) -> Bundle:
 @pytest.mark.parametrize(
     ("training", "imported", "layer", "head"),
     [
-        ("[training]\nguided_head = [1, 2]\n", None, 1, 2),
-        ("[training]\nguided_head = [0, 1]\n", None, 0, 1),
+        ("[training]\nguided_head = 'decoder.1.cross.2'\n", None, 1, 2),
+        ("[training]\nguided_head = 'decoder.0.cross.1'\n", None, 0, 1),
         ("", [1, 0], 1, 0),
-        ("[training]\nguided_head = []\n", None, 2, 0),
-        ("[training]\nguided_head = [7, 1]\n", None, 2, 0),
+        ("[training]\nguided_head = 'decoder.1'\n", None, 2, 0),
+        ("[training]\nguided_head = 'decoder.7.cross.1'\n", None, 2, 0),
         ("", "damaged", 2, 0),
     ],
     ids=["recipe", "first layer", "import", "none", "impossible", "damaged"],

@@ -37,9 +37,9 @@ def describe_left_out(
         say("left out", number=_number(count, total), share=percent(share), reasons=reasons)
     ]
     if "too long" in reasons:
-        sentences.append(say("left out: too long", longest=data.max_length))
+        sentences.append(say("left out: too long", longest=data.max_pair_length))
     if "ratio" in reasons:
-        sentences.append(say("left out: ratio", ratio=data.max_length_ratio))
+        sentences.append(say("left out: ratio", ratio=data.max_source_target_ratio))
     severity: Severity = "note"
     if count == total:
         severity = "error"

@@ -10,6 +10,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 from pellucid.config.base import Several, Strict
 from pellucid.config.decoding import DecodingConfig, Precision
 from pellucid.config.model import ModelConfig
+from pellucid.config.renamed_keys import LEFT_OUT
 
 # SentencePiece learns neither NUL nor U+2585; other signs mark spaces, joints, unknown words.
 _RESERVED = re.compile(
@@ -94,6 +95,9 @@ class TokenizerConfig(Strict):
         return values if self.symbols else {k: v for k, v in values.items() if k != "symbols"}
 
 
+_LIMITS = LEFT_OUT["decoding"]
+
+
 class BundleConfig(Strict):
     """The whole of ``config.json``."""
 
@@ -109,6 +113,25 @@ class BundleConfig(Strict):
     """Sizes and switches."""
     tokenizer: TokenizerConfig
     """Kind and special tokens."""
+
+    # The format writes 0 for a limit that does not hold. Recipes leave it out.
+    @model_validator(mode="before")
+    @classmethod
+    def _read_limits(cls, values: Any) -> Any:
+        decoding = values.get("decoding") if isinstance(values, dict) else None
+        if not isinstance(decoding, dict):
+            return values
+        held = {name: one for name, one in decoding.items() if not (name in _LIMITS and one == 0)}
+        return {**values, "decoding": held}
+
+    @model_serializer(mode="wrap")
+    def _write_limits(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        values: dict[str, Any] = write(self)
+        decoding = {
+            name: 0 if name in _LIMITS and one is None else one
+            for name, one in values["decoding"].items()
+        }
+        return {**values, "decoding": decoding}
 
     @model_validator(mode="after")
     def _check_precision(self) -> BundleConfig:

@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     BeforeValidator,
     Field,
-    NonNegativeInt,
     PositiveFloat,
     PositiveInt,
     PrivateAttr,
@@ -16,6 +15,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Several, Strict
+from pellucid.config.renamed_keys import refuse_old
 from pellucid.files import endings, expand_home
 
 Split = Literal["train", "validation", "test"]
@@ -79,7 +79,7 @@ class DataConfig(Strict):
     """Validation text, by which the best model is chosen."""
     test: Texts = ()
     """Test text; it may be left out."""
-    split: NonNegativeInt = 0
+    split: int | None = Field(default=None, gt=0)
     """In place of validation and test text, set aside so many pairs of the training text for each,
     at most a tenth of it: those whose sources have the smallest and the largest hashes. Training
     leaves out every pair with a source or target of theirs."""
@@ -109,9 +109,9 @@ class DataConfig(Strict):
     the model gets a symbol for each, and its translations get the placeholders back."""
 
     # Pairs to leave out
-    max_length: PositiveInt = 256
+    max_pair_length: PositiveInt = 256
     """Leave out a pair if a side has more tokens than this, ``</s>`` included."""
-    max_length_ratio: PositiveFloat = 9.0
+    max_source_target_ratio: PositiveFloat = 9.0
     """Leave out a pair if a side has more than this many times the tokens of the other."""
 
     _whole: DataConfig | None = PrivateAttr(default=None)
@@ -139,6 +139,12 @@ class DataConfig(Strict):
         """Return the key that names the files of a split."""
         return "train" if self.split else split
 
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_old(cls, values: Any) -> Any:
+        refuse_old("data", values)
+        return values
+
     @field_validator("*")
     @classmethod
     def _expand_home(cls, value: Any) -> Any:
@@ -149,7 +155,7 @@ class DataConfig(Strict):
     def _check_sides(self) -> DataConfig:
         for split in SPLITS:
             texts = getattr(self, split)
-            is_split_off = self.split > 0 and split != "train"
+            is_split_off = self.split is not None and split != "train"
             if is_split_off and texts:
                 raise ValueError(
                     f"split takes the {split} text from the training text, but {split} names files "

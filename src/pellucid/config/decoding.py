@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -14,6 +14,7 @@ from pydantic import (
 )
 
 from pellucid.config.base import Several, Strict
+from pellucid.config.renamed_keys import refuse_old
 
 Precision = Literal["float32", "bfloat16", "int8"]
 Share = Annotated[float, Field(gt=0, le=1)]
@@ -59,8 +60,8 @@ class DecodingConfig(Strict):
     """Draw each token from the softmax instead of searching for the best hypothesis."""
     temperature: PositiveFloat = 1.0
     """Divisor of the logits before drawing: below 1 draws vary less, above 1 more."""
-    top_k: NonNegativeInt = 0
-    """Draw among this many likeliest tokens only; 0 allows all."""
+    top_k: int | None = Field(default=None, gt=0)
+    """Draw among this many likeliest tokens only."""
     top_p: Share = 1.0
     """Draw among the fewest tokens that hold this share of the probability."""
     epsilon: float = Field(default=0.0, ge=0, lt=1)
@@ -74,17 +75,17 @@ class DecodingConfig(Strict):
     ``max_length_offset``."""
     max_length_offset: PositiveInt = 20
     """Number of tokens added to that maximum; see ``max_length_ratio``."""
-    max_length: NonNegativeInt = 0
-    """Maximum length; 0 takes it from ``max_length_ratio``. The model's ``max_target_length`` and
-    65,536 are limits in any case."""
+    max_length: int | None = Field(default=None, gt=0)
+    """Maximum length, in place of that from ``max_length_ratio``. The model's
+    ``max_target_length`` and 65,536 are limits in any case."""
     min_length: NonNegativeInt = 0
     """Minimum length in tokens."""
     min_length_ratio: float = Field(default=0.0, ge=0, le=1e6)
     """Minimum length as a multiple of the source's; the larger of the two minimums holds."""
 
     # Repetition
-    no_repeat_ngram: NonNegativeInt = 0
-    """Never write the same sequence of this many tokens twice; 0 allows it."""
+    no_repeat_ngram: int | None = Field(default=None, gt=0)
+    """Never write the same sequence of this many tokens twice."""
     repetition_penalty: float = Field(default=1.0, ge=1)
     """Factor of the log-probability of a token that was written before; 1 turns it off."""
 
@@ -104,6 +105,12 @@ class DecodingConfig(Strict):
     def greedy(self) -> DecodingConfig:
         """Keep only what a greedy search takes: the lengths and the forbidden tokens."""
         return DecodingConfig(**self.model_dump(include=set(OF_GREEDY)))
+
+    @model_validator(mode="before")
+    @classmethod
+    def _refuse_old(cls, values: Any) -> Any:
+        refuse_old("decoding", values)
+        return values
 
     @model_validator(mode="after")
     def _check_together(self) -> DecodingConfig:
@@ -133,7 +140,7 @@ class DecodingConfig(Strict):
                 "not drawn ones",
             ),
             (
-                0 < self.max_length < self.min_length,
+                self.max_length is not None and self.max_length < self.min_length,
                 f"min_length must be at most max_length ({self.max_length}), "
                 f"but is {self.min_length}",
             ),

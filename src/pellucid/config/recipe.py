@@ -183,26 +183,26 @@ class Recipe(Strict):
                 f"({MASKS[0]} to {MASKS[-1]}), but is 'text'"
             )
         longest = min(self.model.max_source_length, self.model.max_target_length)
-        if self.data.max_length > longest:
+        if self.data.max_pair_length > longest:
             raise ValueError(
-                "data.max_length must be at most model.max_source_length and "
-                f"model.max_target_length ({longest}), but is {self.data.max_length}"
+                "data.max_pair_length must be at most model.max_source_length and "
+                f"model.max_target_length ({longest}), but is {self.data.max_pair_length}"
             )
         return self
 
     @model_validator(mode="after")
     def _check_guided_head(self) -> Recipe:
-        guided = self.training.guided_head
-        if bool(guided) != bool(self.data.train_alignments):
+        guided = self.training.guided_place
+        if (guided is not None) != bool(self.data.train_alignments):
             both = ["training.guided_head", "data.train_alignments"]
             given, missing = both if guided else reversed(both)
             raise ValueError(f"{given} needs {missing}, but {missing} was not given")
-        if not guided:
+        if guided is None:
             return self
         if not self.model.has_attention:
             raise ValueError(
                 "training.guided_head must be left out when model.recurrent_attention is 'none' "
-                f"(there is no attention to guide), but is {list(guided)}"
+                f"(there is no attention to guide), but is {self.training.guided_head}"
             )
         for name, index, count in (
             ("layer", guided[0], len(self.model.attending_layers)),
@@ -220,8 +220,8 @@ class Recipe(Strict):
             )
         if self.training.subword_samples:
             raise ValueError(
-                "training.subword_samples must be 0 with training.guided_head (links belong to "
-                f"one segmentation), but is {self.training.subword_samples}"
+                "training.subword_samples must be left out with training.guided_head (links "
+                f"belong to one segmentation), but is {self.training.subword_samples}"
             )
         return self
 
@@ -266,6 +266,7 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
     """Put ``section.key=value`` changes on top of a nested mapping.
 
     A value is read as TOML if it is TOML (``3``, ``true``, ``["a", "b"]``), otherwise as text.
+    Without a value (``section.key=``) the key is left out.
 
     Raises:
         ConfigurationError: an override does not have that form, or changes a key for the second
@@ -292,6 +293,10 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{text.strip()!r} (--set). Leave one out."
             )
         texts[section, name] = text.strip()
+        if not text.strip():
+            # As if the recipe did not have it: TOML has no other word for none.
+            table.pop(name, None)
+            continue
         try:
             table[name] = _parse_value(text.strip())
         except ExcessError as error:
@@ -311,7 +316,8 @@ def _parse_value(text: str) -> Any:
 
 def to_toml(section: Strict) -> str:
     """Write a section as TOML, with every default spelled out but those of programs' keys."""
-    values = section.model_dump(mode="json")
+    # TOML has no null: a limit that does not hold is left out.
+    values = section.model_dump(mode="json", exclude_none=True)
     for name, _ in section:
         part = getattr(section, name)
         for key in getattr(part, "written_by_programs", ()):

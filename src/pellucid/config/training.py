@@ -15,8 +15,9 @@ from pydantic import (
 )
 
 from pellucid.config.base import Count, Rate, Several, Steps, Strict
-
-Amount = Literal["auto"] | Annotated[float, Field(ge=0, le=1000)]
+from pellucid.config.head_address import parse_head
+from pellucid.config.renamed_keys import refuse_old
+from pellucid.errors import InputError
 
 
 class LogConfig(Strict):
@@ -76,8 +77,8 @@ class TrainingConfig(Strict):
     # Optimizer and learning rate
     optimizer: Literal["adam", "adamw", "muon"] = "adam"
     """``muon`` moves every matrix except embeddings by Muon, and all other weights by AdamW."""
-    learning_rate: Rate = 0.0
-    """Peak of the learning rate; 0 takes the paper's, d_model^-0.5 · warmup_steps^-0.5."""
+    learning_rate: Literal["auto"] | Annotated[float, Field(gt=0, le=100)] = "auto"
+    """Peak of the learning rate; ``auto`` takes the paper's, d_model^-0.5 · warmup_steps^-0.5."""
     muon_learning_rate: float = Field(default=0.005, gt=0, le=100)
     """Peak of the learning rate of the matrices that Muon moves, on the same schedule."""
     min_learning_rate: Rate = 0.0
@@ -91,7 +92,7 @@ class TrainingConfig(Strict):
     """Adam's decay of the mean gradient."""
     beta2: float = Field(default=0.98, ge=0, lt=1)
     """Adam's decay of the mean squared gradient."""
-    epsilon: PositiveFloat = 1e-9
+    adam_epsilon: PositiveFloat = 1e-9
     """Adam's number added to the divisor."""
     weight_decay: Rate = 0.0
     """Share, times the learning rate, by which an update shrinks every matrix except embeddings;
@@ -111,12 +112,14 @@ class TrainingConfig(Strict):
     dropout_warmup_steps: int = Field(default=0, ge=0, le=10**12)
     """Updates over which all four rates of dropout rise from 0. What is hardly learned cannot be
     overfitted yet, and without noise the decoder finds the source sooner."""
-    subword_samples: int = Field(default=0, ge=0, le=1000)
-    """Segmentations of a sentence from which every epoch draws one; 0 always uses the best."""
-    subword_amount: Amount = "auto"
-    """With byte-pair encoding, the probability with which a segmentation leaves out each merge
-    (``auto``: 0.1). With a unigram vocabulary, the power of the probabilities by which
-    segmentations are drawn (``auto``: 0.2)."""
+    subword_samples: int | None = Field(default=None, gt=0, le=1000)
+    """Segmentations of a sentence from which every epoch draws one; left out, it is always the
+    best."""
+    subword_dropout: float = Field(default=0.1, ge=0, le=1)
+    """With byte-pair encoding, the probability with which a segmentation leaves out each merge."""
+    subword_alpha: float = Field(default=0.2, ge=0, le=1000)
+    """With a unigram vocabulary, the power of the probabilities by which segmentations are
+    drawn."""
     r_drop: float = Field(default=0.0, ge=0, le=100)
     """R-Drop's weight α: above 0, an update reads every pair twice, under two dropout masks, and
     pulls both predictions of each target token together. It takes about twice as long; a small
@@ -135,8 +138,9 @@ class TrainingConfig(Strict):
     drawn each time; a small text teaches a little more. Needs one joint vocabulary."""
 
     # Guided head
-    guided_head: Several[NonNegativeInt] = ()
-    """Layer and head of cross-attention that learn the links of ``data.train_alignments``."""
+    guided_head: str | None = None
+    """Head of cross-attention that learns the links of ``data.train_alignments``, such as
+    ``decoder.1.cross.0``."""
     guided_weight: float = Field(default=0.05, gt=0, le=1e6)
     """Weight of the guided head's loss."""
     guided_convention: Literal["predicts", "reads"] = "predicts"
@@ -144,8 +148,8 @@ class TrainingConfig(Strict):
     reads it."""
 
     # Gradient and frozen weights
-    max_gradient_norm: NonNegativeFloat = 0.0
-    """A longer gradient is scaled down to this norm; 0 never scales."""
+    max_gradient_norm: float | None = Field(default=None, gt=0)
+    """A longer gradient is scaled down to this norm."""
     freeze: Several[str] = ()
     """Weights to leave as they are, by the beginnings of their names: ``encoder``,
     ``decoder.layers.0``."""
@@ -154,17 +158,18 @@ class TrainingConfig(Strict):
     averaging: Literal["none", "running", "last", "best"] = "none"
     """Model to validate and keep: the weights as they are (``none``), their running average, or the
     mean of the last or best validated weights."""
-    averaging_amount: Amount = "auto"
-    """Of ``running``, the share that each update keeps, below 1 (``auto``: 0.999). Of ``last`` and
-    ``best``, the number of validated weights (``auto``: 10)."""
+    averaging_decay: float = Field(default=0.999, ge=0, lt=1)
+    """Share of the ``running`` average that each update keeps."""
+    averaging_count: int = Field(default=10, gt=0, le=1000)
+    """Number of validated weights in the mean of the ``last`` or the ``best``."""
 
     # End, by whichever comes first
     max_steps: Steps = 100_000
     """Maximum number of updates."""
-    max_minutes: NonNegativeFloat = 0.0
-    """Maximum number of minutes; 0 sets no limit."""
-    patience: NonNegativeInt = 0
-    """Maximum number of validations without a better model, by ``best_by``; 0 sets no limit."""
+    max_minutes: float | None = Field(default=None, gt=0)
+    """Maximum number of minutes."""
+    patience: Literal["none"] | Annotated[int, Field(gt=0)] = "none"
+    """Maximum number of validations without a better model, by ``best_by``; or ``none``."""
 
     # Validation, checkpoints and log
     validate_every: Steps = 1000
@@ -180,47 +185,19 @@ class TrainingConfig(Strict):
     """What a run writes, by the options of the command."""
 
     @property
-    def average_decay(self) -> float:
-        """The share of the running average that each update keeps."""
-        return 0.999 if self.averaging_amount == "auto" else self.averaging_amount
-
-    @property
-    def average_count(self) -> int:
-        """The number of validated weights in the mean of the last or the best."""
-        return 10 if self.averaging_amount == "auto" else int(self.averaging_amount)
-
-    @property
-    def subword_alpha(self) -> float:
-        """The power of the probabilities by which segmentations of a unigram model are drawn."""
-        return 0.2 if self.subword_amount == "auto" else self.subword_amount
-
-    @property
-    def subword_dropout(self) -> float:
-        """The probability with which a byte-pair segmentation leaves out each merge."""
-        # Above 1 the amount can only be meant for a unigram vocabulary, as a power.
-        return 0.1 if self.subword_amount == "auto" else min(1.0, self.subword_amount)
+    def guided_place(self) -> tuple[int, int] | None:
+        """Layer and number of the guided head."""
+        return None if self.guided_head is None else guided_place(self.guided_head)
 
     @model_validator(mode="before")
     @classmethod
     def _gather_log(cls, values: Any) -> Any:
+        refuse_old("training", values)
         if not isinstance(values, Mapping):
             return values
         log = {name: value for name, value in values.items() if name in LogConfig.model_fields}
         rest = {name: value for name, value in values.items() if name not in log}
         return {**rest, "log": log} if log else values
-
-    @model_validator(mode="after")
-    def _check_amount(self) -> TrainingConfig:
-        amount = self.averaging_amount
-        if amount == "auto" or self.averaging == "none":
-            return self
-        is_count = self.averaging != "running"
-        if (amount >= 1) != is_count or (is_count and amount != int(amount)):
-            raise ValueError(
-                f"training.averaging_amount must be {'a whole number' if is_count else 'below 1'} "
-                f"with training.averaging = {self.averaging!r}, but is {amount:g}"
-            )
-        return self
 
     @field_validator("processes", mode="before")
     @classmethod
@@ -232,11 +209,49 @@ class TrainingConfig(Strict):
             )
         return value
 
-    @field_validator("guided_head")
+    @field_validator("learning_rate", mode="before")
     @classmethod
-    def _layer_and_head(cls, value: tuple[int, ...]) -> tuple[int, ...]:
-        if len(value) not in (0, 2):
+    def _auto_or_rate(cls, value: Any) -> Any:
+        if value != "auto" and (type(value) not in (int, float) or not 0 < value <= 100):
             raise ValueError(
-                f"training.guided_head must be [layer, head], or [] for none, but is {list(value)}"
+                "training.learning_rate must be 'auto', or above 0 and at most 100, but is "
+                f"{value!r}"
             )
         return value
+
+    @field_validator("patience", mode="before")
+    @classmethod
+    def _none_or_count(cls, value: Any) -> Any:
+        if value != "none" and (type(value) is not int or value < 1):
+            raise ValueError(f"training.patience must be 'none' or at least 1, but is {value!r}")
+        return value
+
+    @field_validator("guided_head", mode="before")
+    @classmethod
+    def _check_guided_head(cls, value: Any) -> Any:
+        if value is not None:
+            guided_place(value)
+        return value
+
+
+def guided_place(address: Any) -> tuple[int, int]:
+    """Read the address of a single head of cross-attention.
+
+    Returns:
+        Its layer and its number.
+
+    Raises:
+        ValueError: it is something else.
+    """
+    try:
+        head = parse_head(address)
+    except InputError:
+        head = None
+    if head is None or (head.part, head.kind) != ("decoder", "cross"):
+        raise ValueError(
+            "training.guided_head must be a head of cross-attention, such as 'decoder.1.cross.0', "
+            f"but is {address!r}"
+        )
+    assert head.layer is not None
+    assert head.head is not None
+    return head.layer, head.head

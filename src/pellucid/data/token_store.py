@@ -170,7 +170,7 @@ def build_store(
         if source.num_sequences == 0:
             raise DataError(
                 "Training must have at least one pair, but the files are empty or all were left out"
-                f"{_list_dropped(dropped)}. Check the files and data.max_length."
+                f"{_list_dropped(dropped)}. Check the files and data.max_pair_length."
             )
         # Written last: a folder without it is no store.
         description = _Description(

@@ -191,7 +191,11 @@ def _read_sampling(values: Mapping[str, Any]) -> dict[str, Any]:
     if not values.get("do_sample") or values.get("num_beams", 1) != 1:
         return {}
     given = {"top_k": _DEFAULT_TOP_K, **values}
-    return {"sample": True} | {ours: given[name] for name, ours in _OURS.items() if name in given}
+    found = {ours: given[name] for name, ours in _OURS.items() if name in given}
+    # Theirs writes 0 for all tokens.
+    if found.get("top_k") == 0:
+        del found["top_k"]
+    return {"sample": True, **found}
 
 
 def _can_penalize(values: Mapping[str, Any]) -> bool:

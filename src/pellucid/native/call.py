@@ -110,7 +110,7 @@ class Call:
             top_p=config.top_p,
             epsilon=config.epsilon,
             # More than any vocabulary has, and it fits the field.
-            top_k=min(config.top_k, 2**31),
+            top_k=min(config.top_k or 0, 2**31),
             longest_source=self.longest_source,
             longest_limit=self.longest_limit,
             penalties=penalty,

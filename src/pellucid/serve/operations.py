@@ -59,6 +59,7 @@ class Operation(Route):
         need: who may use it.
         is_work: True if it computes, so that it is refused while the server is full.
         body: the class of its body in JSON; None if it reads the body itself.
+        has_accept: True if the function that answers also takes the header Accept.
         gives: the type of its answer in JSON, or the description of another answer.
         also: the schemas of its answers in other media types.
         refusals: status codes that it may also answer with.
@@ -72,11 +73,12 @@ class Operation(Route):
         self,
         method: Literal["GET", "POST"],
         path: str,
-        answer: Callable[[Any], Awaitable[Response]],
+        answer: Callable[..., Awaitable[Response]],
         *,
         need: Need,
         is_work: bool = False,
         body: type[BaseModel] | None = None,
+        has_accept: bool = False,
         gives: Any = MappingProxyType({}),
         also: Mapping[str, Any] = MappingProxyType({}),
         refusals: Sequence[int] = (),
@@ -90,6 +92,7 @@ class Operation(Route):
         self.need = need
         self.is_work = is_work
         self.body = body
+        self._has_accept = has_accept
         self.gives = gives
         self.also = also
         self.refusals = refusals
@@ -106,9 +109,11 @@ class Operation(Route):
         if self.body is None:
             response = await self._answer(request)
         else:
-            given = await _read_body(request, self.body)
+            given: tuple[Any, ...] = (await _read_body(request, self.body),)
+            if self._has_accept:
+                given += (request.headers.get("accept", ""),)
             try:
-                response = await self._answer(given)
+                response = await self._answer(*given)
             except InputError as error:
                 raise refuse_input(error, [*self.body.model_fields]) from None
         await response(scope, receive, send)

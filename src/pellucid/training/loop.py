@@ -100,7 +100,7 @@ def train(
     if recipe.training.log.tensorboard:
         require_tensorboard()
     filled = filled or FilledRecipe({}, [], {})
-    run = RunFolder(out, recipe, filled.chosen)
+    run = RunFolder(out, recipe, filled.chosen, filled.reasons)
     start = load_start(recipe.start, out)
     with ranks or Ranks() as ranks, Interruption() as interruption, run.locked():
         ranks.interruption = interruption

@@ -113,7 +113,7 @@ class TranslationWriter:
                     hypotheses[0],
                     self.learned,
                     mean=mean,
-                    has_own_length=config.max_length > 0,
+                    has_own_length=config.max_length is not None,
                     is_sample=config.sample,
                 )
             )

@@ -471,7 +471,7 @@ def test_columns_of_a_data_set_are_read_and_a_cut_file_is_refused(
         with pyarrow.ipc.new_stream(pyarrow.OSFile(str(path), "wb"), table.schema) as stream:
             stream.write_table(table)
     data = DataConfig(train=(name,), split=100, source_language="en", target_language="cs")
-    pairs = list(read_pairs(data.model_copy(update={"split": 0}), "train", tmp_path))
+    pairs = list(read_pairs(data.model_copy(update={"split": None}), "train", tmp_path))
     assert [(p.source, p.target) for p in pairs] == [(f"a{i}", f"b {i}") for i in range(2503)]
     assert pairs[1700].where == f"{path}:1701"
     path.write_bytes(path.read_bytes()[:3000])

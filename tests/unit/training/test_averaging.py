@@ -55,7 +55,7 @@ def test_without_averaging_the_weights_are_the_models() -> None:
 
 def test_running_average_follows_its_formula() -> None:
     point = Point(100.0)
-    averaging = Averaging(point, TrainingConfig(averaging="running", averaging_amount=0.5))
+    averaging = Averaging(point, TrainingConfig(averaging="running", averaging_decay=0.5))
     average, expected = 100.0, []
     values = [3.0, 5.0, 8.0, 2.0, 2.0, 9.0, 4.0, 4.0, 4.0, 4.0, 4.0, 4.0]
     for t, value in enumerate(values):
@@ -67,14 +67,14 @@ def test_running_average_follows_its_formula() -> None:
 
 def test_last_is_the_mean_of_the_last_validated_weights() -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging="last", averaging_amount=3.0))
+    averaging = Averaging(point, TrainingConfig(averaging="last", averaging_count=3))
     seen = follow(point, averaging, [(3, 9), (6, 1), (12, 5), (30, 2), (60, 1)])
     assert seen == pytest.approx([3, 4.5, 7, 16, 34])
 
 
 def test_best_keeps_those_with_the_highest_bleu() -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging="best", averaging_amount=3.0))
+    averaging = Averaging(point, TrainingConfig(averaging="best", averaging_count=3))
     seen = follow(point, averaging, [(3, 9), (6, 1), (12, 5), (30, 2), (60, 1)])
     # Before the third: 3 and 6. Before the fourth: 3 (9) and 12 (5), since 6 had 1. And so on.
     assert seen == pytest.approx([3, 4.5, 7, 15, 25])
@@ -82,14 +82,13 @@ def test_best_keeps_those_with_the_highest_bleu() -> None:
 
 def test_a_mean_of_one_is_the_current_weights() -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging="last", averaging_amount=1.0))
+    averaging = Averaging(point, TrainingConfig(averaging="last", averaging_count=1))
     assert follow(point, averaging, [(3, 9), (6, 1), (12, 5)]) == [3, 6, 12]
 
 
 @pytest.mark.parametrize("kind", ["none", "running", "last", "best"])
 def test_restored_average_goes_on_bit_for_bit(kind: Any) -> None:
-    amount = {"running": 0.9, "none": "auto"}.get(kind, 3.0)
-    training = TrainingConfig.model_validate({"averaging": kind, "averaging_amount": amount})
+    training = TrainingConfig(averaging=kind, averaging_decay=0.9, averaging_count=3)
     path = [(0.1 * step**1.5, float(step % 4)) for step in range(1, 9)]
     whole = Point()
     expected = follow(whole, Averaging(whole, training), path)
@@ -115,7 +114,7 @@ def test_average_of_another_model_is_refused() -> None:
 @pytest.mark.parametrize("kind", ["last", "best"])
 def test_kept_weights_that_do_not_fit_are_refused(kind: Any) -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging=kind, averaging_amount=4.0))
+    averaging = Averaging(point, TrainingConfig(averaging=kind, averaging_count=4))
     follow(point, averaging, [(3, 9), (6, 1), (12, 5)])
     saved = averaging.tensors()
     # A single number would silently spread over the whole weight.
@@ -126,16 +125,16 @@ def test_kept_weights_that_do_not_fit_are_refused(kind: Any) -> None:
     ]
     for tensors in damaged:
         with pytest.raises(BundleError, match="average must fit"):
-            Averaging(point, TrainingConfig(averaging=kind, averaging_amount=4.0)).restore(tensors)
+            Averaging(point, TrainingConfig(averaging=kind, averaging_count=4)).restore(tensors)
     with pytest.raises(BundleError, match="average must fit"):
-        Averaging(point, TrainingConfig(averaging=kind, averaging_amount=3.0)).restore(saved)
+        Averaging(point, TrainingConfig(averaging=kind, averaging_count=3)).restore(saved)
     with pytest.raises(BundleError, match="average must fit"):
         Averaging(point, TrainingConfig()).restore(saved)
 
 
 def test_best_of_equal_bleu_keeps_the_later() -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging="best", averaging_amount=3.0))
+    averaging = Averaging(point, TrainingConfig(averaging="best", averaging_count=3))
     seen = follow(point, averaging, [(3, 2), (6, 2), (12, 2), (30, 1)])
     assert seen == pytest.approx([3, 4.5, 7, 16])
 
@@ -143,7 +142,7 @@ def test_best_of_equal_bleu_keeps_the_later() -> None:
 @pytest.mark.parametrize("kind", ["last", "best"])
 def test_weights_that_were_validated_already_count_once(kind: Any) -> None:
     point = Point()
-    averaging = Averaging(point, TrainingConfig(averaging=kind, averaging_amount=3.0))
+    averaging = Averaging(point, TrainingConfig(averaging=kind, averaging_count=3))
     follow(point, averaging, [(2, 10), (6, 20)])
     before = averaging.tensors()
     assert value_of(averaging.weights()) == 4

@@ -19,7 +19,7 @@ from pellucid.config import NAMED_SIZES, DataConfig, Recipe, TokenizerRecipe, pa
 from pellucid.errors import ConfigurationError
 from pellucid.training.run.folder import RunFolder
 from pellucid.training.start import choices as choices_module
-from pellucid.training.start.choices import COURSE, choose, complete
+from pellucid.training.start.choices import CHOSEN_KEYS, COURSE, choose, complete
 from pellucid.training.start.filling import fill_in
 from pellucid.training.start.kept_pairs import KeptText
 
@@ -74,7 +74,10 @@ def test_choose_any_amount_of_text_gives_a_whole_sensible_recipe(pairs: int, wor
     assert counts.characters + 261 <= recipe.tokenizer.vocabulary_size <= 32_000
     assert training.warmup_steps * 4 <= training.max_steps
     assert 10 <= training.max_steps / training.validate_every <= 20
+    assert isinstance(training.patience, int)
+    assert isinstance(training.learning_rate, float)
     assert training.patience * training.validate_every < training.max_steps
+    assert choices.keys() <= CHOSEN_KEYS
     assert 1_000 <= training.max_steps <= 200_000
     assert training.learning_rate > 0
     assert training.averaging == "running"
@@ -177,7 +180,7 @@ ONE_SETTING: dict[str, Any] = {
     "max_steps": 4_000,
     "optimizer": "adamw",
     "dropout": 0.0,
-    "patience": 0,
+    "patience": "none",
     "averaging": "none",
     "validate_every": 77,
     "max_tokens_per_batch": 3_000,
@@ -193,7 +196,7 @@ def test_choose_one_given_setting_leaves_the_others_chosen(name: str) -> None:
     plain, found = chosen({"data": DATA}, counts_of(29_000)), chosen(values, counts_of(29_000))
     assert f"training.{name}" not in found
     muon = {"optimizer", "muon_learning_rate", "weight_decay", "dropout_warmup_steps"}
-    gone = {"optimizer": muon, "averaging": {"averaging_amount"}, "dropout": {"r_drop"}}
+    gone = {"optimizer": muon, "averaging": {"averaging_decay"}, "dropout": {"r_drop"}}
     missing = {f"training.{one}" for one in {name} | gone.get(name, set())}
     assert found.keys() == plain.keys() - missing
     recipe = filled(values, found).training
@@ -204,7 +207,7 @@ def test_choose_one_given_setting_leaves_the_others_chosen(name: str) -> None:
 def test_choose_given_rate_moves_that_of_muon_too() -> None:
     half = {"data": DATA, "training": {"learning_rate": 0.002}}
     assert chosen(half, counts_of(29_000))["training.muon_learning_rate"] == 0.005
-    papers = {"data": DATA, "training": {"learning_rate": 0.0}}
+    papers = {"data": DATA, "training": {"learning_rate": "auto"}}
     assert chosen(papers, counts_of(29_000))["training.muon_learning_rate"] == 0.01
 
 
@@ -226,7 +229,7 @@ def test_choose_few_given_steps_get_a_course_within_them(steps: int) -> None:
     training = filled(values, chosen(values, counts_of(29_000))).training
     assert 1 <= training.warmup_steps <= max(1, steps // 8)
     assert 1 <= training.validate_every <= steps
-    assert 0 <= training.average_decay < 1
+    assert 0 <= training.averaging_decay < 1
     assert training.dropout_warmup_steps <= steps
 
 
@@ -236,7 +239,7 @@ def test_complete_whole_given_course_keeps_the_defaults_and_says_so(corpus: Path
     assert values["training"] == given
     assert sentences[-1] == (
         "The recipe sets the whole course (learning_rate, schedule, warmup_steps, max_steps), so "
-        "nothing else of [training] is chosen: averaging none, optimizer adam, patience 0."
+        "nothing else of [training] is chosen: averaging none, optimizer adam, patience none."
     )
 
 
@@ -290,7 +293,7 @@ def test_choose_reads_pairs_twice_where_text_is_small_and_time_is_not(
 def test_choose_other_average_has_no_decay() -> None:
     values = {"data": DATA, "training": {"averaging": "last"}}
     keys = chosen(values, counts_of(29_000))
-    assert not {"training.averaging", "training.averaging_amount"} & set(keys)
+    assert not {"training.averaging", "training.averaging_decay"} & set(keys)
 
 
 def test_choose_start_from_a_model_keeps_its_size_and_vocabulary_at_a_lower_rate() -> None:
@@ -481,7 +484,7 @@ def test_learn_no_pair_kept_reads_all_of_them(tmp_path: Path, write_lines: Write
     write_lines("train.xx", "a b c d e f g h", "a b")
     write_lines("train.yy", "a", "")
     recipe = Recipe.model_validate(
-        {"data": {**DATA, "max_length": 2}, "tokenizer": {"kind": "words"}}
+        {"data": {**DATA, "max_pair_length": 2}, "tokenizer": {"kind": "words"}}
     )
     tokenizer = KeptText(tmp_path).learn(recipe)
     assert "h" in "".join(tokenizer.vocabulary("source"))
@@ -500,13 +503,13 @@ def resumed(values: dict[str, Any], corpus: Path) -> Recipe:
 
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("begun", [{}, {"max_minutes": 30.0}, {"patience": 3}])
-@pytest.mark.parametrize("limits", [{}, {"max_minutes": 3.0}, {"patience": 0}])
+@pytest.mark.parametrize("limits", [{}, {"max_minutes": 3.0}, {"patience": "none"}])
 def test_a_limit_changed_on_the_way_chooses_nothing_anew(
     corpus: Path, begun: dict[str, Any], limits: dict[str, Any]
 ) -> None:
     first = resumed({"data": DATA, "training": begun}, corpus)
     again = resumed({"data": DATA, "training": limits}, corpus)
-    kept = {"max_minutes": 0.0, "patience": first.training.patience, **limits}
+    kept = {"max_minutes": None, "patience": first.training.patience, **limits}
     assert again == first.model_copy(update={"training": first.training.model_copy(update=kept)})
 
 

@@ -86,7 +86,7 @@ def test_original_pairs_stay_next_to_the_translations_with_their_weights() -> No
 def test_guided_student_learns_links_in_its_last_layer() -> None:
     recipe = _student(StudentSize(layers="3+2"), LINKED)
     assert recipe.data.train_alignments == ("/d/train.links",)
-    assert recipe.training.guided_head == (1, 0)
+    assert recipe.training.guided_head == "decoder.1.cross.0"
 
 
 @pytest.mark.parametrize(

@@ -31,6 +31,7 @@ from pellucid.training.update.step import Updater
 from pellucid.training.weights.optimizer import Optimizer
 
 V, H, LAYER, HEAD = 37, 3, 1, 2
+ADDRESS = f"decoder.{LAYER}.cross.{HEAD}"
 LENGTHS = ((5, 3), (2, 7), (4, 4))
 LINKS = [([0, 1, 4], [1, 1, 2]), ([1], [6]), ([2, 0, 3, 3], [0, 1, 1, 3])]
 
@@ -64,7 +65,7 @@ def make_model() -> Transformer:
 
 
 def losses_of(model: Transformer, weight: float) -> AttentionLosses:
-    training = TrainingConfig(guided_head=(LAYER, HEAD), guided_weight=weight)
+    training = TrainingConfig(guided_head=ADDRESS, guided_weight=weight)
     return AttentionLosses(model.config, training)
 
 
@@ -141,7 +142,7 @@ def test_cut_batches_give_the_gradient_of_the_whole(tmp_path: Path) -> None:
     gradients = []
     for pieces in ((batch,), split_batch(batch)):
         model = make_model()
-        training = TrainingConfig(dropout=0.0, guided_head=(LAYER, HEAD), guided_weight=2.0)
+        training = TrainingConfig(dropout=0.0, guided_head=ADDRESS, guided_weight=2.0)
         updater = Updater(model, Optimizer(model, training), training, "float32")
         updater.update(1, pieces, rate=0.0, muon_rate=0.0)
         gradients.append(model.decoder.layers[LAYER].cross_attention.query.weight.grad)
@@ -154,7 +155,7 @@ def test_pairs_that_are_read_twice_pull_the_head_as_read_once(tmp_path: Path) ->
     for r_drop in (0.0, 3.0):  # Without dropout both readings are the same.
         model = make_model()
         training = TrainingConfig(
-            dropout=0.0, guided_head=(LAYER, HEAD), guided_weight=2.0, r_drop=r_drop
+            dropout=0.0, guided_head=ADDRESS, guided_weight=2.0, r_drop=r_drop
         )
         passes = Passes(model, training, "float32")
         passes.refresh_weights()
@@ -208,7 +209,9 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
     (tmp_path / "train.en").write_text("\n".join(lines) + "\n")
     lengths = [min(len(line.split()), 2) for line in lines]
     (tmp_path / "links").write_text("".join("0-0\n" if n == 1 else "0-1\n" for n in lengths))
-    recipe = make_recipe(data={"train_alignments": "links"}, training={"guided_head": [0, 1]})
+    recipe = make_recipe(
+        data={"train_alignments": "links"}, training={"guided_head": "decoder.0.cross.1"}
+    )
     recipe_of = RunFolder(tmp_path / "run", recipe)
     with recipe_of.locked(), recipe_of.created():
         prepared = prepare_data(recipe, tmp_path, recipe_of)
@@ -223,28 +226,31 @@ def test_links_stay_with_their_pairs_where_pairs_are_dropped(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("changes", "wording"),
     [
-        ({"training": {"guided_head": [1]}}, r"must be \[layer, head\]"),
-        ({"training": {"guided_head": [0, 1]}}, "training.guided_head needs data.train_alignments"),
+        ({"training": {"guided_head": "decoder.1"}}, "must be a head of cross-attention"),
+        (
+            {"training": {"guided_head": "decoder.0.cross.1"}},
+            "training.guided_head needs data.train_alignments",
+        ),
         ({"data": {"train_alignments": "x"}}, "data.train_alignments needs training.guided_head"),
         (
-            {"training": {"guided_head": [1, 0]}, "data": {"train_alignments": "x"}},
+            {"training": {"guided_head": "decoder.1.cross.0"}, "data": {"train_alignments": "x"}},
             "The layer of training.guided_head must be from 0 to 0, but is 1",
         ),
         (
-            {"training": {"guided_head": [0, 2]}, "data": {"train_alignments": "x"}},
+            {"training": {"guided_head": "decoder.0.cross.2"}, "data": {"train_alignments": "x"}},
             "The head of training.guided_head must be from 0 to 1, but is 2",
         ),
         ({"data": {"train_alignments": ["x", "y"]}}, "one file for each of the 1 training"),
         (
             {
-                "training": {"guided_head": [0, 1], "subword_samples": 3},
+                "training": {"guided_head": "decoder.0.cross.1", "subword_samples": 3},
                 "data": {"train_alignments": "x"},
             },
-            "subword_samples must be 0 with training.guided_head",
+            "subword_samples must be left out with training.guided_head",
         ),
         (
             {
-                "training": {"guided_head": [0, 1], "both_directions_steps": 3},
+                "training": {"guided_head": "decoder.0.cross.1", "both_directions_steps": 3},
                 "data": {"train_alignments": "x"},
             },
             "both_directions_steps must be 0 with training.guided_head",

@@ -123,16 +123,17 @@ def test_dropout_drops_what_it_drops_there(norm: str) -> None:
 
 @pytest.mark.parametrize("head", [(0, 1), (1, 0)])
 def test_a_guided_head_learns_its_links_as_it_does_there(head: tuple[int, int]) -> None:
+    address = f"decoder.{head[0]}.cross.{head[1]}"
     batch = make_batch()
     links = torch.rand(batch.target_in_BT.shape[1], batch.source_BS.shape[1])
     guide_BTS = links * batch.target_mask_BT[:, :, None] * batch.source_mask_BS[:, None, :]
     guide_BTS /= guide_BTS.sum(dim=2, keepdim=True).clamp(min=1e-9)
     guide_BTS[:, 1] = 0  # A token without links.
     guided = replace(batch, guide_BTS=guide_BTS)
-    assert_same(guided, {}, guided_head=head, guided_weight=2.0)
+    assert_same(guided, {}, guided_head=address, guided_weight=2.0)
     kernels_of_machine("float32")
-    _, without = gradients(make_model(), batch, "own", guided_head=head, guided_weight=2.0)
-    _, found = gradients(make_model(), guided, "own", guided_head=head, guided_weight=2.0)
+    _, without = gradients(make_model(), batch, "own", guided_head=address, guided_weight=2.0)
+    _, found = gradients(make_model(), guided, "own", guided_head=address, guided_weight=2.0)
     name = f"decoder.layers.{head[0]}.cross_attention.query.weight"
     assert not torch.allclose(found[name], without[name], rtol=0.1)
 

@@ -16,7 +16,7 @@ from pellucid.training.start.prepare import PreparedData, prepare_data
 
 GUIDED: dict[str, Any] = {
     "data": {"train_alignments": "train.align"},
-    "training": {"guided_head": [0, 1]},
+    "training": {"guided_head": "decoder.0.cross.1"},
 }
 
 
@@ -157,7 +157,9 @@ def test_skipped_pairs_take_their_links_with_them(tmp_path: Path) -> None:
     rows[3] = rows[399] = "no tab"
     (tmp_path / "train.tsv").write_text("\n".join(rows) + "\n")
     table = {"train": "train.tsv", "on_bad_line": "skip"}
-    prepared, log = prepare(tmp_path, data=table | GUIDED["data"], training={"guided_head": [0, 1]})
+    prepared, log = prepare(
+        tmp_path, data=table | GUIDED["data"], training={"guided_head": "decoder.0.cross.1"}
+    )
     assert "Left out 2 lines of the training text: " in log
     assert "train.tsv:4, 400 (1 column)" in log
     assert prepared.store.dropped["unreadable"] == 2

@@ -27,6 +27,8 @@ from pellucid.training.start.kept_pairs import reason_to_leave_out
 def test_reason_to_leave_out_a_pair_is_the_first_that_holds(
     source: str, target: str, source_length: int, target_length: int, reason: str | None
 ) -> None:
-    data = DataConfig(train="a.tsv", validation="b.tsv", max_length=11, max_length_ratio=3.0)
+    data = DataConfig(
+        train="a.tsv", validation="b.tsv", max_pair_length=11, max_source_target_ratio=3.0
+    )
     found = reason_to_leave_out(data, source, target, range(source_length), range(target_length))
     assert found == reason

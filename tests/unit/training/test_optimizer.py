@@ -73,7 +73,7 @@ def by_formula(model: nn.Module, training: TrainingConfig, steps: range) -> dict
             if decayed:
                 weights[name] = weights[name] * (1 - rate * training.weight_decay)
             fraction = (m[name] / (1 - b1**step)) / (
-                (v[name] / (1 - b2**step)).sqrt() + training.epsilon
+                (v[name] / (1 - b2**step)).sqrt() + training.adam_epsilon
             )
             weights[name] = weights[name] - rate * fraction
     return weights

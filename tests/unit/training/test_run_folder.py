@@ -13,7 +13,7 @@ import pytest
 from failing_disk import FailingDisk
 from small_runs import make_recipe
 
-from pellucid.config import Recipe, to_toml
+from pellucid.config import Recipe, load_recipe, to_toml
 from pellucid.errors import ConfigurationError, OutputError
 from pellucid.training.run.folder import MAY_CHANGE, RunFolder
 
@@ -50,6 +50,31 @@ def test_run_goes_on_with_another_limit_or_log(key: str, tmp_path: Path) -> None
     make_run(tmp_path / "run")
     changed = make_run(tmp_path / "run", **{key: CHANGED[key]})
     assert (tmp_path / "run" / "recipe.toml").read_text() == changed.recipe_toml
+
+
+def test_recipe_of_a_run_says_what_was_chosen_and_why_also_with_another_limit(
+    tmp_path: Path,
+) -> None:
+    reasons = {
+        "model.size": "model.size = tiny: larger models learn such text by heart.",
+        "training.dropout": "training.dropout = 0.2: few words for a model of width 128.",
+    }
+    chosen = {"model.size": "tiny", "training.dropout": 0.2}
+    file = tmp_path / "run" / "recipe.toml"
+    for limit in (11, 99):
+        recipe = make_recipe(training={"dropout": 0.2, "max_steps": limit})
+        run = RunFolder(tmp_path / "run", recipe, *((chosen, reasons) if limit == 11 else ()))
+        with run.locked(), run.created():
+            pass
+        lines = file.read_text().splitlines()
+        assert f"dropout = 0.2  # chosen: {reasons['training.dropout']}" in lines
+        sizes = [line for line in lines if line.startswith("d_model = ")]
+        assert sizes[0].endswith(f"  # chosen: {reasons['model.size']}")
+        assert f"max_steps = {limit}" in lines
+        assert sum("#" in line for line in lines) == 2
+        assert to_toml(load_recipe(file)) == run.recipe_toml
+        # Bundles and checkpoints have the recipe without comments, the same whenever it was read.
+        assert "#" not in run.recipe_toml
 
 
 @pytest.mark.parametrize(

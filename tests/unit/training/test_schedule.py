@@ -74,7 +74,7 @@ def test_dropout_rises_on_a_line_and_stays() -> None:
 
 CHOSEN = [
     f"training.{name}"
-    for name in ("warmup_steps", "dropout_warmup_steps", "validate_every", "averaging_amount")
+    for name in ("warmup_steps", "dropout_warmup_steps", "validate_every", "averaging_decay")
 ]
 
 
@@ -87,14 +87,14 @@ def planned(
 
 
 LONG = {"max_steps": 4600, "warmup_steps": 300, "dropout_warmup_steps": 1533}
-LONG |= {"validate_every": 306, "averaging": "running", "averaging_amount": 0.996}
+LONG |= {"validate_every": 306, "averaging": "running", "averaging_decay": 0.996}
 
 
 def test_plan_of_a_short_time_shortens_the_course() -> None:
     course, sentence = planned(TrainingConfig(**LONG, max_minutes=4.0))
     assert 300 < 3 * course["warmup_steps"] < 480
     assert 2 <= 400 / course["validate_every"] <= 5
-    assert 0 <= course["averaging_amount"] < 0.96
+    assert 0 <= course["averaging_decay"] < 0.96
     assert not {"max_steps", "dropout_warmup_steps"} & course.keys()
     assert "of 4,600 steps fit into 4 minutes (training.max_minutes); the course" in sentence
 
@@ -115,7 +115,7 @@ def test_plan_keeps_what_was_given_and_says_so() -> None:
     now = TrainingState(step=10, seconds=5.0, target_tokens=20_000)
     training = TrainingConfig(**LONG, max_minutes=4.0)
     course, sentence = plan_course(training, TrainingState(), now, 11.0, CHOSEN[2:])
-    assert course.keys() == {"validate_every", "averaging_amount"}
+    assert course.keys() == {"validate_every", "averaging_decay"}
     assert "too long for that, but given: training.warmup_steps" in sentence
 
 

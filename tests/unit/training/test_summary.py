@@ -387,7 +387,7 @@ def test_tensorboard_resumed_run_hides_the_steps_made_again(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("step", "seconds", "max_minutes", "expected"),
     [
-        (20, 10.0, 0.0, "At this speed 7,220 steps take about 1 h 00 min, without validation."),
+        (20, 10.0, None, "At this speed 7,220 steps take about 1 h 00 min, without validation."),
         (
             20,
             10.0,
@@ -411,7 +411,7 @@ def test_tensorboard_resumed_run_hides_the_steps_made_again(tmp_path: Path) -> N
     ],
 )
 def test_the_time_that_is_told_ends_with_the_limit(
-    step: int, seconds: float, max_minutes: float, expected: str
+    step: int, seconds: float, max_minutes: float | None, expected: str
 ) -> None:
     state = TrainingState(step=step, seconds=seconds)
     training = TrainingConfig(max_steps=7220, max_minutes=max_minutes)

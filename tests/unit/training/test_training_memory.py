@@ -72,12 +72,12 @@ def test_a_score_penalty_counts_the_scores_that_it_holds() -> None:
 
 def test_averaging_counts_its_copies_exactly() -> None:
     plain = predict(8192)
-    kept = predict(8192, averaging="last", averaging_amount=7.0)
+    kept = predict(8192, averaging="last", averaging_count=7)
     assert kept - plain == 4 * WEIGHTS * 8
 
 
 def test_saving_counts_where_it_takes_more_than_the_passes() -> None:
-    averages: dict[str, Any] = {"averaging": "last", "averaging_amount": 7.0}
+    averages: dict[str, Any] = {"averaging": "last", "averaging_count": 7}
     few, fewer = predict(64, **averages), predict(61, **averages)
     assert few == fewer, "batches so small do not matter"
     copies, serialized = 5 + 7, 2 * 7
@@ -123,7 +123,7 @@ def test_budget_never_falls_below_the_longest_sentence() -> None:
 
 @pytest.mark.parametrize(
     ("training", "copies"),
-    [({}, 4), ({"averaging": "running"}, 6), ({"averaging": "best", "averaging_amount": 7.0}, 12)],
+    [({}, 4), ({"averaging": "running"}, 6), ({"averaging": "best", "averaging_count": 7}, 12)],
 )
 def test_a_model_whose_weights_alone_do_not_fit_is_refused(
     training: dict[str, Any], copies: int, monkeypatch: pytest.MonkeyPatch
@@ -161,7 +161,7 @@ def test_the_longest_sentence_is_the_longest_that_any_batch_may_hold(tmp_path: P
             return prepare_data(recipe, tmp_path, run).longest
 
     plain = longest()
-    drawn = {"subword_samples": 7, "subword_amount": 0.9}
+    drawn = {"subword_samples": 7, "subword_dropout": 0.9}
     assert longest(training=drawn) > plain
 
 

@@ -85,7 +85,7 @@ def one_thread() -> Iterator[None]:
     [
         (2, "float32", {"attention_dropout": 0.2, "token_dropout": 0.1}),
         (4, "bfloat16", {}),
-        (2, "float32", {"guided_head": (0, 1), "freeze": ("encoder", "embedding")}),
+        (2, "float32", {"guided_head": "decoder.0.cross.1", "freeze": ("encoder", "embedding")}),
         (2, "float32", {"score_penalty": 2.0, "score_penalty_decoder": 3.0}),
     ],
 )

@@ -32,8 +32,12 @@ from pellucid.training.console.messages import settings_without_effect
         ),
         ({"schedule": "cosine", "min_learning_rate": 0.001}, []),
         (
-            {"averaging_amount": 3.0},
-            ["training.averaging_amount has no effect with training.averaging = 'none'."],
+            {"averaging_count": 3},
+            ["training.averaging_count has no effect with training.averaging = 'none'."],
+        ),
+        (
+            {"averaging": "last", "averaging_decay": 0.5},
+            ["training.averaging_decay has no effect with training.averaging = 'last'."],
         ),
         (
             {"r_drop": 3.0, "dropout": 0.0},
@@ -56,11 +60,23 @@ def test_a_setting_that_nothing_asks_for_is_named(
     assert settings_without_effect(make_recipe(training=training)) == expected
 
 
-@pytest.mark.parametrize(("samples", "expected"), [(7, 0), (0, 1)])
-def test_amount_of_subwords_has_no_effect_without_samples(samples: int, expected: int) -> None:
-    recipe = make_recipe(training={"subword_samples": samples, "subword_amount": 0.5})
-    reason = "training.subword_amount has no effect with training.subword_samples = 0."
-    assert settings_without_effect(recipe) == [reason] * expected
+@pytest.mark.parametrize(
+    ("settings", "kind", "expected"),
+    [
+        ({"subword_samples": 7, "subword_dropout": 0.5}, "bpe", ""),
+        ({"subword_samples": 7, "subword_alpha": 0.5}, "unigram", ""),
+        ({"subword_dropout": 0.5}, "bpe", "subword_dropout has no effect with no training.subword"),
+        ({"subword_samples": 7, "subword_alpha": 0.5}, "bpe", "subword_alpha has no effect with"),
+        ({"subword_samples": 7, "subword_dropout": 0.5}, "unigram", "model_type = 'unigram'"),
+    ],
+)
+def test_drawing_of_subwords_belongs_to_samples_and_to_a_kind_of_vocabulary(
+    settings: dict[str, Any], kind: str, expected: str
+) -> None:
+    recipe = make_recipe(tokenizer={"model_type": kind}, training=settings)
+    found = settings_without_effect(recipe)
+    assert len(found) == bool(expected)
+    assert all(expected in one for one in found)
 
 
 def test_a_score_penalty_has_no_effect_without_self_attention() -> None:

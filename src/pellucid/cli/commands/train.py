@@ -160,7 +160,7 @@ def _check_text(found: FoundRecipe, data: DataConfig, start: str | None) -> Data
         longest = (sizes.get("max_source_length"), sizes.get("max_target_length"))
         if given := [number for number in longest if isinstance(number, int)]:
             # `Recipe` refuses a model that is too short for its text; here only the text counts.
-            text["max_length"] = min(data.max_length, *given)
+            text["max_pair_length"] = min(data.max_pair_length, *given)
     values = {**values, "data": text, "training": {}}
     # A missing model is reported first. Without one, PyTorch, which these functions load, waits
     # until the check has given its memory back.

@@ -49,7 +49,7 @@ def useless_options(
         ),
         (
             ("max_length_ratio", "max_length_offset"),
-            decoding.max_length > 0,
+            decoding.max_length is not None,
             "with --max-length",
         ),
     )

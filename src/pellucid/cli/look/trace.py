@@ -7,7 +7,6 @@ from typing import Any
 
 from pellucid.bundle import Bundle
 from pellucid.cli.look.writer import LookWriter
-from pellucid.config.head_address import Part
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, Ask, require_attention
 from pellucid.inside.pair import PairData

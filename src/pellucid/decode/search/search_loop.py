@@ -216,7 +216,7 @@ class Search:
                 values_AV,
                 self._uniform_RT[beams.request_B, column_B],
                 temperature=config.temperature,
-                top_k=config.top_k,
+                top_k=config.top_k or 0,
                 top_p=config.top_p,
                 epsilon=config.epsilon,
             )

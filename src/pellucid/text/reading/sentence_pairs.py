@@ -317,7 +317,7 @@ def _set_aside(
     def pairs() -> Iterator[SentencePair]:
         return _read_files(settings, "train", base, BadLines())
 
-    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split)
+    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split or 0)
     return {
         (pair.where, pair.target): (split, pair)
         for pair in pairs()

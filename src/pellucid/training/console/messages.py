@@ -32,9 +32,9 @@ LOUD_SHARE = 0.05
 
 REMEDIES = {
     "empty": "Remove empty lines, or add what is missing.",
-    "too long": "Split long lines into sentences, or raise data.max_length.",
+    "too long": "Split long lines into sentences, or raise data.max_pair_length.",
     "ratio": "See with --check whether sides of very different lengths belong together, or raise "
-    "data.max_length_ratio.",
+    "data.max_source_target_ratio.",
     "unreadable": "Correct the lines that cannot be read; the log lists the first.",
 }
 """What to do about pairs left out, by a part of the reason."""
@@ -211,12 +211,13 @@ def announce(
 def expected_time(state: TrainingState, training: TrainingConfig, seconds_per_update: float) -> str:
     """Estimate how long training takes at most, without validation."""
     seconds = state.seconds + (training.max_steps - state.step) * seconds_per_update
-    if 0 < 60 * training.max_minutes < seconds:
-        left = max(0.0, (state.stop_at or 60 * training.max_minutes) - state.seconds)
+    minutes = training.max_minutes
+    if minutes is not None and 60 * minutes < seconds:
+        left = max(0.0, (state.stop_at or 60 * minutes) - state.seconds)
         steps = state.step + int(left / seconds_per_update)
         return (
             f"At this speed training makes about {steps:,} of {training.max_steps:,} steps in "
-            f"{training.max_minutes:g} minutes (training.max_minutes)."
+            f"{minutes:g} minutes (training.max_minutes)."
         )
     return (
         f"At this speed {training.max_steps:,} steps take about {describe_seconds(seconds)}, "
@@ -318,15 +319,19 @@ def settings_without_effect(recipe: Recipe) -> list[str]:
     schedule = f"training.schedule = {training.schedule!r}"
     averaging = f"training.averaging = {training.averaging!r}"
     recurrent = f"model.architecture = {recipe.model.architecture!r}"
-    no_samples = not training.subword_samples
+    no_samples = not training.subword_samples and "no training.subword_samples"
+    learned = recipe.tokenizer.model_type
+    model_type = not recipe.start.model and f"tokenizer.model_type = {learned!r}"
     rates = ("dropout", "attention_dropout", "feed_forward_dropout", "token_dropout")
     no_dropout = not any(getattr(training, name) for name in rates)
     reasons = {
         "muon_learning_rate": training.optimizer != "muon" and optimizer,
         "weight_decay": training.optimizer == "adam" and optimizer,
         "min_learning_rate": training.schedule not in ("linear", "cosine") and schedule,
-        "averaging_amount": training.averaging == "none" and averaging,
-        "subword_amount": no_samples and "training.subword_samples = 0",
+        "averaging_decay": training.averaging != "running" and averaging,
+        "averaging_count": training.averaging not in ("last", "best") and averaging,
+        "subword_dropout": no_samples or (learned == "unigram" and model_type),
+        "subword_alpha": no_samples or (learned == "bpe" and model_type),
         "r_drop": no_dropout and "no dropout: both readings of a pair are the same",
         "score_penalty": recipe.model.is_recurrent and recurrent,
         "score_penalty_decoder": recipe.model.is_recurrent and recurrent,

@@ -80,7 +80,7 @@ def student_recipe(
     if text.links is not None:
         data["train_alignments"] = [str(text.links)]
         sizes = {**NAMED_SIZES[model.get("size", "tiny")], **model}
-        training["guided_head"] = [sizes["num_decoder_layers"] - 1, 0]
+        training["guided_head"] = f"decoder.{sizes['num_decoder_layers'] - 1}.cross.0"
     return {**recipe, "data": data, "model": model, "training": training}
 
 

@@ -45,10 +45,8 @@ class GuidedHead:
     @classmethod
     def of(cls, training: TrainingConfig) -> GuidedHead | None:
         """Make the head that the settings name; None if they name none."""
-        if not training.guided_head:
-            return None
-        layer, head = training.guided_head
-        return cls(layer, head, training.guided_weight)
+        place = training.guided_place
+        return None if place is None else cls(*place, training.guided_weight)
 
     def of_scores(self, _site: str, masked_B1TS: Tensor, batch: Batch) -> Tensor:
         """Compute the loss from the head's masked scores; without links it is 0."""

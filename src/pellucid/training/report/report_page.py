@@ -277,7 +277,8 @@ def _same(history: RunHistory) -> str:
             "The same kind of machine, number of threads and versions give the same model, bit for "
             "bit."
         )
-    course = {"max_minutes": 0, "max_steps": history.last_step, **history.course}
+    # Without a value, a key of the recipe is left out: the repeat has no limit of time.
+    course = {"max_minutes": "", "max_steps": history.last_step, **history.course}
     changes = " ".join(f"--set training.{key}={value}" for key, value in course.items())
     return (
         f"This run had a limit of {minutes:g} minutes and was planned for this machine: a repeat "

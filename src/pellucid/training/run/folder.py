@@ -25,6 +25,7 @@ from pellucid.errors import (
 )
 from pellucid.files import flush_folder, open_own, read_bytes, tidy_folder, write_bytes, write_text
 from pellucid.text.reading.lines import not_utf8
+from pellucid.training.run.chosen_comments import read_reasons, with_reasons
 
 RECIPE_FILE = "recipe.toml"
 PLAN_FILE = "plan.json"
@@ -106,14 +107,22 @@ class RunFolder:
         path: of the folder, which need not exist.
         recipe: of the run.
         chosen: the settings of a new run, ``section.name``, that were chosen for its text.
+        reasons: a sentence about each of them, which the run's recipe holds as a comment.
 
     Raises:
         ConfigurationError: the folder holds another run, or something else.
     """
 
-    def __init__(self, path: Path, recipe: Recipe, chosen: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        path: Path,
+        recipe: Recipe,
+        chosen: Mapping[str, Any] | None = None,
+        reasons: Mapping[str, str] | None = None,
+    ) -> None:
         self.path = path
         self._chosen = dict(chosen or {})
+        self._reasons = dict(reasons or {})
         self.checkpoints = path / "checkpoints"
         self.bundle = path / "bundle"
         self.untrained = path / "untrained"
@@ -279,8 +288,10 @@ class RunFolder:
             if is_new:
                 write_text(self._chosen_file, bundle_json(self._chosen))
                 write_text(self._no_checkpoint_file, "")
-            if is_new or read_bytes(self._recipe_file) != self.recipe_toml.encode():
-                write_text(self._recipe_file, self.recipe_toml)
+            reasons = self._reasons if is_new else read_reasons(self._recipe_file)
+            text = with_reasons(self.recipe_toml, reasons)
+            if is_new or read_bytes(self._recipe_file) != text.encode():
+                write_text(self._recipe_file, text)
             flush_folder(self.path)
         except PellucidError:
             raise

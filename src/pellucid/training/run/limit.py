@@ -45,23 +45,22 @@ class TimeLimit:
     def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
         self._training = training
         self._state = state
-        limit = 60 * training.max_minutes
+        minutes = training.max_minutes or 0.0
+        limit = 60 * minutes
         self._seconds = limit - spent - min(SECONDS_TO_WRITE, SHARE_TO_WRITE * limit)
         self._first_step = state.step
         self._first_seconds = state.seconds
-        self._may_plan = training.max_minutes > 0 and state.step < STEPS_BEFORE_PLAN
-        is_over = 0 < state.stop_at <= state.seconds and (
-            state.stop_minutes == training.max_minutes
-        )
-        if not training.max_minutes or is_over:
+        self._may_plan = minutes > 0 and state.step < STEPS_BEFORE_PLAN
+        is_over = 0 < state.stop_at <= state.seconds and state.stop_minutes == minutes
+        if not minutes or is_over:
             return
         if self._seconds <= 0:
             raise ConfigurationError(
                 f"The limit must leave time to train, but preparing the text took {spent / 60:.1f} "
-                f"of {training.max_minutes:g} minutes (--minutes). Give more minutes; less text "
+                f"of {minutes:g} minutes (--minutes). Give more minutes; less text "
                 "helps only if it has more than some 100,000 pairs."
             )
-        state.stop_minutes = training.max_minutes
+        state.stop_minutes = minutes
         self._reserve(min(state.reserved, SHARE_OF_LAST * self._seconds))
 
     def must_plan(self) -> bool:

@@ -93,7 +93,7 @@ def find_finished(run: RunFolder, training: TrainingConfig) -> TrainingState | N
         checkpoint = load_newest_checkpoint(run.checkpoints)[0]
         state = TrainingState() if checkpoint is None else checkpoint.state
         # A later limit is planned when training continues.
-        is_longer = training.max_minutes > state.stop_minutes
+        is_longer = (training.max_minutes or 0.0) > state.stop_minutes
         now = replace(state, stop_at=0.0) if is_longer else state
         if state.step == step and is_done(training.model_copy(update=state.course), now):
             run.say(

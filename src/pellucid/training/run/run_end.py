@@ -64,13 +64,14 @@ class TrainingSummary:
 
 def has_reached_limit(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether ``max_steps`` or ``max_minutes`` is reached."""
-    is_late = training.max_minutes > 0 and 0 < state.stop_at <= state.seconds
+    is_late = training.max_minutes is not None and 0 < state.stop_at <= state.seconds
     return state.step >= training.max_steps or is_late
 
 
 def is_done(training: TrainingConfig, state: TrainingState) -> bool:
     """Tell whether training stops: at a limit, or after ``patience`` validations without a gain."""
-    has_lost_patience = 0 < training.patience <= state.validations_without_better
+    limit = training.patience
+    has_lost_patience = limit != "none" and limit <= state.validations_without_better
     return has_reached_limit(training, state) or has_lost_patience
 
 
@@ -134,11 +135,12 @@ def describe_next(training: TrainingConfig, state: TrainingState, num_pairs: int
         num_pairs: pairs of training text.
     """
     has_planned_end = "max_steps" in state.course
-    is_late = training.max_minutes > 0 and 0 < state.stop_at <= state.seconds
+    minutes = training.max_minutes or 0.0
+    is_late = minutes > 0 and 0 < state.stop_at <= state.seconds
     how = f"steps help: --set training.max_steps={2 * training.max_steps} and another --out"
     if is_late or has_planned_end:
         other = " and another --out" if has_planned_end else ""
-        how = f"minutes help: --minutes {4 * training.max_minutes:g}{other}"
+        how = f"minutes help: --minutes {4 * minutes:g}{other}"
     words = f"Next: validation still improved at the end, so more {how}, with the same command."
     if state.best_step < STILL_IMPROVING * state.step:
         words = "Next: validation improved no more, so more text helps more than more time."

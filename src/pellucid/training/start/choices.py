@@ -138,6 +138,21 @@ _NO_TEXT = TextCounts(0, 0, 0, 0.0, 0, 0, 0)
 SHAPE = ("size", "d_model", "d_ff", "num_encoder_layers", "num_decoder_layers")
 
 
+CHOSEN_KEYS = frozenset(
+    {
+        *("model.size", "data.placeholders"),
+        *("tokenizer.vocabulary_size", "tokenizer.character_coverage"),
+        "tokenizer.split_by_script",
+        *("training.max_tokens_per_batch", "training.optimizer", "training.learning_rate"),
+        *("training.muon_learning_rate", "training.weight_decay", "training.schedule"),
+        *("training.warmup_steps", "training.dropout", "training.dropout_warmup_steps"),
+        *("training.r_drop", "training.averaging", "training.averaging_decay"),
+        *("training.max_steps", "training.validate_every", "training.patience"),
+    }
+)
+"""Every setting that is chosen for a text if it is left out; the others have their defaults."""
+
+
 @dataclass(frozen=True)
 class ChosenSetting:
     """One setting that was chosen.
@@ -404,7 +419,7 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         "warmup_steps": (max(1, min(LONGEST_WARMUP, steps // 8)), "an eighth of the steps"),
         "dropout": (dropout, f"{_millions(words)} target words for a model of width {width}"),
         "averaging": ("running", "the average of late weights is better than the last"),
-        "averaging_amount": (average_decay(steps), "it spans a twentieth of the steps"),
+        "averaging_decay": (average_decay(steps), "it spans a twentieth of the steps"),
         # Epochs are only known once the text is cut into tokens: the screen has their number.
         "max_steps": (steps, why_steps),
         "validate_every": (interval, f"about {round(steps / interval)} times"),
@@ -424,11 +439,11 @@ def _propose_training(recipe: Recipe, counts: TextCounts, width: int) -> list[Ch
         if "muon_learning_rate" in chosen:
             quarter = SHARE_OF_RATE_FROM_A_MODEL * MUON_RATE
             chosen["muon_learning_rate"] = (quarter, "a quarter of it, for the same reason")
-    if has_muon and training.learning_rate:
+    if has_muon and not isinstance(training.learning_rate, str):
         rate = float(f"{MUON_RATE * training.learning_rate / _peak_rate(width):.2g}")
         chosen["muon_learning_rate"] = (min(1.0, rate), "it follows training.learning_rate")
     if training.averaging != "running" and "averaging" in given:
-        del chosen["averaging_amount"]
+        del chosen["averaging_decay"]
     return [ChosenSetting(f"training.{name}", *choice) for name, choice in chosen.items()]
 
 

@@ -34,7 +34,7 @@ def plan_course(
         sentence if all steps fit.
     """
     passed = max(1e-6, now.seconds - before.seconds)
-    left = max(0.0, (now.stop_at or 60 * training.max_minutes) - now.seconds)
+    left = max(0.0, (now.stop_at or 60 * (training.max_minutes or 0)) - now.seconds)
     most = int(SHARE_OF_VALIDATION * left / max(1e-9, per_validation))
     validations = max(2, min(VALIDATIONS, most))
     # The time of the last validation is reserved.
@@ -46,12 +46,11 @@ def plan_course(
     wanted = {
         "warmup_steps": max(1, steps // 3),
         "validate_every": max(1, steps // validations),
-        "averaging_amount": average_decay(steps),
+        "averaging_decay": average_decay(steps),
     }
     if training.schedule in ENDING_AT_MAX_STEPS:
         wanted["max_steps"] = steps
     before_now = {name: getattr(training, name) for name in wanted}
-    before_now["averaging_amount"] = training.average_decay
     shorter = {name: value for name, value in wanted.items() if value < before_now[name]}
     course = {name: value for name, value in shorter.items() if f"training.{name}" in chosen}
     changes = ", ".join(f"{name} {value:g}" for name, value in course.items())

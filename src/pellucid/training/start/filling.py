@@ -32,6 +32,16 @@ class FilledRecipe(NamedTuple):
     chosen: dict[str, Any]
     text: KeptText | None = None
 
+    @property
+    def reasons(self) -> dict[str, str]:
+        """The sentence about each of these settings, as far as there is one."""
+        return {
+            key: sentence
+            for key in self.chosen
+            for sentence in self.choices
+            if sentence.startswith(f"{key} = ")
+        }
+
 
 def fill_in(
     values: Mapping[str, Any], run: Path, recipe_folder: Path, say: Say = be_silent

@@ -42,12 +42,12 @@ def reason_to_leave_out(
         return "empty source"
     if not target.strip() or len(target_ids) <= 1:
         return "empty target"
-    if len(source_ids) > data.max_length:
+    if len(source_ids) > data.max_pair_length:
         return "source too long"
-    if len(target_ids) > data.max_length:
+    if len(target_ids) > data.max_pair_length:
         return "target too long"
     shorter, longer = sorted((len(source_ids) - 1, len(target_ids) - 1))
-    if longer > data.max_length_ratio * shorter:
+    if longer > data.max_source_target_ratio * shorter:
         return "length ratio"
     return None
 

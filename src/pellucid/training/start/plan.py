@@ -234,6 +234,6 @@ def _fit_into_memory(
         raise ConfigurationError(
             f"Training must fit into memory, but the text's longest sentence, of {needs.longest} "
             f"tokens, takes {least / 2**30:,.1f} GiB in this model, and {available / 2**30:,.1f} "
-            "GiB are free. Choose smaller sizes in [model], or a smaller data.max_length."
+            "GiB are free. Choose smaller sizes in [model], or a smaller data.max_pair_length."
         )
     return needs, budget

@@ -202,7 +202,7 @@ def _prepare_into(
         dropped.clear()
         counts.clear()
         # Positions take the place of ids: none is above the longest sentence.
-        longest = recipe.data.max_length
+        longest = recipe.data.max_pair_length
         broken = BrokenLinks()
         build_store(
             folder / LINKS,

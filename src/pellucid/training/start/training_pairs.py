@@ -81,7 +81,7 @@ class KeptPairs:
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
-        self._limit = recipe.data.max_length
+        self._limit = recipe.data.max_pair_length
 
     def __iter__(self) -> Iterator[KeptPair]:
         """Read the files, and yield the pairs that are kept."""
@@ -132,12 +132,12 @@ class KeptPairs:
             what = "of words" if self._tokenizer.config.kind == "words" else "Marian's"
             raise ConfigurationError(
                 "training.subword_samples needs a tokenizer that SentencePiece learned, but this "
-                f"one is {what}. Set training.subword_samples = 0."
+                f"one is {what}. Leave training.subword_samples out."
             )
         cut_source, cut_target = (
             self._tokenizer.segmenter(
                 side,
-                training.subword_samples,
+                training.subword_samples or 0,
                 dropout=training.subword_dropout,
                 seed=training.seed,
             )

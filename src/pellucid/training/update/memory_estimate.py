@@ -190,13 +190,13 @@ def require_memory(model: ModelConfig, training: TrainingConfig, device: torch.d
 def _copies(training: TrainingConfig) -> int:
     """Count the numbers held for every weight: itself, gradient, two moments, averages."""
     if training.averaging in ("last", "best"):
-        return 5 + training.average_count
+        return 5 + training.averaging_count
     return 6 if training.averaging == "running" else 4
 
 
 def _saving(training: TrainingConfig, num_weights: int) -> int:
     """Count the bytes that writing a checkpoint takes: twice its largest file."""
-    averages = training.average_count if training.averaging in ("last", "best") else 1
+    averages = training.averaging_count if training.averaging in ("last", "best") else 1
     moments = 2
     return 2 * 4 * num_weights * max(moments, averages)
 

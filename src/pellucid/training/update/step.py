@@ -115,6 +115,6 @@ def _halve(parts: Sequence[Batch]) -> list[Batch]:
         raise TrainingError(
             "A batch must fit into memory, but a single pair of "
             f"{max(part.target_in_BT.shape[1] for part in parts)} tokens does not. "
-            "Lower data.max_length, or choose a smaller model."
+            "Lower data.max_pair_length, or choose a smaller model."
         )
     return [half for part in parts for half in split_batch(part)]

@@ -17,11 +17,11 @@ class Averaging:
     ``none``: the weights as they are. ``running``: after each update
     $$\bar w ← d \bar w + (1 - d) w, \quad d = \min\left(\text{decay}, \frac{1 + t}{10 + t}\right)$$
     where t counts updates, so that the first weights soon count little. ``last``: the mean of the
-    current weights and those of the last ``average_count`` - 1 validations. ``best``: the mean of
-    the current weights and the best ``average_count`` - 1 before, ranked by the BLEU that their own
-    mean had when they were current.
+    current weights and those of the last ``averaging_count`` - 1 validations. ``best``: the mean of
+    the current weights and the best ``averaging_count`` - 1 before, ranked by the BLEU that their
+    own mean had when they were current.
 
-    Memory: one copy of the trained weights for ``running``, ``average_count`` - 1 for the others.
+    Memory: one copy of the trained weights for ``running``, ``averaging_count`` - 1 for the others.
 
     Args:
         model: has the weights, which the optimizer changes.
@@ -34,8 +34,8 @@ class Averaging:
     def __init__(self, model: nn.Module, training: TrainingConfig) -> None:
         self._model = model
         self._kind = training.averaging
-        self._decay = training.average_decay
-        self._count = training.average_count
+        self._decay = training.averaging_decay
+        self._count = training.averaging_count
         self._num_updates = 0
         self._running = {}
         if self._kind == "running":

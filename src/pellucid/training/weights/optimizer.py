@@ -63,7 +63,7 @@ class Optimizer:
         self._adam = torch.optim.AdamW(
             [group for group in groups if group["params"]] or [{"params": []}],
             betas=(training.beta1, training.beta2),
-            eps=training.epsilon,
+            eps=training.adam_epsilon,
             fused=True,
         )
         # Made here and not by the first step, so that every checkpoint holds the whole state. The

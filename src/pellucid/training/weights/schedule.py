@@ -41,8 +41,8 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
     The paper's schedule falls with the inverse square root of the step:
     $$\text{rate} = d^{-0.5} \min(\text{step}^{-0.5}, \text{step} \cdot \text{warmup}^{-1.5})$$
     Its peak, at the end of the warm-up, is $(d \cdot \text{warmup})^{-0.5}$;
-    ``training.learning_rate`` above 0 sets another. ``linear`` and ``cosine`` (half a period) reach
-    ``min_learning_rate`` at ``max_steps``; ``constant`` does not fall.
+    a number in ``training.learning_rate`` sets another. ``linear`` and ``cosine`` (half a period)
+    reach ``min_learning_rate`` at ``max_steps``; ``constant`` does not fall.
 
     Args:
         step: from 1.
@@ -52,7 +52,9 @@ def learning_rate(step: int, training: TrainingConfig, d_model: int) -> float:
     Source:
         Vaswani et al. 2017, equation 3; cosine: Loshchilov and Hutter 2017, "SGDR".
     """
-    peak = training.learning_rate or 1 / math.sqrt(d_model * training.warmup_steps)
+    peak = training.learning_rate
+    if isinstance(peak, str):
+        peak = 1 / math.sqrt(d_model * training.warmup_steps)
     return _rate(step, training, peak)
 
 

@@ -289,7 +289,7 @@ class _StackOnRows:
         if sentences.longest > self._stack.max_length:
             raise InputError(
                 f"A sentence must have at most {self._stack.max_length} tokens for this {part}, "
-                f"but has {sentences.longest}. Lower data.max_length, or raise "
+                f"but has {sentences.longest}. Lower data.max_pair_length, or raise "
                 f"model.max_{'source' if part == 'encoder' else 'target'}_length."
             )
         require_ids(sentences.ids_J, len(table_VD))
