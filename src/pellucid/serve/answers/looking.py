@@ -183,7 +183,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
 
 def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
     from pellucid.inside.changes.what_if import decode_under
-    from pellucid.inside.pair import Pair
+    from pellucid.inside.pair import PairData
 
     tokenizer = model.translator.tokenizer
     source_ids = tuple(tokenizer.encode_source(text))
@@ -192,7 +192,7 @@ def _decode_under(model: ServedModel, body: Any, text: str) -> _Target:
     _check_length(len(source_ids))
     probe = _probe(body, tokenizer, text, source_ids)
     limit = min(2 * len(source_ids) + 20, MOST_CHANGE_TOKENS)
-    pair = Pair(model.translator.model, tokenizer, source_ids, prefix)
+    pair = PairData(model.translator.model, tokenizer, source_ids, prefix)
     if probe is not None:
         with about("changes"):
             probe.check(pair.model.config, len(source_ids), limit)
@@ -289,7 +289,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         InputError: a change cannot be read, or its place does not exist.
     """
     from pellucid.inside.changes.what_if import what_if
-    from pellucid.inside.pair import Pair
+    from pellucid.inside.pair import PairData
 
     translator = model.translator
     text = _one_line(body, model)
@@ -304,7 +304,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
             raise InputError(best.error)
         target_ids = best.ids
     _check_length(max(len(source_ids), len(target_ids)))
-    pair = Pair(translator.model, translator.tokenizer, source_ids, target_ids)
+    pair = PairData(translator.model, translator.tokenizer, source_ids, target_ids)
     probe = _probe(body, pair.tokenizer, text, source_ids)
     assert probe is not None
     with about("changes"):
