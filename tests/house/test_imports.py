@@ -11,6 +11,7 @@ FLOORS = {
     "errors": 0.0,
     "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config, then the machine.
     "shapes": 0.1,
+    "arguments": 0.1,
     "terminal": 0.15,
     "config": 0.2,
     "foreign": 0.3,
