@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn, get_args
 
 from pellucid.errors import DataError, InputError, shorten
 
@@ -93,6 +93,26 @@ def list_texts(name: str, values: object) -> list[str]:
     return found
 
 
+def list_pairs(
+    sources: object, targets: object, names: tuple[str, str] = ("sources", "targets")
+) -> tuple[bool, list[str], list[str]]:
+    """Return the two sides of pairs as lists, after telling whether each is a single text.
+
+    Raises:
+        DataError: only one side is a single text, or something is no text.
+    """
+    is_one = isinstance(sources, str)
+    if is_one != isinstance(targets, str) or (sources is None) != (targets is None):
+        raise DataError(
+            f"{names[0]} and {names[1]} must be two texts or two lists of texts, but are "
+            f"{describe_value(sources)} and {describe_value(targets)}. Give both alike."
+        )
+    if is_one:
+        sources = [sources]
+        targets = [targets]
+    return is_one, list_texts(names[0], sources), list_texts(names[1], targets)
+
+
 def check_phrases(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     """Return an argument that is one phrase or several.
 
@@ -103,3 +123,14 @@ def check_phrases(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     if not all(map(str.strip, found)):
         raise InputError(f"{name} must be phrases, but one is empty. Leave it out.")
     return found
+
+
+def check_choice(name: str, value: object, choices: Any) -> None:
+    """Refuse an argument that is none of the values of a ``Literal``.
+
+    Raises:
+        InputError: it is none of them.
+    """
+    known = get_args(choices)
+    if not isinstance(value, str) or value not in known:
+        refuse(name, f"one of {', '.join(map(repr, known))}", value)

@@ -65,10 +65,10 @@ def test_given_words_are_counted_and_a_line_that_differs_is_an_error_of_its_own(
     )
     found = records(done)
     assert found[0]["source_words"] == ["the", "cat", "&apos;s", "do", "g"]
-    assert max(i for i, _ in found[0]["links"]) == 4  # type: ignore[attr-defined]
+    assert max(i for i, _ in found[0]["alignment"]) == 4  # type: ignore[attr-defined]
     assert [one["error"] is None for one in found] == [True, False, True]
     assert "line 2: The source words must be those of the text, but word 1" in done.stderr
-    assert found[2]["links"]
+    assert found[2]["alignment"]
 
 
 def test_gold_links_count_given_words(align: Run, write_lines: WriteLines) -> None:
@@ -137,7 +137,7 @@ def test_subword_links_join_the_tokens_of_the_model(
     ids = tokenizer.encode_source(line), tokenizer.encode_target(target)
     assert found["source_words"] == tokenizer.source_tokens(ids[0])[:-1]
     assert found["target_words"] == tokenizer.target_tokens(ids[1])[:-1]
-    places = {i for i, _ in found["links"]}  # type: ignore[attr-defined]
+    places = {i for i, _ in found["alignment"]}  # type: ignore[attr-defined]
     # The first token is the language code, which has no word.
     assert places == set(range(1, len(ids[0]) - 1))
 

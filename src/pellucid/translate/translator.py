@@ -9,7 +9,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
 
-from pellucid.arguments import check_count, check_kind, check_text, list_texts, refuse
+from pellucid.arguments import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_text,
+    list_pairs,
+    list_texts,
+    refuse,
+)
 from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, ModelConfig, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
@@ -22,14 +30,16 @@ from pellucid.machine.hardware import set_threads, use_threads
 from pellucid.native.precision import configure_fastest, put_on_top, read_precisions
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
+from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.call_options import TranslationOptions, check_names
 from pellucid.translate.constraints import UNCONSTRAINED, GivenGlossary, Phrases, fit_glossary
 from pellucid.translate.judging import against_repetition
 from pellucid.translate.line_translation import LineTranslation
+from pellucid.translate.masking import Hidden
 from pellucid.translate.model_weights import check_vocabularies, find_stored
-from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
+from pellucid.translate.preparing import Preparer, Ready, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.written_lines import (
     TranslationWriter,
@@ -47,8 +57,8 @@ if TYPE_CHECKING:
     from pellucid.inside.line_traces import Replaying
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
-    from pellucid.text.link_choices import UnitRule
     from pellucid.translate.aligning import Aligner
+    from pellucid.translate.pair_links import PairLinks
 
 BATCH_TOKENS = 4096
 
@@ -332,8 +342,6 @@ class Translator:
         """Gather what decides how lines are translated, and check it."""
         how = validate(TreatmentConfig, treatment, "")
         check_count("batch_tokens", batch_tokens)
-        if to is not None:
-            check_text("to", to)
         config = self.options(**options)
         again = config
         if how.retry:
@@ -382,13 +390,9 @@ class Translator:
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
-        check_text("text", text)
-        given = constraints if constraints is UNCONSTRAINED else [constraints]
-        phrases = self._phrases(prefix, forbid, require, glossary, given)
-        (own,) = constraints_of_each(phrases.for_texts([text]), 1)
-        config = self.options(**options)
+        phrases = self._phrases(prefix, forbid, require, glossary, _as_list(constraints))
         how = Treatment(clean, split, split_long)
-        line, hidden = self._preparer.prepare_line(text, own, config, how, to)
+        line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         # Nothing is judged: text that is already out cannot be searched for again.
         writer = TranslationWriter(self.attention_reader(), None)
         return filter(None, hidden.show_pieces(stream_line(self.decoder, line, config, writer)))
@@ -408,9 +412,81 @@ class Translator:
         """
         from pellucid.translate.aligning import Aligner
 
+        check_choice("units", units, UnitRule)
+        _check_head(layer, head)
         return Aligner(
             self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=head
         )
+
+    @overload
+    def align(  # type: ignore[overload-overlap]  # a text is an iterable of texts, too
+        self,
+        sources: str,
+        targets: str,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> PairLinks: ...
+
+    @overload
+    def align(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> list[PairLinks]: ...
+
+    def align(
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> PairLinks | list[PairLinks]:
+        """Link the words of given translations and their sources, by cross-attention.
+
+        Two texts give one `PairLinks`, two collections a list. Unless a head is named, links are
+        read from the head that was taught them; or, given 50 pairs or more, from the view with the
+        most consistent links; or else from the mean of the last layer's heads.
+
+        Args:
+            sources: the line, or several.
+            targets: a translation of each.
+            layer: the layer of the decoder to read links from.
+            head: the head of that layer.
+            words: how lines are cut into the words that links count.
+            reverse: a translator from the target into the source, whose links are joined with
+                these.
+            symmetrize: how they are joined.
+
+        Raises:
+            DataError: something is no text, or sources and targets differ in number.
+            InputError: the layer or the head does not exist, or there are several models.
+        """
+        from pellucid.translate.pair_links import align_texts
+
+        is_one, given, each = list_pairs(sources, targets)
+        check_choice("words", words, UnitRule)
+        _check_head(layer, head)
+        check_choice("symmetrize", symmetrize, Symmetrization)
+        bundles = [self.own_bundle]
+        if reverse is not None:
+            check_kind("reverse", reverse, Translator, "a Translator")
+            bundles.append(reverse.own_bundle)
+        found = align_texts(bundles, (layer, head), given, each, words, symmetrize)
+        return found[0] if is_one else found
 
     def attention_reader(self) -> AttentionReader:
         """Make what computes the attention of given pairs, in C if the engine can."""
@@ -428,9 +504,23 @@ class Translator:
         **options: Any,
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
+        phrases = Phrases.read("", (), (), None, _as_list(constraints))
         how = Treatment(clean, split, split_long)
+        return self._prepare_line(text, phrases, how, to, options)[0].notes
+
+    def _prepare_line(
+        self,
+        text: str,
+        phrases: Phrases,
+        how: Treatment,
+        to: str | None,
+        options: Mapping[str, Any],
+    ) -> tuple[Ready, Hidden, DecodingConfig]:
+        """Make one text ready for a search with some options."""
+        check_text("text", text)
         config = self.options(**options)
-        return self._preparer.prepare_line(text, constraints, config, how, to)[0].notes
+        (own,) = constraints_of_each(phrases.for_texts([text]), 1)
+        return (*self._preparer.prepare_line(text, own, config, how, to), config)
 
     @overload
     def score(  # type: ignore[overload-overlap]  # a text is an iterable of texts, too
@@ -480,11 +570,7 @@ class Translator:
         from pellucid.translate.text_scoring import score_pairs
 
         check_count("batch_tokens", batch_tokens)
-        if to is not None:
-            check_text("to", to)
-        is_one = isinstance(sources, str) and isinstance(targets, str)
-        given = list_texts("sources", [sources] if is_one else sources)
-        each = list_texts("targets", [targets] if is_one else targets)
+        is_one, given, each = list_pairs(sources, targets)
         coded = with_codes(self.tokenizer, to, given)
         builder = self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
@@ -525,6 +611,10 @@ class Translator:
         from pellucid.inside.ask import Ask
         from pellucid.inside.line_traces import Replaying, look_at_given
 
+        if target is not None:
+            check_text("target", target)
+        if ask is not None:
+            check_kind("ask", ask, Ask, "an Ask, such as Ask(stages=('weights',))")
         combined = {"everything": ("ask", everything and ask is not None)}
         combined |= dict.fromkeys(options, ("target", target is not None))
         for name, (other, are_both) in combined.items():
@@ -562,11 +652,14 @@ class Translator:
         from pellucid.inside.line_traces import Replaying, look_at_hypotheses
 
         bundle = self.own_bundle
+        check_kind("how", how or Replaying(), Replaying, "a Replaying")
         how = how or Replaying()
         # The replay is in float32, and should find the tokens that the search found.
         options = {"precision": "float32", **options}
         decoding = self.options(**options).model_dump(mode="json")
-        texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
+        texts = list(
+            map(one_line, list_texts("texts", texts))
+        )  # One search: the replay reads the same line.
         # The replay reads the line as it stands, so it must not be changed before the search.
         found = self.translate(texts, constraints=constraints, clean=False, split=False, **options)
         for translation in found:
@@ -589,6 +682,19 @@ class Translator:
                 "memory, a changed model or an ensemble. Load one model."
             )
         return self.bundle
+
+
+def _as_list(
+    constraints: LineConstraints,
+) -> Constraints | Sequence[LineConstraints]:
+    """Return the constraints of one text as those of a list of one."""
+    return constraints if constraints is UNCONSTRAINED else [constraints]
+
+
+def _check_head(layer: int | None, head: int | None) -> None:
+    for name, number in (("layer", layer), ("head", head)):
+        if number is not None:
+            check_count(name, number, least=0)
 
 
 def load(

@@ -107,7 +107,7 @@ def test_two_strings_are_scored_as_one_pair(translator: Translator) -> None:
     one = translator.score(SOUP, "La soupe était froide.")
     assert one.tokens[-1] == "</s>"
     assert one == translator.score([SOUP], ["La soupe était froide."])[0]
-    with pytest.raises(DataError, match=r"targets must be a list of texts, but is 'La soupe'"):
+    with pytest.raises(DataError, match=r"must be two texts or two lists .* a list and 'La soupe'"):
         translator.score([SOUP], "La soupe")  # type: ignore[call-overload]
     with pytest.raises(DataError, match=r"targets\[0\] must be a text, but is None"):
         translator.score([SOUP], [None])  # type: ignore[list-item]
