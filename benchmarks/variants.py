@@ -25,12 +25,12 @@ import torch
 from side_by_side.results import write_result
 
 import pellucid
-from pellucid.cli.recipes import find_recipe
 from pellucid.config import load_recipe
 from pellucid.corpora import make_split
 from pellucid.evaluation.corpus_scores import corpus_bleu_score
 from pellucid.files import new_folder
 from pellucid.training.loop import train
+from pellucid.training.start.found_recipe import find_recipe
 
 WIDTH = 96
 VARIANTS: dict[str, tuple[str, ...]] = {

@@ -140,7 +140,7 @@ class Bundle:
 
 
 def resolve_model(name: str | Path) -> Path:
-    """Find the bundle that MODEL means.
+    """Find the bundle that a name means.
 
     A bundle folder, a run folder (its best bundle), or the word ``demo``: the small model that
     comes with the package. ``demo-untrained`` is the same before training, and ``demo-recurrent``
@@ -162,15 +162,15 @@ def resolve_model(name: str | Path) -> Path:
     if is_there:
         what, advice = identify_foreign(folder)
         raise BundleError(
-            f"MODEL must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
+            f"The model must be a bundle folder or a run folder, but {folder} is {what}. {advice}"
         )
     hub = ""
     # A name such as Helsinki-NLP/opus-mt-en-fr was meant for the hub.
     if re.fullmatch(r"https?:.*|[\w.-]+/[\w.-]+", str(name)):
         hub = " Download a model of the Hugging Face hub first: pellucid convert FOLDER reads it."
     raise InputFileNotFoundError(
-        f"MODEL must be a bundle folder or a run folder, but {folder} does not exist. Check the "
-        f"name, or use the word demo for the small model that comes with pellucid.{hub}"
+        f"The model must be a bundle folder or a run folder, but {folder} does not exist. Check "
+        f"the name, or use the word demo for the small model that comes with pellucid.{hub}"
     )
 
 

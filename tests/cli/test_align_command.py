@@ -81,7 +81,7 @@ def test_align_of_one_view_says_nothing_else_and_json_has_the_same_links(
     assert [record["line"] for record in records] == list(range(7))
     assert [record["source"] for record in records] == [e.source for e in examples]
     for record, line in zip(records, plain.stdout.splitlines(), strict=True):
-        assert {tuple(link) for link in record["links"]} == to_links(line)
+        assert {tuple(link) for link in record["alignment"]} == to_links(line)
     assert run_here("align", "demo", *files, *HEAD, "-o", str(output)).returncode == 2
 
 
@@ -106,7 +106,7 @@ def test_align_with_gold_has_every_view_and_an_interval(
     found, right = 0, 0
     written = map(json.loads, links.read_text().splitlines())
     for one, line in zip(written, Path(gold).read_text().splitlines(), strict=True):
-        hypothesis = {tuple(link) for link in one["links"]}
+        hypothesis = {tuple(link) for link in one["alignment"]}
         found += len(hypothesis) + len(to_links(line))
         right += 2 * len(hypothesis & to_links(line))
     assert best["error"] == pytest.approx(1 - right / found)

@@ -61,14 +61,14 @@ def test_given_words_are_counted_and_a_line_that_differs_is_an_error_of_its_own(
     target = write_lines("t", "le chat dort", "un chien", "le chat")
     words = write_lines("w", "the cat &apos;s do g", "a cat", "the cat")
     done = align(
-        *("--source", source, "--target", target, "--source-words", words, "--json"), code=2
+        *("--source", source, "--target", target, "--source-words", words, "--json"), code=3
     )
     found = records(done)
     assert found[0]["source_words"] == ["the", "cat", "&apos;s", "do", "g"]
-    assert max(i for i, _ in found[0]["links"]) == 4  # type: ignore[attr-defined]
+    assert max(i for i, _ in found[0]["alignment"]) == 4  # type: ignore[attr-defined]
     assert [one["error"] is None for one in found] == [True, False, True]
     assert "line 2: The source words must be those of the text, but word 1" in done.stderr
-    assert found[2]["links"]
+    assert found[2]["alignment"]
 
 
 def test_gold_links_count_given_words(align: Run, write_lines: WriteLines) -> None:
@@ -94,12 +94,12 @@ def test_lines_that_are_no_pairs_are_errors_of_their_own(
     align: Run, write_lines: WriteLines
 ) -> None:
     pairs = write_lines("p", "no pair", ">>fra<< the cat ||| le chat", "a ||| b ||| c", "a |||")
-    done = align("--pairs", pairs, code=2)
+    done = align("--pairs", pairs, code=3)
     assert [bool(line) for line in done.stdout.splitlines()] == [False, True, False, False]
     assert "line 1: A pair must be written SOURCE ||| TARGET, but has no |||" in done.stderr
     assert "line 3: A pair must be written SOURCE ||| TARGET, but has 2 times |||" in done.stderr
     gold = write_lines("g", "0-0", "0-0 1-1", "", "")
-    assert "alignment error" in align("--pairs", pairs, "--gold", gold, code=2).stdout
+    assert "alignment error" in align("--pairs", pairs, "--gold", gold, code=3).stdout
 
 
 def test_files_of_lines_are_asked_for_or_refused(align: Run, write_lines: WriteLines) -> None:
@@ -137,7 +137,7 @@ def test_subword_links_join_the_tokens_of_the_model(
     ids = tokenizer.encode_source(line), tokenizer.encode_target(target)
     assert found["source_words"] == tokenizer.source_tokens(ids[0])[:-1]
     assert found["target_words"] == tokenizer.target_tokens(ids[1])[:-1]
-    places = {i for i, _ in found["links"]}  # type: ignore[attr-defined]
+    places = {i for i, _ in found["alignment"]}  # type: ignore[attr-defined]
     # The first token is the language code, which has no word.
     assert places == set(range(1, len(ids[0]) - 1))
 

@@ -129,9 +129,9 @@ def test_lines_become_objects_in_a_file_of_json_lines(run_here: Run, tmp_path: P
     output = tmp_path / "out.jsonl"
     assert run_here("translate", "m", "-o", str(output), stdin="a\n\nb").returncode == 0
     assert read(output.read_text()) == [
-        {"text": "a", "translation": "A"},
-        {"text": "", "translation": ""},
-        {"text": "b", "translation": "B"},
+        {"source": "a", "translation": "A"},
+        {"source": "", "translation": ""},
+        {"source": "b", "translation": "B"},
     ]
     records = tmp_path / "records.jsonl"
     assert run_here("translate", "m", "--json", "-o", str(records), stdin="a\n").returncode == 0

@@ -157,7 +157,7 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     ("arguments", "sentence"),
     [
         ((), "There is nothing to train on: give a recipe"),
-        (("multi30k-en-fr", "--source-language", "en"), "are for text without a recipe"),
+        (("multi30k-en-fr", "--source-language", "en"), "but multi30k-en-fr is a recipe"),
         (("a.tsv", "--minutes", "0"), "--minutes"),
         (("a.en", "b.fr", "c.de"), "3 were named"),
         (("a.en", "b.fr"), "a.en must be text to train on, but does not exist"),

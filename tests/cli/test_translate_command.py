@@ -266,7 +266,15 @@ def test_json_has_every_hypothesis_and_the_error(run_here: Run, echo: Echo) -> N
     done = run_here("translate", "m", "--beam", "3", "--n-best", "3", "--json", stdin="a\n!b\n")
     good, bad = (json.loads(line) for line in done.stdout.splitlines())
     assert [h["text"] for h in good["hypotheses"]] == ["A", "A?", "A??"]
-    assert bad == {"line": 1, "source": "!b", "error": "It must not shout.", "hypotheses": []}
+    assert good["translation"] == "A"
+    assert bad == {
+        "line": 1,
+        "source": "!b",
+        "translation": None,
+        "error": "It must not shout.",
+        "hypotheses": [],
+        "notes": {},
+    }
 
 
 def test_many_hypotheses_make_smaller_windows(

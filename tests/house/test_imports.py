@@ -11,6 +11,7 @@ FLOORS = {
     "errors": 0.0,
     "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config, then the machine.
     "shapes": 0.1,
+    "arguments": 0.1,
     "terminal": 0.15,
     "config": 0.2,
     "foreign": 0.3,
@@ -35,6 +36,7 @@ FLOORS = {
     "bulk": 5.5,
     "training": 6,
     "serve": 6,
+    "functions": 6.5,
     "lessons": 7,
     "demo": 7.5,
     "cli": 8,
@@ -133,6 +135,8 @@ def test_imports_of_every_module_point_down(modules: dict[str, Path]) -> None:
 def test_no_files_import_each_other_in_a_circle(modules: dict[str, Path]) -> None:
     sources = {module: path.read_text(encoding="utf-8") for module, path in modules.items()}
     packages = frozenset(m for m, path in modules.items() if path.name == "__init__.py")
+    # The root imports nothing when it is imported, and modules ask it for its version only.
+    del sources["pellucid"]
     circles = find_circles(sources, packages)
     assert not circles, "\n".join(circles)
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
 MOST_REPEATED_FILES = 3
-MOST_REPEATED_DEFINITIONS = 7
-"""May only fall. What is left are conventions: a command and an example have the name that users
-type, a claim has ``measure`` and ``judge``."""
+MOST_REPEATED_DEFINITIONS = 4
+"""May only fall. What is left are conventions: a claim has ``measure`` and ``judge``, and
+``pellucid.train`` completes a recipe for the loop's ``train``. Commands do not count: each has the
+name of the function that does its work."""
 
 DOTTED = re.compile(r"(?<![\w./-])pellucid(?:\.\w+)+")
 
@@ -24,7 +25,7 @@ def find_repeated_files(paths: Collection[Path]) -> dict[str, int]:
     return {name: count for name, count in names.items() if count > 1}
 
 
-def find_repeated_definitions(sources: Collection[str]) -> dict[str, int]:
+def find_repeated_definitions(sources: Iterable[str]) -> dict[str, int]:
     """Count the public functions and classes of each name that several modules define."""
     names = Counter(
         node.name
@@ -90,7 +91,9 @@ def test_a_file_name_occurs_once(modules: dict[str, Path]) -> None:
 
 
 def test_a_public_name_has_one_meaning(sources: dict[str, str]) -> None:
-    found = find_repeated_definitions(sources.values())
+    found = find_repeated_definitions(
+        source for module, source in sources.items() if ".cli.commands." not in module
+    )
     assert len(found) <= MOST_REPEATED_DEFINITIONS, found
 
 

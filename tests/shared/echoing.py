@@ -38,6 +38,8 @@ class Echo:
     other_hashes: tuple[str, ...] = ()
     decoder = SimpleNamespace(find_reason=lambda config: "it is an echo")
 
+    languages = SimpleNamespace(source="en", target="fr", targets=())
+
     @property
     def bundle(self) -> SimpleNamespace:
         languages = SimpleNamespace(source="en", target="fr")

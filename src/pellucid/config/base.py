@@ -7,7 +7,8 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pellucid.errors import ConfigurationError, shorten, suggestion
+from pellucid.config.other_names import hint_of
+from pellucid.errors import ConfigurationError, shorten
 
 Count = Annotated[int, Field(gt=0, le=2**24)]
 """A number of things that take memory; the bound is far above any real use."""
@@ -76,11 +77,11 @@ def validate(section: type[Section], values: Mapping[str, Any], where: str) -> S
     Args:
         section: the class to build.
         values: the content of a TOML or JSON file.
-        where: the file, for the message.
+        where: the file, for the message; ``""`` for the arguments of a call.
 
     Raises:
         ConfigurationError: one sentence about the first problem, with the dotted key, the value,
-            the file, and the nearest known name for an unknown key.
+            the file, and for an unknown key the name that was probably meant.
     """
     try:
         return section.model_validate(values)
@@ -93,18 +94,31 @@ def _sentence(section: type[Strict], problem: dict[str, Any], where: str) -> str
     """Word one of pydantic's errors."""
     path = [str(part) for part in problem["loc"]]
     key = ".".join(path) or section.__name__
+    place = f" ({where})" if where else ""
     if problem["type"] == "extra_forbidden":
         short_cuts = section.short_cuts.get(".".join(path[:-1]), ())
-        hint = suggestion(path[-1], [*_known_keys(section, path[:-1]), *short_cuts])
-        return f"The key {key!r} is unknown ({where}). {hint}"
+        known = [*_known_keys(section, path[:-1]), *short_cuts]
+        hint = hint_of(path[-1], known, _keys_elsewhere(section, path))
+        return f"The key {key!r} is unknown{place}. {hint}"
     if problem["type"] == "missing":
-        return f"The key {key!r} is missing ({where}). Add it."
+        return f"The key {key!r} is missing{place}. Add it."
     if problem["type"] == "value_error":  # from a validator of ours, which words the sentence
-        return f"{problem['ctx']['error']} ({where}{', ' + key if path else ''})."
+        if where and path:
+            place = f" ({where}, {key})"
+        return f"{problem['ctx']['error']}{place}."
     rule = problem["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-    return (
-        f"{key} must be {rule}, but is {shorten(repr(problem.get('input')))} ({where}). Change it."
-    )
+    return f"{key} must be {rule}, but is {shorten(repr(problem.get('input')))}{place}. Change it."
+
+
+def _keys_elsewhere(section: type[Strict], path: list[str]) -> dict[str, str]:
+    """Say of the keys in other nested sections where they belong; ``path`` is that of a key."""
+    found: dict[str, str] = {}
+    for name, field in section.model_fields.items():
+        if [name] == path[:-1] or not _is_section(field.annotation):
+            continue
+        for key in _known_keys(section, [name]):
+            found.setdefault(key, f"It belongs to [{name}]: {name}.{key}.")
+    return found
 
 
 def _known_keys(section: type[Strict], path: list[str]) -> Iterator[str]:

@@ -34,6 +34,19 @@ def fastest_precision(bleu: Mapping[Precision, float]) -> Precision:
     return next(one for one in FASTEST_FIRST if one in bleu and bleu[one] >= least)
 
 
+def put_on_top(decoding: DecodingConfig, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Put options on top of defaults; an option may still be impossible.
+
+    Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
+    """
+    defaults = decoding.model_dump()
+    if options.get("sample"):
+        defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+    elif "beam" in options or options.get("strict") or options.get("alternatives"):
+        defaults["sample"] = False
+    return {**defaults, **options}
+
+
 def configure_fastest(
     decoding: DecodingConfig,
     options: Mapping[str, Any],
@@ -46,8 +59,7 @@ def configure_fastest(
     models whose default is not float32, and models that nothing was measured with.
 
     Args:
-        decoding: the model's defaults. Sampling replaces a beam that only they ask for, and a beam
-            such sampling.
+        decoding: the model's defaults, see `put_on_top`.
         options: those that were given; the precision is ``auto`` unless given.
         bleu: what was measured, by precision.
         find_obstacle: says why the engine does not compute in a precision.
@@ -55,20 +67,15 @@ def configure_fastest(
     Raises:
         ConfigurationError: an option is unknown, impossible, or contradicts another.
     """
-    defaults = decoding.model_dump()
-    if options.get("sample"):
-        defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
-    elif "beam" in options or options.get("strict") or options.get("alternatives"):
-        defaults["sample"] = False
-    settings = {**defaults, **options}
+    settings = put_on_top(decoding, options)
     if options.get("precision", "auto") == "auto":
-        settings["precision"] = defaults["precision"]
+        settings["precision"] = decoding.precision
         # `strict` is only for float32.
         if bleu and settings["precision"] == "float32" and settings["strict"] is False:
             fastest = fastest_precision(bleu)
             if find_obstacle(fastest) is None:
                 settings["precision"] = fastest
-    return validate(DecodingConfig, settings, "options")
+    return validate(DecodingConfig, settings, "")
 
 
 def read_precisions(manifest: Mapping[str, Any]) -> dict[Precision, float]:

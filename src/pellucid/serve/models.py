@@ -235,7 +235,7 @@ def load_models(
 
     return Models(
         [
-            ServedModel(name, load(model, threads=threads, precision=precision))
+            ServedModel(name, load(model, threads=threads, precision=precision or "auto"))
             for name, model in named.items()
         ]
     )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
+from pellucid.arguments import check_text
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import CutLine
@@ -81,6 +82,7 @@ def with_codes(tokenizer: Tokenizer, language: str | None, texts: Sequence[str])
     """
     if language is None:
         return texts
+    check_text("to", language)
     code = find_code(tokenizer, language)
     return [with_code(tokenizer, code, text) for text in texts]
 

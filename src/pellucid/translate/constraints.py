@@ -3,24 +3,122 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
+
+from pellucid.arguments import check_phrases, check_text, refuse
+from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.errors import not_together
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
-    from pellucid.decode.constraints.request import LineConstraints
-    from pellucid.translate.translator import Translator
+    from pellucid.text.tokenizers.tokenizer import Tokenizer
+
+GivenGlossary = str | Path | Sequence[str | Path] | Mapping[str, str]
+"""A file of terms or several, or the terms themselves."""
+
+UNCONSTRAINED = Constraints()
 
 
-def fit_glossary(glossary: Glossary, translator: Translator) -> Glossary:
-    """Fit a glossary to a model: the forms of its source language, the letters it can write."""
-    tokenizer = translator.tokenizer
-    bundle = translator.bundle
+@dataclass(frozen=True)
+class Phrases:
+    """What translations may and must contain, as a call or a command names it.
+
+    Attributes:
+        prefix: the beginning of every translation.
+        forbid: phrases that no translation may contain.
+        require: phrases that every translation must contain.
+        glossary: terms of the source, with those that the translation must then contain.
+        constraints: what a program gives in the place of all these; None if it does not.
+    """
+
+    prefix: str
+    forbid: tuple[str, ...]
+    require: tuple[str, ...]
+    glossary: Glossary | None
+    constraints: Constraints | Sequence[LineConstraints] | None
+
+    @classmethod
+    def read(
+        cls,
+        prefix: str,
+        forbid: str | Sequence[str],
+        require: str | Sequence[str],
+        glossary: GivenGlossary | None,
+        constraints: Constraints | Sequence[LineConstraints],
+    ) -> Phrases:
+        """Check the arguments of a call.
+
+        Raises:
+            InputError: one has the wrong type, a phrase is empty, or there are phrases and
+                constraints.
+            DataError: the glossary cannot be read.
+        """
+        given = {"prefix": prefix, "forbid": forbid, "require": require, "glossary": glossary}
+        if constraints is not UNCONSTRAINED:
+            for name, value in given.items():
+                if value:
+                    raise not_together(name, "constraints")
+            _check_constraints(constraints)
+        return cls(
+            check_text("prefix", prefix),
+            check_phrases("forbid", forbid),
+            check_phrases("require", require),
+            None if glossary is None else _read_glossary(glossary),
+            None if constraints is UNCONSTRAINED else constraints,
+        )
+
+    def for_texts(self, texts: Sequence[str]) -> Constraints | Sequence[LineConstraints]:
+        """Make the constraints of some texts."""
+        if self.constraints is not None:
+            return self.constraints
+        # Nearly always: one object for all.
+        if self.glossary is None and not any("\n" in text for text in texts):
+            return Constraints(self.prefix, self.forbid, self.require)
+        return [
+            constraints_of(text, self.prefix, self.forbid, self.require, (), self.glossary)
+            for text in texts
+        ]
+
+
+def _check_constraints(given: object) -> None:
+    """Refuse what are neither constraints nor lists of them."""
+    if isinstance(given, Sequence) and not isinstance(given, str):
+        for one in given:
+            _check_constraints(one)
+    elif not isinstance(given, Constraints):
+        refuse("constraints", "Constraints, or a list of them", given)
+
+
+def _read_glossary(given: GivenGlossary) -> Glossary:
+    from pellucid.decode.constraints.glossary import Glossary, load_glossary
+
+    if isinstance(given, Mapping):
+        for term, translated in given.items():
+            for one in (term, translated):
+                if not check_text("A term of glossary", one).strip():
+                    refuse("A term of glossary", "words", one, "Leave it out.")
+        return Glossary(given)
+    paths = [given] if isinstance(given, str | Path) else given
+    if not isinstance(paths, Sequence) or not all(isinstance(one, str | Path) for one in paths):
+        refuse("glossary", "a file, several files, or a dict of terms", given)
+    return load_glossary(*paths)
+
+
+def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, language: str) -> Glossary:
+    """Fit a glossary to a model.
+
+    Args:
+        glossary: the terms.
+        tokenizer: of the model, which cannot write every letter.
+        language: the source language of the model, whose forms of words are found.
+    """
 
     def can_write(term: str) -> bool:
         return tokenizer.config.unk_id not in tokenizer.encode_target(term)
 
-    language = "" if bundle is None else bundle.config.languages.source
     return glossary.for_language(language, can_write)
 
 
@@ -44,7 +142,6 @@ def constraints_of(
         own: phrases that this text's translation must contain.
         glossary: terms of the source, with those that the translation must then contain.
     """
-    from pellucid.decode.constraints.request import Constraints
 
     def require(line: str) -> tuple[str, ...]:
         terms = glossary.terms_for(line) if glossary is not None else ()

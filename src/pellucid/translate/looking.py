@@ -75,7 +75,7 @@ def look_at_lines(
     how = how or Replaying()
     # The replay is in float32, and should find the tokens that the search found.
     options = {"precision": "float32", **options}
-    decoding = translator.configure(**options).model_dump(mode="json")
+    decoding = translator.options(**options).model_dump(mode="json")
     for translation in _decode(translator, texts, constraints, options):
         yield look_at_hypotheses(
             bundle,

@@ -1,4 +1,4 @@
-"""Translations and scores as JSON values, the same in files and in answers over HTTP."""
+"""Translations, scores and remarks on a line, as answers over HTTP and the page have them."""
 
 from __future__ import annotations
 
@@ -12,38 +12,19 @@ if TYPE_CHECKING:
 MOST_WORDS = 10
 """Words outside a vocabulary that are named."""
 
-_TOKENS = ("tokens", "ids", "token_log_probabilities")
-_LINKS = ("words", "alignment")
-
-
-def hypothesis_records(
-    translation: Translation, *, has_tokens: bool, has_links: bool
-) -> list[dict[str, Any]]:
-    """Write the hypotheses of a translation.
-
-    Args:
-        translation: the translation.
-        has_tokens: True to add tokens and their log-probabilities.
-        has_links: True to add words and their links.
-    """
-    tokens = _TOKENS if has_tokens else ()
-    links = _LINKS if has_links else ()
-    fields = ("text", *tokens, "log_probability", "score", *links)
-    return [{name: getattr(one, name) for name in fields} for one in translation.hypotheses]
-
 
 def translation_record(
     translation: Translation, *, has_tokens: bool, has_links: bool
 ) -> dict[str, Any]:
-    """Write a translation without its text; arguments as for `hypothesis_records`."""
-    notes = translation.notes.to_json()
-    return {
-        "error": translation.error,
-        **({"source_words": translation.source_words} if has_links else {}),
-        "hypotheses": hypothesis_records(translation, has_tokens=has_tokens, has_links=has_links),
-        # Nothing unusual, nothing to say: most lines have no such key.
-        **({"notes": notes} if notes else {}),
-    }
+    """Write a translation, see `Translation.to_dict`; it has links if they were asked for."""
+    assert has_links or translation.best.alignment is None
+    return translation.to_dict(has_tokens=has_tokens)
+
+
+def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
+    """Write the score of a pair that the asker knows."""
+    record = scored.to_dict(has_tokens=has_tokens)
+    return {name: one for name, one in record.items() if name not in ("source", "target")}
 
 
 def clean_line(bundle: Bundle, text: str) -> str:
@@ -72,20 +53,4 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
         "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),
         "unknown": list(map(character_name, notes.unknown)),
         "isLong": notes.is_long,
-    }
-
-
-def score_record(scored: Scored, *, has_tokens: bool) -> dict[str, Any]:
-    """Write the score of a pair.
-
-    Args:
-        scored: the pair.
-        has_tokens: True to add tokens and their log-probabilities.
-    """
-    is_scored = scored.error is None
-    return {
-        "error": scored.error,
-        # The default, 0.0, would mean a certain translation.
-        "log_probability": scored.log_probability if is_scored else None,
-        **({name: getattr(scored, name) for name in _TOKENS} if has_tokens else {}),
     }

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import Any, Literal, Self
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any, Literal, Self, final
 
 from pellucid.text.sentences import join_parts
 
@@ -12,7 +13,35 @@ Flag = Literal["repeats", "long", "unfinished", "stuck", "empty", "invented", "u
 """A reason to read a translation: see `Notes.flags`."""
 
 
-@dataclass(frozen=True)
+@final
+class FixedCounts(Mapping[str, int]):
+    """Counted characters, as a mapping that nobody can change."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: Mapping[str, int]) -> None:
+        self._counts = dict(counts)
+
+    def __getitem__(self, key: str) -> int:
+        return self._counts[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        return len(self._counts)
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._counts.items()))
+
+    def __repr__(self) -> str:
+        return repr(self._counts)
+
+
+NO_COUNTS = FixedCounts({})
+
+
+@dataclass(frozen=True, repr=False)
 class Notes:
     """What is unusual about a line and its translation; everything has its default if nothing is.
 
@@ -43,9 +72,9 @@ class Notes:
         retried: True if a second search, against repetitions, gave this translation.
     """
 
-    replaced: Mapping[str, int] = field(default_factory=dict)
-    dropped: Mapping[str, int] = field(default_factory=dict)
-    unknown: Mapping[str, int] = field(default_factory=dict)
+    replaced: Mapping[str, int] = NO_COUNTS
+    dropped: Mapping[str, int] = NO_COUNTS
+    unknown: Mapping[str, int] = NO_COUNTS
     rare_characters: float = 0.0
     rare_tokens: float = 0.0
     unknown_tokens: float = 0.0
@@ -59,21 +88,38 @@ class Notes:
     flags: tuple[Flag, ...] = ()
     retried: bool = False
 
+    def __post_init__(self) -> None:
+        # All lines without anything unusual share one object, so nothing in it may be changed.
+        for name in ("replaced", "dropped", "unknown"):
+            counts = getattr(self, name)
+            if not isinstance(counts, FixedCounts):
+                object.__setattr__(self, name, FixedCounts(counts))
+
+    def __repr__(self) -> str:
+        return f"Notes({', '.join(f'{name}={one!r}' for name, one in self._unusual().items())})"
+
+    def _unusual(self) -> dict[str, Any]:
+        return {
+            one.name: getattr(self, one.name)
+            for one in fields(self)
+            if getattr(self, one.name) != one.default
+        }
+
     def to_json(self) -> dict[str, Any]:
         """Return what is unusual as JSON values, shares rounded; empty if nothing is."""
-        values = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {
-            name: round(value, 4) if isinstance(value, float) else value
-            for name, value in values.items()
-            # One part is the usual case, although 1 is a true value.
-            if value and not (name == "parts" and value == 1)
-        }
+        found = self._unusual()
+        for name, value in found.items():
+            if isinstance(value, float):
+                found[name] = round(value, 4)
+            elif isinstance(value, FixedCounts):
+                found[name] = dict(value)
+        return found
 
 
 NO_NOTES = Notes()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TranslatedHypothesis:
     """One translation of a line.
 
@@ -100,6 +146,23 @@ class TranslatedHypothesis:
     alignment: tuple[tuple[int, int], ...] | None = None
     words: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        return f"TranslatedHypothesis({self.text!r}, {_logs(self.log_probability)})"
+
+    def to_dict(self, *, has_tokens: bool = True) -> dict[str, Any]:
+        """Return the hypothesis as JSON values, with words and links if they were asked for.
+
+        Args:
+            has_tokens: False to leave out the tokens.
+        """
+        tokens = _TOKENS if has_tokens else ()
+        links = () if self.alignment is None else ("words", "alignment")
+        names = ("text", *tokens, "log_probability", "score", *links)
+        return {name: _plain(getattr(self, name)) for name in names}
+
     @classmethod
     def joined(cls, parts: Sequence[Self], gaps: Sequence[str | None]) -> Self:
         """Join the translations of the parts of one text.
@@ -124,11 +187,12 @@ NOTHING = TranslatedHypothesis("")
 """A hypothesis without text."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Translation:
     """The translation of one line, or of a text of several lines.
 
-    All other properties are those of the best hypothesis, empty if there is an error.
+    ``str(translation)`` is its text, and a notebook shows it with its source. All other properties
+    are those of the best hypothesis, empty if there is an error.
 
     Attributes:
         source: the text as given.
@@ -144,6 +208,47 @@ class Translation:
     error: str | None = None
     notes: Notes = NO_NOTES
     source_words: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            return f"Translation(error={self.error!r})"
+        notes = "" if self.notes == NO_NOTES else f", notes={self.notes!r}"
+        more = len(self.hypotheses) - 1
+        others = f", and {more} more" if more > 0 else ""
+        return f"Translation({self.text!r}, {_logs(self.log_probability)}{notes}{others})"
+
+    def _repr_html_(self) -> str:
+        from pellucid.translate.linked_html import linked_lines, two_lines
+
+        links = self.best.alignment
+        # A text of several lines has no single row of words.
+        if links is not None and "\n" not in self.source.strip():
+            return linked_lines(self.source_words, self.best.words, links)
+        flags = ", ".join(self.notes.flags)
+        return two_lines(self.source, self.text if self.error is None else self.error, flags)
+
+    def to_dict(self, *, has_tokens: bool = True) -> dict[str, Any]:
+        """Return the translation as JSON values, the same as in files and over HTTP.
+
+        Args:
+            has_tokens: False to leave out the tokens of each hypothesis.
+
+        Returns:
+            ``source``, ``translation`` (the best text, or None), ``error``, ``hypotheses`` and
+            ``notes``, which is empty if nothing is unusual; with links also ``source_words``.
+        """
+        has_links = bool(self.source_words) or self.best.alignment is not None
+        return {
+            "source": _without_halves(self.source),
+            "translation": None if self.error is not None else self.text,
+            "error": self.error,
+            **({"source_words": [*map(_without_halves, self.source_words)]} if has_links else {}),
+            "hypotheses": [one.to_dict(has_tokens=has_tokens) for one in self.hypotheses],
+            "notes": {name: _plain(one) for name, one in self.notes.to_json().items()},
+        }
 
     @property
     def best(self) -> TranslatedHypothesis:
@@ -181,7 +286,7 @@ class Translation:
         return self.best.score
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Scored:
     """A given pair with the log-probability of its target.
 
@@ -195,3 +300,41 @@ class Scored:
     token_log_probabilities: tuple[float, ...] = ()
     log_probability: float = 0.0
     error: str | None = None
+
+    def __repr__(self) -> str:
+        if self.error is not None:
+            return f"Scored({self.target!r}, error={self.error!r})"
+        return f"Scored({self.target!r}, {_logs(self.log_probability)})"
+
+    def to_dict(self, *, has_tokens: bool = True) -> dict[str, Any]:
+        """Return the score as JSON values, the same as in files and over HTTP.
+
+        Args:
+            has_tokens: False to leave out the tokens.
+        """
+        record: dict[str, Any] = {
+            "source": _without_halves(self.source),
+            "target": _without_halves(self.target),
+            "error": self.error,
+            # The default, 0.0, would mean a certain translation.
+            "log_probability": self.log_probability if self.error is None else None,
+        }
+        return record | {name: _plain(getattr(self, name)) for name in _TOKENS if has_tokens}
+
+
+_HALF = re.compile(r"[\ud800-\udfff]")
+_TOKENS = ("tokens", "ids", "token_log_probabilities")
+
+
+def _logs(log_probability: float) -> str:
+    return f"log_probability={log_probability:.3f}"
+
+
+def _without_halves(text: str) -> str:
+    """Put U+FFFD in the place of half characters, as which bytes that are not UTF-8 are read."""
+    return text if text.isascii() else _HALF.sub("\ufffd", text)
+
+
+def _plain(value: Any) -> Any:
+    """Turn tuples into the lists that JSON has."""
+    return list(map(_plain, value)) if isinstance(value, tuple) else value

@@ -21,6 +21,19 @@ if TYPE_CHECKING:
 IdPairs = dict[int, tuple[list[int], list[int]]]
 
 
+def check_same_number(sources: Sequence[str], targets: Sequence[str]) -> None:
+    """Refuse pairs with a side missing.
+
+    Raises:
+        DataError: sources and targets differ in number.
+    """
+    if len(sources) != len(targets):
+        raise DataError(
+            f"There must be one target for each source, but there are {len(sources)} sources "
+            f"and {len(targets)} targets."
+        )
+
+
 def score_pairs(
     decoder: Decoder | ReplayDecoder,
     tokenizer: Tokenizer,
@@ -46,11 +59,7 @@ def score_pairs(
     Raises:
         DataError: sources and targets differ in number.
     """
-    if len(sources) != len(targets):
-        raise DataError(
-            f"There must be one target for each source, but there are {len(sources)} sources "
-            f"and {len(targets)} targets."
-        )
+    check_same_number(sources, targets)
     limit = builder.max_target_length
     scored: list[Scored] = []
     pairs: IdPairs = {}

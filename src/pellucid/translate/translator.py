@@ -3,28 +3,43 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
 
+from pellucid.arguments import (
+    check_choice,
+    check_count,
+    check_kind,
+    check_text,
+    list_pairs,
+    list_texts,
+    refuse,
+)
 from pellucid.bundle import Bundle, open_bundle, resolve_model
-from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.config import DecodingConfig, ModelConfig, TreatmentConfig, validate
+from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
-from pellucid.errors import DataError, InputError
+from pellucid.errors import InputError
 from pellucid.machine.hardware import set_threads, use_threads
-from pellucid.native.precision import AskedPrecision, configure_fastest, read_precisions
+from pellucid.native.precision import configure_fastest, put_on_top, read_precisions
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
+from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.judging import against_repetition, retry_flagged
-from pellucid.translate.masking import hide
+from pellucid.translate.call_options import TranslationOptions, check_names
+from pellucid.translate.constraints import UNCONSTRAINED, GivenGlossary, Phrases, fit_glossary
+from pellucid.translate.judging import against_repetition
+from pellucid.translate.line_translation import LineTranslation
+from pellucid.translate.masking import Hidden
 from pellucid.translate.model_weights import check_vocabularies, find_stored
-from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
+from pellucid.translate.preparing import Preparer, Ready, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Scored, Translation
 from pellucid.translate.written_lines import (
     TranslationWriter,
@@ -44,13 +59,30 @@ if TYPE_CHECKING:
     from pellucid.inside.traces import Trace
     from pellucid.model import EncoderDecoder
     from pellucid.translate.aligning import Aligner
+    from pellucid.translate.pair_links import PairLinks
 
 BATCH_TOKENS = 4096
-UNCONSTRAINED = Constraints()
+
+
+class ModelLanguages(NamedTuple):
+    """The languages of a model, as it names them; empty if they are unknown.
+
+    Attributes:
+        source: the code of the source language.
+        target: the code of the target language.
+        targets: all that ``to`` takes; none for a model without language codes.
+    """
+
+    source: str
+    target: str
+    targets: tuple[str, ...] = ()
 
 
 class Translator:
     """Translate, score and look inside with one model, or with several together.
+
+    `pellucid.load` makes one. Several threads may use it at once. As a context manager it gives
+    the memory of its weights back at the end.
 
     Args:
         model: the weights; those of a stored model are loaded for PyTorch only if need be.
@@ -87,6 +119,40 @@ class Translator:
         self.changes: Probe | None = None
         self._measured = {} if bundle is None else read_precisions(bundle.manifest)
         self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
+
+    def __repr__(self) -> str:
+        name = "a model in memory" if self.bundle is None else self.bundle.folder.name
+        more = f" and {len(self._given) - 1} more" if len(self._given) > 1 else ""
+        languages = self.languages
+        pair = f", {languages.source} to {languages.target}" if languages.source else ""
+        config = self.config
+        layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
+        changed = ", changed" if self.is_changed else ""
+        return f"<Translator {name}{more}{pair}, {layers} of width {config.d_model}{changed}>"
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        # Weights, and what the engine prepared of them, are held by nothing else.
+        self.__dict__.clear()
+
+    def __getattr__(self, name: str) -> Any:
+        # Only reached for names that are not there. Copying asks for special ones.
+        if not self.__dict__ and not name.startswith("__"):
+            raise InputError(
+                "This translator was closed with its with block. Load the model again."
+            )
+        raise AttributeError(f"'Translator' object has no attribute {name!r}", name=name, obj=self)
+
+    @property
+    def languages(self) -> ModelLanguages:
+        """The languages of the model."""
+        targets = tuple(code[2:-2] for code in self.tokenizer.language_codes)
+        if self.bundle is None:
+            return ModelLanguages("", "", targets)
+        languages = self.bundle.config.languages
+        return ModelLanguages(languages.source, languages.target, targets)
 
     @property
     def model(self) -> EncoderDecoder:
@@ -136,8 +202,8 @@ class Translator:
         found._plain = None
         return found
 
-    def configure(self, **options: Any) -> DecodingConfig:
-        """Put options on top of the model's defaults.
+    def options(self, **options: Unpack[DecodingOptions]) -> DecodingConfig:
+        """Return all decoding options of a call: the given ones on top of the model's defaults.
 
         Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
 
@@ -147,11 +213,16 @@ class Translator:
         # Most calls give no options. The result holds as long as the defaults are this object.
         if not options and self._plain is not None and self._plain[0] is self.decoding:
             return self._plain[1]
+        check_names(options, self.translate)
         find_obstacle = self.decoder.find_obstacle
         found = configure_fastest(self.decoding, options, self._measured, find_obstacle)
         if not options:
             self._plain = self.decoding, found
         return found
+
+    def configure(self, **options: Any) -> DecodingConfig:
+        """Return all decoding options of a call, see `options`."""
+        return self.options(**options)
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:
         """Describe what translates: one call of the engine in C, its steps, or PyTorch.
@@ -160,12 +231,31 @@ class Translator:
             rule: what lines ask for beyond the options, such as "phrases are required".
             options: fields of the decoding options.
         """
-        return self.decoder.describe(self.configure(**options), rule)
+        return self.decoder.describe(self.options(**options), rule)
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]  # a text is an iterable of texts, too
+        self, texts: str, **how: Unpack[TranslationOptions]
+    ) -> Translation: ...
+
+    @overload
+    def translate(  # type: ignore[overload-overlap]
+        self, texts: Iterator[str], **how: Unpack[TranslationOptions]
+    ) -> Iterator[Translation]: ...
+
+    @overload
+    def translate(
+        self, texts: Iterable[str], **how: Unpack[TranslationOptions]
+    ) -> list[Translation]: ...
 
     def translate(
         self,
-        texts: Sequence[str],
+        texts: str | Iterable[str],
         *,
+        prefix: str = "",
+        forbid: str | Sequence[str] = (),
+        require: str | Sequence[str] = (),
+        glossary: GivenGlossary | None = None,
         constraints: Constraints | Sequence[LineConstraints] = UNCONSTRAINED,
         clean: bool = True,
         split: bool = True,
@@ -177,10 +267,14 @@ class Translator:
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
         **options: Any,
-    ) -> list[Translation]:
-        """Translate lines.
+    ) -> Translation | list[Translation] | Iterator[Translation]:
+        """Translate one text, or many.
 
-        Lines of similar length are searched together; results come back in the given order. White
+        A text gives one `Translation`, a list or another collection a list of them. An iterator,
+        such as a generator or an open file, gives an iterator that reads a thousand texts at a
+        time; the line end of each is cut.
+
+        Texts of similar length are searched together; results come back in the given order. White
         space at the edges of a line is put around its translation, and a blank line stays as it
         is. The lines of a text with line breaks are translated one by one. A text that cannot be
         translated has no hypothesis and an ``error``; the others are translated. Each
@@ -188,9 +282,14 @@ class Translator:
 
         Args:
             texts: lines of one sentence or paragraph each, or texts of several lines.
-            constraints: what translations may and must contain: one for all texts, or for each
-                one, or for each a list with one for each of its lines. A prefix begins the first
-                line; phrases can be required of texts of one line only, or of a single line.
+            prefix: the beginning of every translation.
+            forbid: a phrase that no translation may contain, or several.
+            require: a phrase that every translation must contain, or several; for texts of one
+                line.
+            glossary: a file of source term, tab, target term on each line; several files; or a
+                dict of these terms. A text with a source term gets its target term.
+            constraints: the same for programs: one for all texts, or for each one, or for each a
+                list with one for each of its lines.
             clean: replace or drop characters that the model has not learned, if it is known what
                 it learned from (as it is for a model that `load` read).
             split: split a line at sentence ends if it has more sentences than the lines that the
@@ -205,82 +304,197 @@ class Translator:
             to: the language whose code, such as ``>>fra<<``, every line gets instead of its code.
             changes: of the model, as for `changed`.
             batch_tokens: approximate number of positions to compute at once.
-            options: fields of `DecodingConfig`, on top of the model's defaults.
+            options: decoding options such as ``beam=5``, the fields of `DecodingConfig`, on top of
+                the model's defaults.
 
         Raises:
             ConfigurationError: the options are impossible.
-            DataError: constraints and texts differ in number, or the texts are one string.
-            InputError: the model has no code for that language.
+            DataError: something is no text, or constraints and texts differ in number.
+            InputError: an argument is impossible, or the model has no code for that language.
         """
-        if isinstance(texts, str):  # a string is a sequence too, of letters
-            raise DataError("The texts must be a list of lines, but are one string.")
-        # Results show the texts as they were given, without added codes and masks.
-        given = texts
-        texts = with_codes(self.tokenizer, to, texts)
         chosen = self if changes is None else self.changed(changes)
-        config = chosen.configure(**options)
-        each = constraints_of_each(constraints, len(texts))
-        hidden = hide(self.tokenizer, texts, each, is_copying=unknown == "source-word")
-        texts = hidden.texts
-        each = hidden.constraints
-        lines = self._preparer.prepare(texts, each, config, Treatment(clean, split, split_long))
-        requests = [request for line in lines for request in line.requests]
-        found = chosen.decoder.decode(requests, config, batch_tokens=batch_tokens)
-        known = self._preparer.learned
-        writer = TranslationWriter(chosen.attention_reader(), known, unknown, chosen.bundle)
-        translations = writer.translations(lines, found, config)
-        if align:
+        how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
+        how |= {"unknown": unknown, "retry": retry}
+        phrases = chosen._phrases(prefix, forbid, require, glossary, constraints)
+        lines = chosen._line_translation(how, align, to, batch_tokens, options)
+        if isinstance(texts, str):
+            return lines.translate([texts], phrases.for_texts([texts]))[0]
+        if isinstance(texts, Iterator):
+            return lines.translate_lazily(texts, phrases.for_texts)
+        several = list_texts("texts", texts)
+        return lines.translate(several, phrases.for_texts(several))
+
+    def _phrases(
+        self,
+        prefix: str,
+        forbid: str | Sequence[str],
+        require: str | Sequence[str],
+        glossary: GivenGlossary | None,
+        constraints: Constraints | Sequence[LineConstraints],
+    ) -> Phrases:
+        """Read the phrases of a call, with the glossary's terms in the forms of the language."""
+        found = Phrases.read(prefix, forbid, require, glossary, constraints)
+        if found.glossary is None:
+            return found
+        fitted = fit_glossary(found.glossary, self.tokenizer, self.languages.source)
+        return replace(found, glossary=fitted)
+
+    def _line_translation(
+        self,
+        treatment: Mapping[str, Any],
+        align: bool | Aligner,
+        to: str | None,
+        batch_tokens: int,
+        options: Mapping[str, Any],
+    ) -> LineTranslation:
+        """Gather what decides how lines are translated, and check it."""
+        how = validate(TreatmentConfig, treatment, "")
+        check_count("batch_tokens", batch_tokens)
+        config = self.options(**options)
+        again = config
+        if how.retry:
+            again = self.options(**{**options, **against_repetition(config)})
+        aligner = None
+        if align is not False:
             from pellucid.translate.aligning import Aligner
 
-            if isinstance(align, bool):
-                align = Aligner(chosen.model, self.tokenizer, bundle=self.bundle)
-            translations = align.align(lines, translations)
-
-        def search_again(rows: Sequence[int]) -> list[Translation]:
-            how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
-            how |= {"unknown": unknown, "align": align, "batch_tokens": batch_tokens}
-            # These texts have codes and masks already; `align` is the aligner that chose.
-            some = [texts[row] for row in rows], [each[row] for row in rows]
-            search = {**options, **against_repetition(config)}
-            return chosen.translate(some[0], constraints=some[1], **how, **search)
-
-        if retry:
-            translations = retry_flagged(translations, search_again)
-        return hidden.show(with_sources(translations, given, to), given)
+            check_kind("align", align, (bool, Aligner), "True, False or an Aligner")
+            aligner = self.aligner() if isinstance(align, bool) else align
+        reader = self.attention_reader()
+        writer = TranslationWriter(reader, self._preparer.learned, how.unknown, self.bundle)
+        return LineTranslation(
+            self._preparer,
+            self.decoder,
+            writer,
+            config,
+            again,
+            how,
+            aligner,
+            to,
+            batch_tokens,
+        )
 
     def stream(
         self,
         text: str,
         *,
+        prefix: str = "",
+        forbid: str | Sequence[str] = (),
+        require: str | Sequence[str] = (),
+        glossary: GivenGlossary | None = None,
         constraints: LineConstraints = UNCONSTRAINED,
         clean: bool = True,
         split: bool = True,
         split_long: bool = False,
         to: str | None = None,
-        **options: Any,
+        **options: Unpack[DecodingOptions],
     ) -> Iterator[str]:
-        """Translate one line and yield its text piece by piece, as soon as it is decided.
+        """Translate one text and yield it piece by piece, as soon as it is decided.
 
-        With a beam, text is decided once all hypotheses agree on it.
-
-        Args:
-            text: the line.
-            constraints: what its translation may and must contain.
-            clean: as for `translate`.
-            split: as for `translate`.
-            split_long: as for `translate`.
-            to: as for `translate`.
-            options: fields of `DecodingConfig`; only the best hypothesis is returned.
+        With a beam, text is decided once all hypotheses agree on it. All arguments are those of
+        `translate`; only the best hypothesis is returned.
 
         Raises:
-            InputError: the line cannot be translated.
+            DataError: the text is none.
+            InputError: an argument is impossible, or the text cannot be translated.
         """
-        config = self.configure(**options)
+        phrases = self._phrases(prefix, forbid, require, glossary, _as_list(constraints))
         how = Treatment(clean, split, split_long)
-        line, hidden = self._preparer.prepare_line(text, constraints, config, how, to)
+        line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         # Nothing is judged: text that is already out cannot be searched for again.
         writer = TranslationWriter(self.attention_reader(), None)
-        yield from hidden.show_pieces(stream_line(self.decoder, line, config, writer))
+        return filter(None, hidden.show_pieces(stream_line(self.decoder, line, config, writer)))
+
+    def aligner(
+        self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
+    ) -> Aligner:
+        """Make what links the words of translations, for several calls of `translate`.
+
+        Args:
+            units: how lines are cut into the words that links count.
+            layer: the layer of the decoder to read links from; chosen unless given.
+            head: the head of that layer.
+
+        Raises:
+            InputError: the layer or the head does not exist.
+        """
+        from pellucid.translate.aligning import Aligner
+
+        check_choice("units", units, UnitRule)
+        _check_head(layer, head)
+        return Aligner(
+            self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=head
+        )
+
+    @overload
+    def align(  # type: ignore[overload-overlap]  # a text is an iterable of texts, too
+        self,
+        sources: str,
+        targets: str,
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> PairLinks: ...
+
+    @overload
+    def align(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> list[PairLinks]: ...
+
+    def align(
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        *,
+        layer: int | None = None,
+        head: int | None = None,
+        words: UnitRule = "auto",
+        reverse: Translator | None = None,
+        symmetrize: Symmetrization = "grow-diag-final",
+    ) -> PairLinks | list[PairLinks]:
+        """Link the words of given translations and their sources, by cross-attention.
+
+        Two texts give one `PairLinks`, two collections a list. Unless a head is named, links are
+        read from the head that was taught them; or, given 50 pairs or more, from the view with the
+        most consistent links; or else from the mean of the last layer's heads.
+
+        Args:
+            sources: the line, or several.
+            targets: a translation of each.
+            layer: the layer of the decoder to read links from.
+            head: the head of that layer.
+            words: how lines are cut into the words that links count.
+            reverse: a translator from the target into the source, whose links are joined with
+                these.
+            symmetrize: how they are joined.
+
+        Raises:
+            DataError: something is no text, or sources and targets differ in number.
+            InputError: the layer or the head does not exist, or there are several models.
+        """
+        from pellucid.translate.pair_links import align_texts
+
+        is_one, given, each = list_pairs(sources, targets)
+        check_choice("words", words, UnitRule)
+        _check_head(layer, head)
+        check_choice("symmetrize", symmetrize, Symmetrization)
+        bundles = [self.own_bundle]
+        if reverse is not None:
+            check_kind("reverse", reverse, Translator, "a Translator")
+            bundles.append(reverse.own_bundle)
+        found = align_texts(bundles, (layer, head), given, each, words, symmetrize)
+        return found[0] if is_one else found
 
     def attention_reader(self) -> AttentionReader:
         """Make what computes the attention of given pairs, in C if the engine can."""
@@ -298,40 +512,81 @@ class Translator:
         **options: Any,
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
+        phrases = Phrases.read("", (), (), None, _as_list(constraints))
         how = Treatment(clean, split, split_long)
-        config = self.configure(**options)
-        return self._preparer.prepare_line(text, constraints, config, how, to)[0].notes
+        return self._prepare_line(text, phrases, how, to, options)[0].notes
 
-    def score(
+    def _prepare_line(
         self,
-        sources: Sequence[str],
-        targets: Sequence[str],
+        text: str,
+        phrases: Phrases,
+        how: Treatment,
+        to: str | None,
+        options: Mapping[str, Any],
+    ) -> tuple[Ready, Hidden, DecodingConfig]:
+        """Make one text ready for a search with some options."""
+        check_text("text", text)
+        config = self.options(**options)
+        (own,) = constraints_of_each(phrases.for_texts([text]), 1)
+        return (*self._preparer.prepare_line(text, own, config, how, to), config)
+
+    @overload
+    def score(  # type: ignore[overload-overlap]  # a text is an iterable of texts, too
+        self,
+        sources: str,
+        targets: str,
         *,
         to: str | None = None,
         changes: GivenChanges | None = None,
         batch_tokens: int = BATCH_TOKENS,
-    ) -> list[Scored]:
+    ) -> Scored: ...
+
+    @overload
+    def score(
+        self,
+        sources: Iterable[str],
+        targets: Iterable[str],
+        *,
+        to: str | None = None,
+        changes: GivenChanges | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> list[Scored]: ...
+
+    def score(
+        self,
+        sources: str | Iterable[str],
+        targets: str | Iterable[str],
+        *,
+        to: str | None = None,
+        changes: GivenChanges | None = None,
+        batch_tokens: int = BATCH_TOKENS,
+    ) -> Scored | list[Scored]:
         """Compute log-probabilities of given translations, in float32.
 
+        Two texts give one `Scored`, two collections a list.
+
         Args:
-            sources: the lines to translate.
+            sources: the line to translate, or several.
             targets: a translation of each; an empty one is only ``</s>``.
             to: as for `translate`.
             changes: as for `changed`.
             batch_tokens: maximum number of positions of one side to compute at once.
 
         Raises:
-            DataError: sources and targets differ in number.
+            DataError: something is no text, or sources and targets differ in number.
         """
         from pellucid.translate.text_scoring import score_pairs
 
-        coded = with_codes(self.tokenizer, to, sources)
+        check_count("batch_tokens", batch_tokens)
+        is_one, given, each = list_pairs(sources, targets)
+        coded = with_codes(self.tokenizer, to, given)
         builder = self._request_builder
         decoder = self.decoder if changes is None else self.changed(changes).decoder
         scored = score_pairs(
-            decoder, self.tokenizer, coded, targets, builder=builder, batch_tokens=batch_tokens
+            decoder, self.tokenizer, coded, each, builder=builder, batch_tokens=batch_tokens
         )
-        return with_sources(scored, sources, to)
+        scored = with_sources(scored, given, to)
+        return scored[0] if is_one else scored
 
     def look(
         self,
@@ -474,30 +729,60 @@ class Translator:
         return self.bundle
 
 
+def _as_list(
+    constraints: LineConstraints,
+) -> Constraints | Sequence[LineConstraints]:
+    """Return the constraints of one text as those of a list of one."""
+    return constraints if constraints is UNCONSTRAINED else [constraints]
+
+
+def _check_head(layer: int | None, head: int | None) -> None:
+    for name, number in (("layer", layer), ("head", head)):
+        if number is not None:
+            check_count(name, number, least=0)
+
+
 def load(
     model: str | Path,
     *,
     threads: int | None = None,
-    precision: AskedPrecision | None = None,
     ensemble: Sequence[str | Path] = (),
+    **decoding: Unpack[DecodingOptions],
 ) -> Translator:
     """Load a model to translate with.
 
     Args:
         model: a bundle folder, a run folder, or the word ``demo``.
         threads: processor threads to use; unless given as before, at first as the machine allows.
-        precision: precision of the products; ``auto`` unless given, as for `Translator.configure`.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
+        decoding: decoding options of every call, such as ``beam=5``, the fields of
+            `DecodingConfig`. The ``precision`` is ``auto`` unless given: the fastest of those that
+            cost next to nothing on validation text.
 
     Raises:
         InputFileNotFoundError: a folder does not exist.
         BundleError: a folder is damaged, incomplete, or not a bundle.
-        InputError: the models of an ensemble have different vocabularies.
-        ConfigurationError: the number of threads is out of range.
+        InputError: an argument has the wrong type, or the models of an ensemble have different
+            vocabularies.
+        ConfigurationError: an option is impossible, or the number of threads out of range.
     """
+    check_names(decoding, load)
+    several = ensemble if isinstance(ensemble, Sequence) and not isinstance(ensemble, str) else None
+    if several is None:
+        refuse("ensemble", "a list of models", ensemble)
+    for name, one in (("model", model), *(("ensemble", one) for one in several)):
+        check_kind(name, one, (str, Path), "the name of a model or its folder")
+    if threads is not None:
+        check_count("threads", threads)
     use_threads(threads)
-    bundles = [open_bundle(resolve_model(name)) for name in (model, *ensemble)]
+    bundles = [open_bundle(resolve_model(name)) for name in (model, *several)]
     bundle, *others = bundles
+    defaults = bundle.config.decoding
+    settings = put_on_top(defaults, decoding)
+    is_named = settings["precision"] != "auto" and "precision" in decoding
+    if settings["precision"] == "auto":
+        settings["precision"] = defaults.precision
+    configuration = validate(DecodingConfig, settings, "")
     stored = None if others else find_stored(bundle, threads)
     # This imports PyTorch, which stored weights do not need until they are loaded.
     if stored is None:
@@ -506,14 +791,13 @@ def load(
     translator = Translator(
         stored or bundle.model,
         bundle.tokenizer,
-        decoding=bundle.config.decoding,
+        decoding=configuration,
         bundle=bundle,
         others=[other.model for other in others],
         other_hashes=[other.model_hash for other in others],
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
-    if precision is not None and precision != "auto":
-        translator.decoding = translator.configure(precision=precision)
+    if is_named:
         # A precision that the user named is not replaced by the fastest one measured.
         translator._measured = {}
     return translator

@@ -301,11 +301,6 @@ def test_decoding_leaves_the_model_as_it_was() -> None:
         assert torch.equal(tensor, before[name])
 
 
-def test_one_string_instead_of_lines_is_refused(translator: Translator) -> None:
-    with pytest.raises(DataError, match="must be a list of lines"):
-        translator.translate(PIZZA)
-
-
 def test_the_shortest_limits_of_an_ensemble_count(translator: Translator) -> None:
     limits = {"max_source_length": 11, "max_target_length": 5}
     shorter = Transformer(translator.model.config.model_copy(update=limits))

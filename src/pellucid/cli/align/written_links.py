@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, TextIO
 
 from pellucid.cli.align.unusual_pairs import Lines, Remarks
@@ -13,15 +13,14 @@ from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.evaluation.word_links import (
     GoldLinks,
-    Link,
     LinkScore,
     score_links,
-    symmetrize,
     write_links,
 )
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
 from pellucid.text.link_choices import Symmetrization
+from pellucid.translate.pair_links import link_pairs
 
 
 def write_all_links(
@@ -108,60 +107,16 @@ def write_links_of_pairs(
     """
     errors = []
     remarks.add(first, lines)
-    for index, found in enumerate(links_of_pairs(directions, method, lines)):
+    pairs = link_pairs(directions, method, lines.sources, lines.targets, lines.given)
+    for index, found in enumerate(pairs):
         remarks.add_unknown(first + index, found.unknown)
         if found.error is not None:
             errors.append(f"line {first + index + 1}: {found.error}")
         if is_json:
-            pair = {"source": lines.sources[index], "target": lines.targets[index]}
-            record = {"line": first + index, **pair, **vars(found)}
-            output.write(to_json_line(record | {"links": sorted(found.links)}))
+            output.write(to_json_line({"line": first + index, **vars(found)}))
         else:
-            output.write(write_links(found.links) + "\n")
+            output.write(write_links(frozenset(found.alignment)) + "\n")
     return errors
-
-
-@dataclass(frozen=True)
-class JoinedLinks:
-    """The links of a pair, of two directions joined.
-
-    Attributes:
-        error: the reason why the pair has no links.
-        links: the links.
-        source_words: the words of the source that links count.
-        target_words: those of the target.
-        unknown: the pieces that a vocabulary cannot write.
-    """
-
-    error: str | None
-    links: frozenset[Link]
-    source_words: tuple[str, ...]
-    target_words: tuple[str, ...]
-    unknown: list[str]
-
-
-def links_of_pairs(
-    directions: Sequence[Direction], method: Symmetrization, lines: Lines
-) -> Iterator[JoinedLinks]:
-    """Yield the links of each pair, with two directions joined."""
-    each = (one.align(lines.sources, lines.targets, lines.given) for one in directions)
-    for pairs in zip(*each, strict=True):
-        errors = [pair.error for pair in pairs if pair.error is not None]
-        links = pairs[0].links[0]
-        if errors:
-            # Half of the answer would look like all of it.
-            links = frozenset()
-        elif len(pairs) == 2:
-            links = symmetrize(links, pairs[1].links[0], method)
-        # Each piece once, in the order of the line.
-        unknown = list(dict.fromkeys(piece for pair in pairs for piece in pair.unknown))
-        yield JoinedLinks(
-            error=errors[0] if errors else None,
-            links=links,
-            source_words=pairs[0].source_words,
-            target_words=pairs[0].target_words,
-            unknown=unknown,
-        )
 
 
 def report_errors(
@@ -203,8 +158,8 @@ def report_errors(
     chosen = [one.only(best.view) for one, best in zip(directions, bests, strict=True)]
     joined = None
     if len(chosen) == 2:
-        found = [one.links for one in links_of_pairs(chosen, method, lines)]
-        joined = score_links(found, golds)
+        pairs = link_pairs(chosen, method, lines.sources, lines.targets, lines.given)
+        joined = score_links([frozenset(one.alignment) for one in pairs], golds)
     if is_json:
         sys.stdout.write(to_json_line(_report_record(judged, bests, joined, method)))
     else:

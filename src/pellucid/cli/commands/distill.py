@@ -73,10 +73,10 @@ def distill(
         raise ConfigurationError(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
         )
-    from pellucid.cli.recipes import find_recipe, recipe_values
     from pellucid.training.distill.run import Distillation, distill, judge_student
     from pellucid.training.distill.student import StudentSize
     from pellucid.training.distill.teacher import TeacherSettings
+    from pellucid.training.start.found_recipe import find_recipe, recipe_values
 
     path, folder = find_recipe(data)
     task = Distillation(

@@ -9,7 +9,6 @@ from pellucid.cli.lines.streams import (
     STANDARD,
     open_output,
     parallel_windows,
-    shown,
     to_json_line,
 )
 from pellucid.cli.lines.translate_lines import change_translator
@@ -24,7 +23,6 @@ from pellucid.cli.options import (
     To,
     described,
 )
-from pellucid.translate.records import score_record
 
 if TYPE_CHECKING:
     from pellucid.translate.results import Scored
@@ -98,11 +96,4 @@ def _to_line(_number: int, scored: Scored, *, has_tokens: bool) -> str:
 
 
 def _to_json(number: int, scored: Scored, *, has_tokens: bool) -> str:
-    return to_json_line(
-        {
-            "line": number,
-            "source": shown(scored.source),
-            "target": shown(scored.target),
-            **score_record(scored, has_tokens=has_tokens),
-        }
-    )
+    return to_json_line({"line": number, **scored.to_dict(has_tokens=has_tokens)})

@@ -22,10 +22,9 @@ from pellucid.machine.launch import find_place
 
 if TYPE_CHECKING:
     from pellucid.check.findings import DataReport
-    from pellucid.cli.recipes import FoundRecipe
     from pellucid.config import DataConfig
+    from pellucid.training.start.found_recipe import FoundRecipe
     from pellucid.training.start.worst import WorstPairs
-    from pellucid.training.update.ranks import Ranks
 
 RULES = (Needs("model json", "check"), Needs("worst", "model"))
 
@@ -97,7 +96,8 @@ def train(
     check_rules(RULES, {"check": check, "model": model, "json": json, "worst": worst})
     if worst is not None and worst < 1:
         raise ConfigurationError(f"--worst must be at least 1, but is {worst}. Change it.")
-    from pellucid.cli.recipes import find_start
+    from pellucid.functions.train_model import start_of, train_found
+    from pellucid.training.start.found_recipe import find_start
 
     settings = {
         "max_minutes": minutes,
@@ -123,11 +123,18 @@ def train(
                 return be_hand(place)
             ranks = stack.enter_context(Ranks(place))
         recipe = find_start(
-            texts or [], (source_language, target_language), out, changes, is_checked=check
+            texts or [],
+            (source_language, target_language),
+            out,
+            changes,
+            is_checked=check,
+            say=note,
         )
-        start = start if start is not None else _start_of(recipe.values)
+        start = start if start is not None else start_of(recipe.values)
         if not check:
-            _train(recipe, start, ranks, None if minutes is None else began)
+            limit = None if minutes is None else began
+            train_found(recipe, start, say=note, ranks=ranks, began=limit)
+            show_made(str(recipe.run / "bundle"))
             return 0
     from pellucid.config import DataConfig, validate
 
@@ -237,40 +244,3 @@ def _list_worst(found: WorstPairs, model: str) -> Iterator[str]:
         yield f"{pair.score:8.3f}  {' | '.join(places)}"
         yield cut_line(f"    {pair.source}")
         yield cut_line(f"    {pair.target}")
-
-
-def _train(found: FoundRecipe, start: str | None, ranks: Ranks | None, began: float | None) -> None:
-    """Complete the recipe's values and train with them."""
-    from pellucid.config import Recipe, validate
-    from pellucid.training.run.folder import repair_recipe
-    from pellucid.training.start.filling import fill_in
-    from pellucid.training.start.preparation import preparing
-
-    path, folder, values, run = found
-    repair_recipe(run)
-    is_new = not (run / "data").is_dir()
-    with preparing(values.get("data"), folder, is_new=is_new, say=note) as check:
-        # PyTorch takes seconds to import, in which the check has begun already.
-        from pellucid.training.loop import train as run_training
-        from pellucid.training.start.from_model import with_start
-
-        if start is not None:
-            values = with_start(values, start, run)
-        filled = fill_in(values, run, folder, note)
-        recipe = validate(Recipe, filled.values, str(path))
-        run_training(
-            recipe, run, recipe_folder=folder, filled=filled, ranks=ranks, check=check, began=began
-        )
-    show_made(str(run / "bundle"))
-
-
-def _start_of(values: Mapping[str, Any]) -> str | None:
-    """Find the model that a recipe says to start from.
-
-    A resolved recipe, which has the model's hash, already holds what the model gives.
-    """
-    section = values.get("start")
-    if not isinstance(section, Mapping) or section.get("model_hash"):
-        return None
-    model = section.get("model")
-    return model if isinstance(model, str) and model else None

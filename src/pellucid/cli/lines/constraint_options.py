@@ -108,7 +108,8 @@ class ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
         if self.glossary is None:
             return self
-        return replace(self, glossary=fit_glossary(self.glossary, translator))
+        source = translator.languages.source
+        return replace(self, glossary=fit_glossary(self.glossary, translator.tokenizer, source))
 
     def for_lines(self, columns: Mapping[str, Sequence[str]]) -> list[LineConstraints]:
         """Build the constraints of each line, or of each line of a text with line breaks.

@@ -13,11 +13,13 @@ from pellucid.cli.lines.streams import is_json_lines, to_json_line
 from pellucid.cli.lines.translation_job import TranslationJob
 from pellucid.text.reading.lines import not_a_line
 from pellucid.text.reading.row_sides import NESTED, Fault, find_dotted_key, read_object, text_of
-from pellucid.translate.records import hypothesis_records
 from pellucid.translate.results import Translation
 
-# Keys of a text; then come the code of the source language, and `translation` with codes.
-TEXT_KEYS = ("text", "source")
+# Keys of a source; then come the code of the source language, and `translation` with codes.
+SOURCE_KEYS = ("text", "source")
+
+# The key of a plain line that becomes an object.
+OF_LINE = "source"
 
 
 @dataclass(frozen=True)
@@ -77,11 +79,11 @@ class ObjectForm:
         if sentence := not_a_line(line):
             return ObjectRow("", {}, sentence)
         if self.is_plain:
-            value: dict[str, Any] | Fault = {TEXT_KEYS[0]: line}
+            value: dict[str, Any] | Fault = {OF_LINE: line}
         elif not line.strip():
             return ObjectRow("", None)
         else:
-            value = read_object(line, f"{self.path}:{number + 1}", '{"text": "…"}')
+            value = read_object(line, f"{self.path}:{number + 1}", '{"source": "…"}')
         if isinstance(value, Fault):
             return ObjectRow("", {}, value.sentence)
         found = self._find(value)
@@ -111,14 +113,12 @@ class ObjectForm:
         if translation.error is not None:
             return to_json_line({**row.value, "error": translation.error})
         row.holder[row.key] = translation.text
-        if self.details:
-            row.value["hypotheses"] = hypothesis_records(
-                translation, has_tokens=self.details == "json", has_links=self.has_links
-            )
-        elif self.has_links:
-            row.value["alignment"] = translation.best.alignment
-        if self.details == "json" and (notes := translation.notes.to_json()):
-            row.value["notes"] = notes
+        record = translation.to_dict(has_tokens=self.details == "json")
+        names = [*self._further]
+        if self.details == "json":
+            names += ["notes"]
+        for name in names:
+            row.value[name] = record[name] if name in record else record["hypotheses"][0][name]
         return to_json_line(row.value)
 
     @property
@@ -153,13 +153,13 @@ class ObjectForm:
             wanted = repr(self.column)
         else:
             source = self.languages[0]
-            for key in (*TEXT_KEYS, *filter(None, [source])):
+            for key in (*SOURCE_KEYS, *filter(None, [source])):
                 if key in value:
                     return key, value
             nested = value.get(NESTED)
             if isinstance(nested, dict) and source in nested:
                 return source, nested
-            wanted = ", ".join(map(repr, TEXT_KEYS)) + (f" or {source!r}" if source else "")
+            wanted = ", ".join(map(repr, SOURCE_KEYS)) + (f" or {source!r}" if source else "")
         names = ", ".join(map(repr, value)) or "no key"
         return f"An object must have {wanted}, but has {names}. Name its key with --column."
 

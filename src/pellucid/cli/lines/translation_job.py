@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
-from pellucid.cli.lines.streams import MAX_LINES, shown, to_json_line
+from pellucid.cli.lines.streams import MAX_LINES, to_json_line
 from pellucid.cli.options import flag
 from pellucid.terminal.text import count_of
-from pellucid.translate.records import translation_record
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
@@ -175,7 +174,7 @@ class TranslationJob:
         """
         has_links = self.aligner is not None
         if self.form == "json":
-            return to_json_line(_to_record(number, translation, has_links=has_links))
+            return to_json_line({"line": number, **translation.to_dict()})
         if self.form == "plain":
             links = f" ||| {_to_links(translation.best)}" if has_links else ""
             return f"{translation.text}{links}\n"
@@ -223,11 +222,3 @@ class TranslationJob:
 def _to_links(hypothesis: TranslatedHypothesis) -> str:
     """Write the links of a hypothesis in the Pharaoh format."""
     return " ".join(f"{i}-{j}" for i, j in hypothesis.alignment or ())
-
-
-def _to_record(number: int, translation: Translation, *, has_links: bool) -> dict[str, Any]:
-    return {
-        "line": number,
-        "source": shown(translation.source),
-        **translation_record(translation, has_tokens=True, has_links=has_links),
-    }

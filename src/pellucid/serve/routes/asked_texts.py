@@ -171,4 +171,6 @@ def _glossary(body: Any, model: ServedModel) -> Glossary | None:
                 "A source term of the glossary must have one target term, but one has two.",
                 field="glossary",
             )
-    return fit_glossary(Glossary(terms, match=body.glossary_match), model.translator)
+    translator = model.translator
+    glossary = Glossary(terms, match=body.glossary_match)
+    return fit_glossary(glossary, translator.tokenizer, translator.languages.source)

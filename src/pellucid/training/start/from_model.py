@@ -71,7 +71,7 @@ def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
         if kept is None:
             raise
         raise InputFileNotFoundError(
-            f"MODEL must be a bundle folder or a run folder, but {model} does not exist. The run "
+            f"The model must be a bundle or run folder, but {model} does not exist. The run "
             f"in {run} started from {kept.model}, and has kept a copy: name that, or choose "
             "another --out."
         ) from None

@@ -1,4 +1,4 @@
-"""The recipe that a command trains with: a file, a shipped one, or one made for text."""
+"""The recipe to train with: a file, a shipped one, or one made for text."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import tomli_w
 
-from pellucid.cli.ending import note
 from pellucid.config import DataConfig, apply_overrides, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import endings, expand_home, read_bytes, write_text
+from pellucid.training.start.preparation import Say, be_silent
+from pellucid.training.start.table import describe_direction, is_text, recipe_for, run_name
 
 
 class FoundRecipe(NamedTuple):
@@ -37,7 +38,8 @@ def find_start(
     out: Path | None,
     changes: Sequence[str],
     *,
-    is_checked: bool,
+    is_checked: bool = False,
+    say: Say = be_silent,
 ) -> FoundRecipe:
     """Find a recipe, or make one for text and keep it next to the run.
 
@@ -47,20 +49,19 @@ def find_start(
         out: the run folder; None for that of the recipe's name.
         changes: ``section.key=value``.
         is_checked: True if nothing is to be written.
+        say: takes a sentence about what was recognized and written.
     """
     if not names:
         raise ConfigurationError(
             "There is nothing to train on: give a recipe (pellucid train RECIPE.toml), a table "
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
-    from pellucid.training.start.table import describe_direction, is_text, recipe_for, run_name
-
     names = [str(expand_home(name)) for name in names]
     if not is_text(names):
         if any(languages):
             raise ConfigurationError(
-                "--source-language and --target-language are for text without a recipe. Set "
-                "data.source_language and data.target_language in the recipe."
+                f"Languages are named for text only, but {names[0]} is a recipe or does not exist. "
+                "Set data.source_language and data.target_language in the recipe."
             )
         path, folder = find_recipe(names[0])
         values = recipe_values(path, changes)
@@ -77,13 +78,13 @@ def find_start(
         sentence = f"{describe_direction(data)}."
         if not all(languages):
             sentence += " The languages were recognized: name them if that is wrong."
-        note(sentence)
-        values = _keep(path, values)
+        say(sentence)
+        values = _keep(path, values, say)
     others = [change for change in changes if change not in of_text]
     return FoundRecipe(path, path.parent, apply_overrides(values, others), run)
 
 
-def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
+def _keep(path: Path, values: dict[str, Any], say: Say) -> dict[str, Any]:
     """Write a recipe, or read the one that an earlier start wrote for the same text.
 
     Raises:
@@ -99,7 +100,7 @@ def _keep(path: Path, values: dict[str, Any]) -> dict[str, Any]:
         return earlier
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, tomli_w.dumps(values))
-    note(f"The recipe is in {path}.")
+    say(f"The recipe is in {path}.")
     return values
 
 
@@ -127,7 +128,7 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     if name in shipped:
         return shipped[name], Path.cwd()
     raise InputFileNotFoundError(
-        f"RECIPE must be a file or the name of a shipped recipe, but is {name!r}. "
+        f"A recipe must be a file or the name of a shipped recipe, but is {name!r}. "
         + suggestion(name, shipped)
     )
 

@@ -1,0 +1,118 @@
+"""Names that other libraries have for our settings, and hints about names that do not exist."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from types import MappingProxyType
+
+from pellucid.errors import suggestion
+
+# The first name that is known where the other was written counts.
+OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
+    # Hugging Face Transformers, CTranslate2, fairseq, OpenNMT, JoeyNMT: search
+    "num_beams": ("beam",),
+    "beam_size": ("beam",),
+    "beam_width": ("beam",),
+    "num_return_sequences": ("n_best",),
+    "num_hypotheses": ("n_best",),
+    "nbest": ("n_best",),
+    "early_stopping": ("stopping",),
+    "lenpen": ("alpha",),
+    "num_beam_groups": ("diverse_groups",),
+    "diversity_penalty": ("diversity",),
+    "return_alternatives": ("alternatives",),
+    "no_repeat_ngram_size": ("no_repeat_ngram",),
+    "compute_type": ("precision",),
+    "torch_dtype": ("precision",),
+    "dtype": ("precision",),
+    "fp16": ("precision",),
+    "bf16": ("precision",),
+    # sampling
+    "do_sample": ("sample",),
+    "sampling": ("sample",),
+    "sampling_topk": ("top_k",),
+    "sampling_topp": ("top_p",),
+    "sampling_temperature": ("temperature",),
+    "epsilon_cutoff": ("epsilon",),
+    # length
+    "max_new_tokens": ("max_length",),
+    "max_decoding_length": ("max_length",),
+    "max_len": ("max_length",),
+    "min_new_tokens": ("min_length",),
+    "min_decoding_length": ("min_length",),
+    "min_len": ("min_length",),
+    # words and languages
+    "target_prefix": ("prefix",),
+    "forbidden": ("forbid",),
+    "bad_words": ("forbid",),
+    "bad_words_ids": ("forbid",),
+    "suppress_sequences": ("forbid",),
+    "required": ("require",),
+    "force_words_ids": ("require",),
+    "target": ("to",),
+    "target_lang": ("to", "target_language"),
+    "tgt_lang": ("to", "target_language"),
+    "source_lang": ("source_language",),
+    "src_lang": ("source_language",),
+    "return_alignments": ("align",),
+    "return_attention": ("align",),
+    # the machine
+    "num_threads": ("threads",),
+    "intra_threads": ("threads",),
+    "num_workers": ("threads", "processes"),
+    # training
+    "batch_size": ("batch_tokens", "max_tokens_per_batch"),
+    "max_batch_size": ("batch_tokens", "max_tokens_per_batch"),
+    "max_tokens": ("batch_tokens", "max_tokens_per_batch"),
+    "per_device_train_batch_size": ("max_tokens_per_batch",),
+    "lr": ("learning_rate",),
+    "min_lr": ("min_learning_rate",),
+    "lr_scheduler": ("schedule",),
+    "lr_scheduler_type": ("schedule",),
+    "optim": ("optimizer",),
+    "warmup": ("warmup_steps",),
+    "warmup_updates": ("warmup_steps",),
+    "num_warmup_steps": ("warmup_steps",),
+    "epochs": ("max_steps",),
+    "num_epochs": ("max_steps",),
+    "max_epoch": ("max_steps",),
+    "num_train_epochs": ("max_steps",),
+    "max_update": ("max_steps",),
+    "num_steps": ("max_steps",),
+    "gradient_accumulation_steps": ("accumulate",),
+    "update_freq": ("accumulate",),
+    "max_grad_norm": ("max_gradient_norm",),
+    "clip_norm": ("max_gradient_norm",),
+    "clipping": ("max_gradient_norm",),
+    "label_smoothing_factor": ("label_smoothing",),
+    "early_stopping_patience": ("patience",),
+    "eval_steps": ("validate_every",),
+    "logging_steps": ("log_every",),
+    "attention_heads": ("num_heads",),
+    "vocab_size": ("vocabulary_size",),
+    "output": ("out",),
+    "output_dir": ("out",),
+}
+"""What other libraries call a setting, and our name for it."""
+
+_NOWHERE: Mapping[str, str] = MappingProxyType({})
+
+
+def hint_of(name: str, known: Collection[str], elsewhere: Mapping[str, str] = _NOWHERE) -> str:
+    """Word a hint about a name that does not exist.
+
+    Args:
+        name: the unknown name.
+        known: the names that exist where it was written.
+        elsewhere: a sentence about each name that exists in another place.
+
+    Returns:
+        The name that another library's user means, the place that the name belongs to, or the
+        most similar name.
+    """
+    ours = OTHER_NAMES.get(name, ())
+    if meant := [one for one in ours if one in known]:
+        return f"Did you mean {meant[0]!r}?"
+    if there := [one for one in (name, *ours) if one in elsewhere]:
+        return elsewhere[there[0]]
+    return suggestion(name, known)

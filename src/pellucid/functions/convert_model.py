@@ -1,0 +1,206 @@
+"""Models of other programs, in and out: ``pellucid convert`` and ``export`` as functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Literal, Unpack
+
+from pellucid.arguments import check_choice, check_kind, list_pairs
+from pellucid.bundle import Bundle, load_bundle, resolve_model
+from pellucid.config import Precision
+from pellucid.config.typed_options import DecodingOptions
+from pellucid.errors import InputError
+from pellucid.native.precision import LOSS_ALLOWED, AskedPrecision
+
+if TYPE_CHECKING:
+    from pellucid.translate.translator import Translator
+
+ImportFormat = Literal["marian"]
+ExportFormat = Literal["marian", "ctranslate2", "pellucid"]
+
+
+@dataclass(frozen=True)
+class ConvertedModel:
+    """A model that was read from another format.
+
+    Attributes:
+        model: its bundle, which every function and command takes.
+        dropped: the settings of a translation that a bundle has no form for, so that translations
+            may differ.
+    """
+
+    model: Path
+    dropped: tuple[str, ...]
+
+    def load(self, **decoding: Unpack[DecodingOptions]) -> Translator:
+        """Load the model, with arguments as for `pellucid.load`."""
+        from pellucid.translate.translator import load
+
+        return load(self.model, **decoding)
+
+
+def convert(
+    folder: str | Path, out: str | Path, *, format: ImportFormat = "marian"
+) -> ConvertedModel:
+    """Import a Marian or OPUS-MT model into a bundle.
+
+    Args:
+        folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
+            ``model.safetensors``), or an unpacked zip file of OPUS-MT (``decoder.yml``, an
+            ``.npz``). No code in it is run.
+        out: the bundle to write, a new folder.
+        format: the format of the model.
+
+    Raises:
+        InputError: a folder is missing, or the output exists.
+        BundleError: the folder is damaged, or holds another format.
+    """
+    from pellucid.formats.from_marian import import_marian
+    from pellucid.formats.safe_reading import check_place
+
+    _check_folder("folder", folder)
+    _check_folder("out", out)
+    check_choice("format", format, ImportFormat)
+    # Before the model is read: a folder that is in the way shows at once.
+    check_place(Path(out))
+    imported = import_marian(Path(folder))
+    imported.save(Path(out))
+    return ConvertedModel(Path(out), imported.dropped)
+
+
+@dataclass(frozen=True)
+class ExportedModel:
+    """A model in another format or precision.
+
+    Attributes:
+        folder: where it was written.
+        precision: of its weights.
+        before: BLEU of the model on the lines that were given; None without any.
+        after: BLEU of the exported bundle on them.
+        rejected: BLEU of the int8 bundle that lost too much, so that it was not written.
+        errors: a sentence for each line that could not be translated.
+    """
+
+    folder: Path
+    precision: Precision
+    before: float | None = None
+    after: float | None = None
+    rejected: float | None = None
+    errors: tuple[str, ...] = ()
+
+
+def export(
+    model: str | Path,
+    out: str | Path,
+    *,
+    format: ExportFormat,
+    precision: AskedPrecision = "float32",
+    source: Sequence[str] | None = None,
+    reference: Sequence[str] | None = None,
+) -> ExportedModel:
+    """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
+
+    Args:
+        model: its name or folder.
+        out: the folder to write, a new one.
+        format: ``marian``, ``ctranslate2``, or ``pellucid`` for a bundle.
+        precision: of the stored weights; ``auto`` is int8 if it loses at most 0.2 BLEU on the
+            lines of ``source``, else that of the model.
+        source: lines to measure BLEU with, for a bundle.
+        reference: their translations.
+
+    Raises:
+        InputError: an argument is impossible, the output exists, or the other format cannot
+            express the model.
+    """
+    from pellucid.formats.safe_reading import check_place
+    from pellucid.formats.to_ctranslate2 import export_ctranslate2
+    from pellucid.formats.to_marian import export_marian
+
+    _check_folder("model", model)
+    _check_folder("out", out)
+    check_choice("format", format, ExportFormat)
+    check_choice("precision", precision, AskedPrecision)
+    lines = None
+    if source is not None or reference is not None:
+        _, *lines = list_pairs(source, reference, ("source", "reference"))
+        if format != "pellucid":
+            raise InputError(
+                f"source and reference cannot be combined with the format {format}, with which "
+                "pellucid does not translate. Leave them out."
+            )
+    # Before the model is loaded, and before minutes of measuring.
+    check_place(Path(out))
+    if precision == "auto":
+        if lines is None:
+            raise InputError(
+                "The precision auto needs lines to measure BLEU with. Give source and reference "
+                "with the format pellucid, or name a precision."
+            )
+        return _export_bundle(load_bundle(resolve_model(model)), Path(out), precision, lines)
+    bundle = load_bundle(resolve_model(model))
+    if format == "pellucid":
+        return _export_bundle(bundle, Path(out), precision, lines)
+    write = export_marian if format == "marian" else export_ctranslate2
+    write(bundle, Path(out), precision)
+    return ExportedModel(Path(out), precision)
+
+
+def _export_bundle(
+    bundle: Bundle, out: Path, asked: AskedPrecision, lines: Sequence[list[str]] | None
+) -> ExportedModel:
+    """Write the bundle, measured if there are lines."""
+    from pellucid.evaluation.corpus_scores import evaluate_corpus
+    from pellucid.formats.exporting import export_bundle
+
+    precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"
+    if asked != "auto":
+        precision = asked
+    if lines is None:
+        export_bundle(bundle, out, precision)
+        return ExportedModel(out, precision)
+    sources, references = lines
+    # The manifest has the scores, so the bundle is translated with before it is written for good.
+    with TemporaryDirectory() as folder:
+        trial = Path(folder) / "bundle"
+        export_bundle(bundle, trial, precision)
+        texts, errors = _translate(bundle.folder, sources)
+        before = evaluate_corpus(texts, references).bleu
+        texts, errors_after = _translate(trial, sources)
+        after = evaluate_corpus(texts, references).bleu
+    # A line that failed before as well says nothing about the precision.
+    lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
+    rejected = None
+    # Too much is lost, so that the bundle keeps the precision that it has.
+    if asked == "auto" and after.score - before.score < -LOSS_ALLOWED:
+        rejected = after.score
+        precision = bundle.config.precision
+        after = before
+        lost = []  # of a bundle that is not written
+    measured = {
+        "before": before.score,
+        "after": after.score,
+        "difference": after.score - before.score,
+        "signature": before.signature,
+        "lines": len(sources),
+    }
+    export_bundle(bundle, out, precision, measured=measured)
+    return ExportedModel(
+        out, precision, before.score, after.score, rejected, errors=(*errors, *lost)
+    )
+
+
+def _translate(model: Path, sources: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Translate lines with a model's own options: texts, and a sentence for each that failed."""
+    from pellucid.translate.translator import load
+
+    found = load(model).translate(sources)
+    errors = [f"line {n + 1}: {one.error}" for n, one in enumerate(found) if one.error is not None]
+    return [one.text for one in found], errors
+
+
+def _check_folder(name: str, value: object) -> None:
+    check_kind(name, value, (str, Path), "the name of a folder")

@@ -1,0 +1,170 @@
+"""Score translations against a reference: ``pellucid evaluate`` as a function."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+from pellucid.arguments import check_kind, check_text, list_texts
+from pellucid.config import DecodingConfig
+from pellucid.config.typed_options import DecodingOptions
+from pellucid.errors import InputError, not_together
+from pellucid.evaluation.corpus_scores import Comparison, Evaluation, compare, evaluate_corpus
+from pellucid.evaluation.form import AS_IT_IS, NFC, Form
+from pellucid.evaluation.statistics import References, Scoring
+from pellucid.files import expand_home
+from pellucid.text.reading.lines import read_lines
+from pellucid.translate.translator import Translator, load
+
+if TYPE_CHECKING:
+    from pellucid.inside.changes.given_changes import GivenChanges
+    from pellucid.translate.results import Translation
+
+GivenLines = str | Path | Iterable[str]
+"""A text file, or its lines."""
+
+
+@dataclass(frozen=True, repr=False)
+class ModelEvaluation(Evaluation):
+    """The scores of translations, and what was scored.
+
+    Attributes:
+        hypotheses: the translations that were scored.
+        translations: the same with all that is known of them; none if the texts were given.
+        decoding: the options of the search; None if the texts were given.
+        comparison: with other translations, or with the model without changes; None without any.
+    """
+
+    hypotheses: tuple[str, ...] = ()
+    translations: tuple[Translation, ...] = ()
+    decoding: DecodingConfig | None = None
+    comparison: Comparison | None = None
+
+    def __repr__(self) -> str:
+        scores = ", ".join(
+            f"{name} {one.score:.2f} [{one.low:.2f}, {one.high:.2f}]"
+            for name, one in (("BLEU", self.bleu), ("chrF", self.chrf), ("TER", self.ter))
+        )
+        return f"<{scores} of {len(self.hypotheses):,} translations>"
+
+
+def evaluate(
+    model: str | Path | Translator | None = None,
+    *,
+    reference: GivenLines | Sequence[GivenLines] | None = None,
+    source: GivenLines | None = None,
+    hypothesis: GivenLines | None = None,
+    against: GivenLines | None = None,
+    to: str | None = None,
+    changes: GivenChanges | None = None,
+    lowercased_tokenized: str | None = None,
+    tokenized: bool = False,
+    tokenize: str | None = None,
+    normalize: bool = True,
+    **decoding: Unpack[DecodingOptions],
+) -> ModelEvaluation:
+    """Score translations against a reference: BLEU, chrF and TER, with 95 % intervals.
+
+    Give a model, which translates the source first, or translations. A run folder without any text
+    is scored on the test text of its recipe.
+
+    Args:
+        model: its name or folder, or a translator.
+        reference: translations made by people: a file, a list of lines, or a list of files or
+            lists for several references of each line.
+        source: the file or the lines to translate.
+        hypothesis: the file or the lines of translations to score, in the place of a model.
+        against: other translations to compare with (paired bootstrap).
+        to: the language whose code every line gets.
+        changes: of the model, which is then compared with itself without them, in float32.
+        lowercased_tokenized: a language, to lower-case and tokenize both sides as Moses does.
+        tokenized: both sides are tokenized already.
+        tokenize: sacreBLEU's tokenizer; chosen by the script unless given.
+        normalize: compare both sides in the model's normalization, or NFC.
+        decoding: decoding options, such as ``beam=5``.
+
+    Raises:
+        InputError: an argument is impossible, or texts are missing.
+        DataError: the texts have not equally many lines.
+    """
+    if (model is None) == (hypothesis is None):
+        raise InputError("evaluate needs either a model or a hypothesis. Give one of them.")
+    if changes is not None and against is not None:
+        raise not_together("changes", "against", "it compares with the unchanged model")
+    if reference is None and source is None and isinstance(model, str | Path):
+        source, reference = _read_test(model)
+    if reference is None:
+        raise InputError("evaluate needs a reference to compare with. Give reference=FILE.")
+    for name, value in (("tokenize", tokenize), ("lowercased_tokenized", lowercased_tokenized)):
+        if value is not None:
+            check_text(name, value)
+    scoring = Scoring(
+        lowercased_tokenized=lowercased_tokenized,
+        is_tokenized=bool(tokenized),
+        tokenize=tokenize,
+        form=NFC if normalize else AS_IT_IS,
+    )
+    references = _read_references(reference)
+    other = None if against is None else _read("against", against)
+    if model is None:
+        return _score(_read("hypothesis", hypothesis), other, references, scoring)
+    check_kind("model", model, (str, Path, Translator), "a model")
+    if source is None:
+        raise InputError("A model needs text to translate. Give source=FILE.")
+    sources = _read("source", source)
+    translator = model if isinstance(model, Translator) else load(model)
+    if changes is not None:
+        # Both by the same search in float32, so that nothing but the change differs.
+        decoding.setdefault("precision", "float32")
+        unchanged = copy.copy(translator)
+        translator = translator.changed(changes)
+        unchanged.decoding = translator.decoding
+        other = [one.text for one in unchanged.translate(sources, to=to, **decoding)]
+    translations = translator.translate(sources, to=to, **decoding)
+    # A model writes in its own normalization, in which references are compared then.
+    form = Form.of_model(translator.tokenizer.config) if normalize else AS_IT_IS
+    scoring = replace(scoring, language=translator.languages.target, form=form)
+    found = _score([one.text for one in translations], other, references, scoring)
+    config = translator.options(**decoding)
+    return replace(found, translations=tuple(translations), decoding=config)
+
+
+def _score(
+    hypotheses: list[str],
+    other: list[str] | None,
+    references: References,
+    scoring: Scoring,
+) -> ModelEvaluation:
+    scores = evaluate_corpus(hypotheses, references, scoring)
+    return ModelEvaluation(
+        bleu=scores.bleu,
+        chrf=scores.chrf,
+        ter=scores.ter,
+        normalized=scores.normalized,
+        hypotheses=tuple(hypotheses),
+        comparison=None if other is None else compare(hypotheses, other, references, scoring),
+    )
+
+
+def _read(name: str, given: object) -> list[str]:
+    """Read the lines of a file, or take those that are given."""
+    return list(read_lines(given)) if isinstance(given, str | Path) else list_texts(name, given)
+
+
+def _read_references(given: Any) -> References:
+    """Read one reference or several; a list of texts is one."""
+    is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
+    if is_list and given and not any(isinstance(one, str) for one in given):
+        return [_read("reference", one) for one in given]
+    return [_read("reference", given)]
+
+
+def _read_test(run: str | Path) -> tuple[list[str], list[str]]:
+    """Read the test text of the recipe that a run was trained with."""
+    from pellucid.training.start.prepare import read_test
+
+    pairs = read_test(Path(expand_home(run)))
+    return [pair.source for pair in pairs], [pair.target for pair in pairs]

@@ -1,0 +1,241 @@
+"""Train a model: ``pellucid train`` as a function."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Unpack
+
+import tomli_w
+
+from pellucid.arguments import check_count, check_kind, check_text, refuse
+from pellucid.config import Recipe, apply_overrides, validate
+from pellucid.config.other_names import hint_of
+from pellucid.config.typed_options import DecodingOptions
+from pellucid.errors import ConfigurationError
+from pellucid.machine.hardware import use_threads
+from pellucid.training.run.folder import repair_recipe
+from pellucid.training.start.filling import fill_in
+from pellucid.training.start.found_recipe import FoundRecipe, find_start
+from pellucid.training.start.preparation import Say, preparing
+
+if TYPE_CHECKING:
+    from pellucid.training.run.run_end import TrainingSummary
+    from pellucid.training.update.ranks import Ranks
+    from pellucid.translate.translator import Translator
+
+GivenTexts = str | Path | Sequence[str | Path] | Recipe
+"""A recipe, by its name, file or object; a table or a folder of text; or two text files."""
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A finished training.
+
+    Attributes:
+        run: the run folder, with the log, the metrics and the recipe.
+        steps: the number of updates made.
+        seconds: training time, over all resumptions.
+        best_step: the update after which the model was best on the validation text.
+        bleu: its BLEU there.
+        chrf: its chrF there.
+        loss: its loss there; None if it was not finite.
+    """
+
+    run: Path
+    steps: int
+    seconds: float
+    best_step: int
+    bleu: float
+    chrf: float
+    loss: float | None
+
+    @property
+    def model(self) -> Path:
+        """The bundle of the best model, which every function and command takes."""
+        return self.run / "bundle"
+
+    def load(self, **decoding: Unpack[DecodingOptions]) -> Translator:
+        """Load the best model, with arguments as for `pellucid.load`."""
+        from pellucid.translate.translator import load
+
+        return load(self.model, **decoding)
+
+
+def train(
+    texts: GivenTexts,
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    out: str | Path | None = None,
+    minutes: float | None = None,
+    settings: Mapping[str, Any] | None = None,
+    start: str | Path | None = None,
+    threads: int | None = None,
+    progress: bool = True,
+) -> TrainedModel:
+    """Train a model from a table of pairs or a recipe; the same call again resumes.
+
+    Settings that are not given are chosen for the text, as the command ``pellucid train`` does.
+    What happens is written to standard error and into the run folder.
+
+    Args:
+        texts: a ``.tsv``, ``.csv``, ``.jsonl``, ``.parquet``, ``.po``, ``.xlf`` or ``.tmx``; a
+            folder of them; a source and a target file; the name or the file of a recipe; or a
+            `Recipe`.
+        source_language: its code, such as ``en``, for text without a recipe; recognized unless
+            given.
+        target_language: the same for the target.
+        out: the run folder; ``runs/NAME`` unless given.
+        minutes: time budget, including preparation and validation.
+        settings: settings of the recipe, such as ``{"training.max_steps": 2000}``.
+        start: a trained model to start from: its weights and its tokenizer.
+        threads: processor threads to use.
+        progress: show a live bar on a terminal.
+
+    Raises:
+        InputError: an argument, the recipe or the text cannot be used.
+        TrainingError: the loss is not finite any more, or the model learned nothing.
+    """
+    began = time.monotonic()
+    changes = _read_settings(settings)
+    if minutes is not None:
+        check_kind("minutes", minutes, (int, float), "a number of minutes")
+        changes.append(f"training.max_minutes={minutes}")
+    for name, code in (("source_language", source_language), ("target_language", target_language)):
+        if code is not None:
+            check_text(name, code)
+    for name, path in (("out", out), ("start", start)):
+        if path is not None:
+            check_kind(name, path, (str, Path), "the name of a folder")
+    if threads is not None:
+        check_count("threads", threads)
+    use_threads(threads)
+    run = None if out is None else Path(out)
+    if isinstance(texts, Recipe):
+        if run is None:
+            refuse("out", "the run folder, which a Recipe does not name", out, "Name it.")
+        # What the user left out is chosen for the text, as for a file.
+        values = texts.model_dump(mode="json", exclude_unset=True)
+        found = FoundRecipe(Path("the recipe"), Path.cwd(), apply_overrides(values, changes), run)
+    else:
+        languages = (source_language, target_language)
+        found = find_start(_read_names(texts), languages, run, changes, say=_say)
+    model = str(start) if start is not None else start_of(found.values)
+    limit = None if minutes is None else began
+    summary = train_found(found, model, say=_say, began=limit, progress=bool(progress))
+    return TrainedModel(
+        found.run,
+        steps=summary.steps,
+        seconds=summary.seconds,
+        best_step=summary.best_step,
+        bleu=summary.best_bleu,
+        chrf=summary.best_chrf,
+        loss=summary.best_loss,
+    )
+
+
+def train_found(
+    found: FoundRecipe,
+    start: str | None,
+    *,
+    say: Say,
+    ranks: Ranks | None = None,
+    began: float | None = None,
+    progress: bool = True,
+) -> TrainingSummary:
+    """Complete a recipe's values and train with them.
+
+    Args:
+        found: the recipe and the run.
+        start: the model to start from.
+        say: takes sentences for people.
+        ranks: the processes that share every update.
+        began: the ``time.monotonic()`` from which a budget of minutes counts.
+        progress: show a live bar on a terminal.
+    """
+    path, folder, values, run = found
+    repair_recipe(run)
+    is_new = not (run / "data").is_dir()
+    with preparing(values.get("data"), folder, is_new=is_new, say=say) as check:
+        # PyTorch takes seconds to import, in which the check has begun already.
+        from pellucid.training.loop import train as run_training
+        from pellucid.training.start.from_model import with_start
+
+        if start is not None:
+            values = with_start(values, start, run)
+        filled = fill_in(values, run, folder, say)
+        recipe = validate(Recipe, filled.values, str(path))
+        return run_training(
+            recipe,
+            run,
+            recipe_folder=folder,
+            progress=progress,
+            filled=filled,
+            ranks=ranks,
+            check=check,
+            began=began,
+        )
+
+
+def start_of(values: Mapping[str, Any]) -> str | None:
+    """Find the model that a recipe says to start from.
+
+    A resolved recipe, which has the model's hash, already holds what the model gives.
+    """
+    section = values.get("start")
+    if not isinstance(section, Mapping) or section.get("model_hash"):
+        return None
+    model = section.get("model")
+    return model if isinstance(model, str) and model else None
+
+
+def _say(sentence: str) -> None:
+    sys.stderr.write(f"{sentence}\n")
+
+
+def _read_names(texts: Any) -> list[str]:
+    """Return the names of recipes or texts."""
+    names = [texts] if isinstance(texts, str | Path) else texts
+    is_several = isinstance(names, Sequence) and not isinstance(names, bytes) and names
+    if not is_several or not all(isinstance(name, str | Path) for name in names):
+        refuse("texts", "a table, two text files, or a recipe", texts, "Name files.")
+    return list(map(str, names))
+
+
+def _read_settings(settings: object) -> list[str]:
+    """Write settings as the command takes them, ``section.key=value``."""
+    if settings is None:
+        return []
+    if not isinstance(settings, Mapping):
+        refuse("settings", 'a dict such as {"training.max_steps": 2000}', settings)
+    found = []
+    for key, value in settings.items():
+        section, _, name = check_text("A key of settings", key).partition(".")
+        if not (section and name):
+            raise ConfigurationError(
+                f"A key of settings must be section.key, but is {key!r}. {_hint_of_key(key)}"
+            )
+        try:
+            written = tomli_w.dumps({"value": value})
+        except TypeError:
+            raise ConfigurationError(
+                f"settings[{key!r}] must be a number, a text, True, False or a list of these, but "
+                f"is a {type(value).__name__}. Leave it out to have it chosen."
+            ) from None
+        found.append(f"{key}={written.partition('=')[2].strip()}")
+    return found
+
+
+def _hint_of_key(key: str) -> str:
+    """Find the section of a key that was given without one."""
+    known = {
+        name: f"{section}.{name}"
+        for section, field in Recipe.model_fields.items()
+        if isinstance(field.annotation, type)
+        for name in getattr(field.annotation, "model_fields", ())
+    }
+    return hint_of(key, (), {name: f"Did you mean {full!r}?" for name, full in known.items()})

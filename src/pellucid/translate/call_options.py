@@ -1,0 +1,84 @@
+"""The keywords of a translation: their types for editors, and the check of their names."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from pellucid.config import DecodingConfig, Recipe
+from pellucid.config.other_names import hint_of
+from pellucid.config.typed_options import DecodingOptions
+from pellucid.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from pellucid.decode.constraints.request import Constraints, LineConstraints
+    from pellucid.inside.changes.given_changes import GivenChanges
+    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.constraints import GivenGlossary
+    from pellucid.translate.written_lines import Unknown
+
+
+class TranslationOptions(DecodingOptions, total=False):
+    """The keywords of `Translator.translate`, which says what each means."""
+
+    prefix: str
+    forbid: str | Sequence[str]
+    require: str | Sequence[str]
+    glossary: GivenGlossary | None
+    constraints: Constraints | Sequence[LineConstraints]
+    clean: bool
+    split: bool
+    split_long: bool
+    unknown: Unknown
+    retry: bool
+    align: bool | Aligner
+    to: str | None
+    changes: GivenChanges | None
+    batch_tokens: int
+
+
+_ADVICE = {
+    "device": "Translation computes on the processor; load(model, threads=N) says with how many "
+    "threads.",
+    "max_time": "No option limits the time. max_length limits the length.",
+}
+
+
+def check_names(options: Iterable[str], call: Callable[..., Any]) -> None:
+    """Refuse decoding options that do not exist.
+
+    Args:
+        options: their names.
+        call: the function that they were given to, whose own keywords are known too.
+
+    Raises:
+        ConfigurationError: one does not exist.
+    """
+    fields = DecodingConfig.model_fields
+    unknown = next((name for name in options if name not in fields), None)
+    if unknown is None:
+        return
+    own = [
+        one.name
+        for one in inspect.signature(call).parameters.values()
+        if one.kind is one.KEYWORD_ONLY
+    ]
+    known = [*(one for one in fields if one not in DecodingConfig.written_by_programs), *own]
+    hint = hint_of(unknown, known, {**_names_elsewhere(), **_ADVICE})
+    raise ConfigurationError(f"The option {unknown!r} is unknown. {hint}")
+
+
+def _names_elsewhere() -> dict[str, str]:
+    """Say where the names belong that other calls and recipes know."""
+    found: dict[str, str] = {}
+    for section, field in Recipe.model_fields.items():
+        kind = field.annotation
+        if isinstance(kind, type) and hasattr(kind, "model_fields"):
+            for key in kind.model_fields:
+                found.setdefault(key, f"It is a setting of training: {section}.{key}.")
+    for name in TranslationOptions.__annotations__:
+        found[name] = f"It is an argument of translate: translate(text, {name}=…)."
+    for name in ("threads", "ensemble"):
+        found[name] = f"It is an argument of pellucid.load: load(model, {name}=…)."
+    return found

@@ -1,0 +1,109 @@
+"""Lines translated in one way: made ready, searched for, judged, linked, and searched for again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from pellucid.arguments import check_text
+from pellucid.config import DecodingConfig, TreatmentConfig
+from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.decode.decoder import Decoder
+from pellucid.text.language_tokens import with_codes
+from pellucid.translate.judging import retry_flagged
+from pellucid.translate.masking import hide
+from pellucid.translate.preparing import Preparer, Treatment, constraints_of_each
+from pellucid.translate.results import Translation
+from pellucid.translate.written_lines import TranslationWriter, with_sources
+
+if TYPE_CHECKING:
+    from pellucid.inside.changes.changed_decoding import ReplayDecoder
+    from pellucid.translate.aligning import Aligner
+
+WINDOW_LINES = 1000
+"""Lines of an iterator that are translated together."""
+
+
+@dataclass(frozen=True)
+class LineTranslation:
+    """Everything that decides how lines are translated.
+
+    Attributes:
+        preparer: makes lines ready.
+        decoder: searches.
+        writer: turns what was found into translations, and judges them.
+        config: the options of the search.
+        again: the options of a second search for flagged translations.
+        how: the treatment of lines.
+        aligner: links words; None if that was not asked for.
+        to: the language whose code every line gets.
+        batch_tokens: approximate number of positions to compute at once.
+    """
+
+    preparer: Preparer
+    decoder: Decoder | ReplayDecoder
+    writer: TranslationWriter
+    config: DecodingConfig
+    again: DecodingConfig
+    how: TreatmentConfig
+    aligner: Aligner | None
+    to: str | None
+    batch_tokens: int
+
+    def translate(
+        self, given: Sequence[str], constraints: Constraints | Sequence[LineConstraints]
+    ) -> list[Translation]:
+        """Translate texts; results show them as they were given, without added codes and masks.
+
+        Raises:
+            DataError: constraints and texts differ in number.
+            InputError: the model has no code for the language.
+        """
+        how = self.how
+        tokenizer = self.writer.tokenizer
+        texts = with_codes(tokenizer, self.to, given)
+        each = constraints_of_each(constraints, len(texts))
+        hidden = hide(tokenizer, texts, each, is_copying=how.unknown == "source-word")
+        texts = hidden.texts
+        each = hidden.constraints
+        treatment = Treatment(how.clean, how.split, how.split_long)
+        lines = self.preparer.prepare(texts, each, self.config, treatment)
+        requests = [request for line in lines for request in line.requests]
+        found = self.decoder.decode(requests, self.config, batch_tokens=self.batch_tokens)
+        translations = self.writer.translations(lines, found, self.config)
+        if self.aligner is not None:
+            translations = self.aligner.align(lines, translations)
+
+        def search_again(rows: Sequence[int]) -> list[Translation]:
+            # These texts have codes and masks already.
+            once = replace(
+                self, config=self.again, to=None, how=how.model_copy(update={"retry": False})
+            )
+            return once.translate([texts[row] for row in rows], [each[row] for row in rows])
+
+        if how.retry:
+            translations = retry_flagged(translations, search_again)
+        return hidden.show(with_sources(translations, given, self.to), given)
+
+    def translate_lazily(
+        self,
+        texts: Iterator[str],
+        constraints_for: Callable[[Sequence[str]], Constraints | Sequence[LineConstraints]],
+    ) -> Iterator[Translation]:
+        """Translate the texts of an iterator, `WINDOW_LINES` at a time.
+
+        Args:
+            texts: lines, whose line ends are cut, or other texts.
+            constraints_for: makes the constraints of some texts.
+        """
+        lines = map(_read_line, enumerate(texts))
+        while window := list(islice(lines, WINDOW_LINES)):
+            yield from self.translate(window, constraints_for(window))
+
+
+def _read_line(numbered: tuple[int, object]) -> str:
+    number, line = numbered
+    text = check_text(f"texts[{number}]", line)
+    return text.removesuffix("\n").removesuffix("\r") if text.endswith("\n") else text
