@@ -117,7 +117,7 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = make("csv with names", tmp_path)
-    steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "--out", "r/mine")
+    steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "-o", "r/mine")
     done = run_here("train", *names, *steps, "--log-every", "2", "--samples", "0")
     assert done.returncode == 0, done.stderr
     assert "The recipe is in r/mine.toml." in done.stderr
