@@ -12,11 +12,10 @@ from __future__ import annotations
 import sys
 from collections import defaultdict
 from collections.abc import Iterator
-from itertools import chain
 from typing import Any
 
 from pellucid.cli.app import load_command
-from pellucid.cli.overview import COMMANDS, SUBCOMMANDS
+from pellucid.cli.overview import NAMES
 
 # Every command has them, so they are left out of all counts.
 EVERYWHERE = ("--help", "--quiet")
@@ -26,10 +25,7 @@ OUTPUTS = ("--output", "--out", "--html", "--svg", "--png", "--pdf", "--npz", "-
 
 def options_of_commands() -> Iterator[tuple[str, str, str, bool]]:
     """Yield command, option, help and whether the option is a flag, for every option."""
-    groups = (
-        {f"{name} {word}" for word in SUBCOMMANDS.get(name, ())} or {name} for name in COMMANDS
-    )
-    for name in chain.from_iterable(map(sorted, groups)):
+    for name in NAMES:
         for parameter in load_command(name).params:
             if parameter.param_type_name == "option":
                 option = max(parameter.opts, key=len)

@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 
 import pellucid
 from pellucid.cli import main
-from pellucid.cli.overview import COMMANDS, SUBCOMMANDS
+from pellucid.cli.overview import NAMES
 from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
@@ -73,12 +73,7 @@ def contents(text: str, folder: str) -> str:
 def commands() -> str:
     """Write the help of every command, as a terminal shows it."""
     parts = []
-    names = [
-        name
-        for group in COMMANDS
-        for name in ([f"{group} {word}" for word in SUBCOMMANDS.get(group, ())] or [group])
-    ]
-    for name in names:
+    for name in NAMES:
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
             main.run(["help", *name.split()])

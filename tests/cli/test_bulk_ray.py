@@ -1,4 +1,4 @@
-"""``pellucid bulk --ray``: actors of a real cluster of this machine, which are killed."""
+"""``pellucid bulk run --ray``: actors of a real cluster of this machine, which are killed."""
 
 from __future__ import annotations
 

@@ -11,13 +11,7 @@ from tests.cli.test_exit_codes import ROOT
 
 from pellucid.cli.app import load_command
 from pellucid.cli.main import run
-from pellucid.cli.overview import COMMANDS, GROUPS, SUBCOMMANDS, read_help
-
-NAMES = [
-    name
-    for group in COMMANDS
-    for name in ([f"{group} {word}" for word in SUBCOMMANDS.get(group, ())] or [group])
-]
+from pellucid.cli.overview import COMMANDS, GROUPS, NAMES, SUBCOMMANDS, read_help
 
 
 @pytest.mark.parametrize("columns", ["30", "61", "80", "211"])

@@ -246,7 +246,7 @@ def test_a_hand_whose_rank_0_is_lost_early_ends_at_a_signal(
 ) -> None:
     write(tmp_path)
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", str(rank_0 == DEAD))
-    job = start_job(2, "train recipe.toml --out run", program={0: rank_0, 1: HURRIED})
+    job = start_job(2, "train recipe.toml -o run", program={0: rank_0, 1: HURRIED})
     while not (tmp_path / "ready").exists():
         assert job.processes[1].poll() is None, job.said
         time.sleep(0.05)

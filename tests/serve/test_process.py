@@ -17,9 +17,6 @@ from pathlib import Path
 import pytest
 from forked import Forked
 
-from pellucid.cli.commands.serve import LIMITS
-from pellucid.serve.settings import Limits
-
 Start = Callable[..., subprocess.Popen[bytes]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -128,7 +125,3 @@ def test_serve_new_key_is_written_once_and_opens_the_server(
     assert "--port" in taken.stderr
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
-
-
-def test_serve_has_an_option_for_each_limit() -> None:
-    assert {name.removeprefix("max_") for name in LIMITS} == set(Limits.model_fields)

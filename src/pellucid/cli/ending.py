@@ -65,6 +65,9 @@ REPLACED = {
     "pellucid train --json": "pellucid check RECIPE --json",
     "pellucid train --keep": "--keep-every N",
     "pellucid train --model": "pellucid check RECIPE --model MODEL",
+    "pellucid train --samples": "--set training.validation_samples=N",
+    "pellucid train --save-minutes": "--set training.save_minutes=N",
+    "pellucid train --tensorboard": "--set training.tensorboard=true",
     "pellucid train --worst": "pellucid check RECIPE --worst N",
     "pellucid translate --workers": "--threads N, or for many files pellucid bulk run",
 }

@@ -80,6 +80,13 @@ SUBCOMMANDS = {
 
 COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
 
+NAMES = [
+    name
+    for group in COMMANDS
+    for name in ([f"{group} {word}" for word in SUBCOMMANDS.get(group, ())] or [group])
+]
+"""The full names of all commands that do something, as in ``bulk run``."""
+
 HELP_OPTIONS = ("-h", "--help")
 OPTIONS = {
     "-V, --version": "Show the version and exit.",

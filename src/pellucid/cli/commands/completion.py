@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import typer
 
 from pellucid.cli.options import PACKAGED
-from pellucid.cli.overview import COMMANDS, SUBCOMMANDS
+from pellucid.cli.overview import COMMANDS, NAMES, SUBCOMMANDS
 from pellucid.cli.recipes import shipped_recipes
 
 _BASH = """\
@@ -59,11 +59,8 @@ def _commands() -> Iterator[tuple[str, Any]]:
     """Yield the name of every command, and the command."""
     from pellucid.cli.app import load_command
 
-    for name in COMMANDS:
-        if name not in SUBCOMMANDS:
-            yield name, load_command(name)
-        for word in SUBCOMMANDS.get(name, ()):
-            yield f"{name} {word}", load_command(f"{name} {word}")
+    for name in NAMES:
+        yield name, load_command(name)
 
 
 def _options(command: Any) -> Iterator[Any]:

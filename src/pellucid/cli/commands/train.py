@@ -29,18 +29,11 @@ if TYPE_CHECKING:
     ),
     start=("MODEL", "Start from a trained model: weights and tokenizer."),
     log_every=("N", "Write a line of the log every N updates.  [default: 50]", {"min": 1}),
-    samples=("N", "Show N translations at each validation.  [default: 3]", {"min": 0}),
-    save_minutes=(
-        "N",
-        "Save a checkpoint every N minutes too; 0 saves at validations only.  [default: 5]",
-        {"min": 0},
-    ),
     keep_every=(
         "N",
         "Keep the model of every N updates in RUN/history, for study --history.",
         {"min": 1},
     ),
-    tensorboard=("", "Write the figures for TensorBoard too, into RUN/tensorboard."),
     wait=("S", "With torchrun or srun: seconds in which every rank must come.  [default: 300]"),
 )
 def train(
@@ -51,10 +44,7 @@ def train(
     start: str | None = None,
     minutes: float | None = None,
     log_every: int | None = None,
-    samples: int | None = None,
-    save_minutes: float | None = None,
     keep_every: int | None = None,
-    tensorboard: bool = False,
     wait: float | None = None,
     threads: Threads = None,
     changes: Changes = None,
@@ -72,9 +62,6 @@ def train(
     settings = {
         "max_minutes": minutes,
         "log_every": log_every,
-        "validation_samples": samples,
-        "save_minutes": save_minutes,
-        "tensorboard": "true" if tensorboard else None,
         "keep_every": keep_every,
     }
     given = [f"training.{key}={value}" for key, value in settings.items() if value is not None]

@@ -24,7 +24,7 @@ def require_tensorboard() -> None:
     """
     if find_spec("tensorboard") is None:
         raise ConfigurationError(
-            "--tensorboard needs the package tensorboard, which is not installed. Install it with: "
+            "training.tensorboard needs the package tensorboard, which is not installed. Install it with: "
             "pip install 'pellucid[tensorboard]', or leave the option out."
         )
 
