@@ -25,7 +25,11 @@ RULES = (
     source_language=("CODE", "The language of the source, for text without a recipe: en."),
     target_language=("CODE", "The language of the target."),
     start=("MODEL", "Choose for a training that starts from this model."),
-    key=("SECTION.KEY", "Describe a key, or all keys of a section: training.patience, training."),
+    key=(
+        "SECTION.KEY",
+        "Describe a key, or all keys of a section: training.patience, training; also those of "
+        "serve: limits.beam, limits.",
+    ),
     json_schema=("", "Write the JSON schema of a recipe, with which editors check and complete."),
 )
 def recipe(
@@ -81,12 +85,15 @@ def _describe_key(key: str) -> list[str]:
     """Describe a key, or each key of a section: meaning, type, bounds and default."""
     from pellucid.config import Recipe
     from pellucid.config.sections import read_meanings
+    from pellucid.serve.server_config import ServerConfig
 
     section, _, name = key.partition(".")
-    if section not in Recipe.model_fields:
-        hint = suggestion(section, Recipe.model_fields)
-        raise ConfigurationError(f"The section {section!r} is unknown (--key). {hint}")
-    kind: Any = Recipe.model_fields[section].annotation
+    sections = {**Recipe.model_fields, **ServerConfig.model_fields}
+    if section not in sections:
+        raise ConfigurationError(
+            f"The section {section!r} is unknown (--key). {suggestion(section, sections)}"
+        )
+    kind: Any = sections[section].annotation
     schema = kind.model_json_schema()["properties"]
     known = [one for one in read_meanings(kind) if one not in kind.written_by_programs]
     if name and name not in known:

@@ -37,7 +37,8 @@ if TYPE_CHECKING:
     log=("", "What to write on standard error; never texts or addresses.  [default: errors]"),
     changes=(
         "SECTION.KEY=VALUE",
-        "Change one setting, such as limits.beam=8; may be repeated.",
+        "Change one setting, such as limits.beam=8; may be repeated. pellucid recipe --key limits "
+        "lists all, with their defaults.",
         {"name": "--set"},
     ),
 )
