@@ -119,7 +119,7 @@ def measure(
 
 def train(recipe: str, run: Path, environment: dict[str, str], *, seconds: float) -> list[dict]:
     """Train for so many seconds after the first logged step; return the lines of the log."""
-    command = [sys.executable, "-m", "pellucid", "train", recipe, "--out", str(run)]
+    command = [sys.executable, "-m", "pellucid", "train", recipe, "-o", str(run)]
     command += ["--set", "training.log_every=5", "--set", "training.validate_every=100000"]
     command += ["--set", "training.max_steps=100000", "--set", "training.validation_samples=0"]
     process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)

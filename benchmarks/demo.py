@@ -28,7 +28,7 @@ def main() -> None:
     seeds = {}
     for seed in arguments.seeds:
         out = arguments.folder / f"seed-{seed}"
-        words = ["demo", "--out", str(out), "--set", f"training.seed={seed}"]
+        words = ["demo", "-o", str(out), "--set", f"training.seed={seed}"]
         done = subprocess.run(
             [sys.executable, "-m", "pellucid", *words],
             stdout=subprocess.PIPE,
@@ -45,7 +45,7 @@ def main() -> None:
         print(seed, json.dumps(seeds[seed]), flush=True)
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
     RESULTS.mkdir(exist_ok=True)
-    command = "pellucid demo --out DIR --set training.seed=SEED"
+    command = "pellucid demo -o DIR --set training.seed=SEED"
     result = {"date": date, "command": command, "seeds": seeds}
     (RESULTS / f"{date}-demo.json").write_text(json.dumps(result, indent=2) + "\n")
 

@@ -53,7 +53,7 @@ num_decoder_layers = 3
 """What keeps the model small, except on a page that starts from a model and takes its sizes."""
 
 SETUP = """
-pellucid corpus --out text --count 400 --split train --split validation --split test
+pellucid corpus -o text --count 400 --part train --part validation --part test
 for side in en fr align; do
   cp text/train.$side train.$side
   head -60 text/validation.$side > valid.$side; head -20 text/test.$side > test.$side
@@ -63,19 +63,19 @@ cp valid.align gold.align; cp test.en in.txt; cp test.en many.txt; cp test.fr hu
 cp test.fr theirs.txt; cp test.en a.en; cp test.fr a.fr
 echo '{"text": "The dog ate it."}' > reviews.jsonl
 paste train.en train.fr > pairs.tsv; cp test.fr test.cs
-pellucid train my-recipe.toml --out runs/mine
+pellucid train my-recipe.toml -o runs/mine
 sed 's/"en"/"xx"/; s/"fr"/"en"/; s/"xx"/"fr"/; s/[.]en"/.xx"/; s/[.]fr"/.en"/; s/[.]xx"/.fr"/' \
   my-recipe.toml > back.toml
-pellucid train back.toml --out fr-en
-pellucid train pairs.tsv --source-language en --target-language fr --out runs/pairs \\
+pellucid train back.toml -o fr-en
+pellucid train pairs.tsv --source-language en --target-language fr -o runs/pairs \\
   --set model.d_model=32 --set training.max_steps=20 --set training.validate_every=10
 for name in runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; do
   cp -r runs/mine $name
 done
 ln -s "$DEMOS/demo-recurrent" RUN
 pellucid look demo "The dog ate it." --npz x.npz
-pellucid export MODEL --to ctranslate2 --out of-ctranslate2
-pellucid export MODEL --to marian --out of-marian
+pellucid export MODEL --format ctranslate2 -o of-ctranslate2
+pellucid export MODEL --format marian -o of-marian
 """
 
 

@@ -46,7 +46,7 @@ def train(run: Path, corpus: Path, seed: int, *changes: str) -> None:
     """Train the recipe of the demo, or resume it."""
     settings = (f"data.folder={corpus.resolve()}", f"training.seed={seed}", *changes)
     sets = [part for setting in settings for part in ("--set", setting)]
-    pellucid("train", "demo", "--out", str(run), *sets)
+    pellucid("train", "tiny-en-fr", "-o", str(run), *sets)
 
 
 def guide(links: str, convention: str, weight: float) -> tuple[str, ...]:

@@ -229,7 +229,12 @@ def main() -> None:
         "load_average_before": os.getloadavg()[0],
         "request_seconds": REQUEST_SECONDS,
     }
-    limits = ("--request-seconds", str(REQUEST_SECONDS), "--body-seconds", "3")
+    limits = (
+        "--set",
+        f"limits.request_seconds={REQUEST_SECONDS}",
+        "--set",
+        "limits.body_seconds=3",
+    )
     process, port, _ = start_server(*limits)
     atexit.register(process.kill)  # if this ends early
     # PyTorch is loaded with the first request that needs it; that is another matter.

@@ -126,7 +126,7 @@ class Watched:
         self._metrics_before = self._metrics_stamp()
         self._said = run.with_suffix(".said")
         self._began = time.monotonic()
-        command = [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", str(run)]
+        command = [sys.executable, "-m", "pellucid", "train", str(recipe), "-o", str(run)]
         with self._said.open("wb") as stream:
             self._running = subprocess.Popen(command, stdout=stream, stderr=stream)
 

@@ -144,7 +144,7 @@ def train(folder: Path, minutes: int) -> None:
     for name in MODELS:  # A training that has ended ends at once.
         limit = ("--minutes", str(minutes), "--threads", "1", *languages)
         setting = ("--set", f"data.placeholders={name}")
-        pellucid("train", table, *limit, *setting, "--out", folder / f"{name}-run")
+        pellucid("train", table, *limit, *setting, "-o", folder / f"{name}-run")
 
 
 def translate(

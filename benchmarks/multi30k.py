@@ -52,7 +52,7 @@ def commands_of(recipe: str, seed: int, folder: Path, changes: list[str]) -> dic
     settings = [f"training.seed={seed}", *changes]
     commands: dict[str, tuple[str, ...]] = {
         "train": (
-            *("train", recipe, "--out", str(folder)),
+            *("train", recipe, "-o", str(folder)),
             *(word for setting in settings for word in ("--set", setting)),
         ),
     }

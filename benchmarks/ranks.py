@@ -105,7 +105,7 @@ def kill_and_compare(folder: Path, way: dict[str, Any], kills: int, updates: int
     every = max(1, updates // 4)
     settings = SETTINGS | {"accumulate": 4, "max_steps": updates, "validate_every": every} | way
     write_recipe(folder, settings | {"log_every": 1, "learning_rate": 0.003})
-    words = ["train", "recipe.toml", "--out"]
+    words = ["train", "recipe.toml", "-o"]
     whole = Job(folder, 1, [*words, "whole"], program={0: MAIN}, popen=Forked)
     assert whole.wait() == [0], whole.said
     rng, log, hits = random.Random(seed), folder / "many" / "log.txt", Counter[str]()
@@ -235,7 +235,7 @@ def compare_nccl(folder: Path, updates: int) -> dict[str, Any]:
     write_recipe(folder, SETTINGS | way | {"max_steps": updates, "validate_every": updates})
     seconds = {}
     for name, number in {"one": 1, "again": 1, "two": 2}.items():
-        words, began = ["train", "recipe.toml", "--out", name], time.monotonic()
+        words, began = ["train", "recipe.toml", "-o", name], time.monotonic()
         job = Job(folder, number, words, program={0: MAIN}, variables=apart)
         codes = job.wait()
         if any(codes):

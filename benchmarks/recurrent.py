@@ -116,16 +116,18 @@ def one_or_each(cells: Sequence[str]) -> str:
 
 def train_one(name: str, seed: int, folder: Path, changes: Sequence[str]) -> dict[str, Any]:
     """Train one model, and measure it along the way."""
-    recipe = transformer = load_recipe(RECIPES / "demo.toml", [f"training.seed={seed}", *changes])
+    recipe = transformer = load_recipe(
+        RECIPES / "tiny-en-fr.toml", [f"training.seed={seed}", *changes]
+    )
     one_process = "training.processes=1"  # The clock counts this process only.
     asked = [f"training.seed={seed}", one_process, *changes]
-    recurrent = load_recipe(RECIPES / "demo-recurrent.toml", asked)
+    recurrent = load_recipe(RECIPES / "tiny-en-fr-recurrent.toml", asked)
     if name == "transformer":
         updates = {"max_steps": recurrent.training.max_steps}
         recipe = recipe.model_copy(update={"training": recipe.training.model_copy(update=updates)})
     elif name != "transformer":
         asked.append(f'model.recurrent_attention="{name}"')
-        recipe = load_recipe(RECIPES / "demo-recurrent.toml", asked)
+        recipe = load_recipe(RECIPES / "tiny-en-fr-recurrent.toml", asked)
     corpus = folder / f"seed-{seed}" / "corpus"
     write_corpus(corpus, seed)
     run = RunFolder(folder / f"seed-{seed}" / name, recipe)

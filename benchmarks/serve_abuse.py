@@ -226,8 +226,9 @@ def main() -> None:
         "load_average_before": os.getloadavg()[0],
     }
     # Short times, because each fuzzed request waits until the server cuts it off.
-    limits = ("--header-seconds", "2", "--body-seconds", "1", "--idle-seconds", "1")
-    process, port, _ = start_server(*limits)
+    limits = {"header_seconds": 2, "body_seconds": 1, "idle_seconds": 1}
+    options = [word for key, one in limits.items() for word in ("--set", f"limits.{key}={one}")]
+    process, port, _ = start_server(*options)
     atexit.register(process.kill)  # if this ends early
     sizes = {"before": round(memory(process.pid), 1)}
     found |= abuse(port, raw=raw, slow=given.slow, seed=given.seed)

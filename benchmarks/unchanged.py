@@ -121,11 +121,11 @@ PRINTED: dict[str, tuple[str, ...]] = {
     "attend-lets-go": ("attend", "lets-go"),
     "attend-money": ("attend", "show-me-the-money"),
     "attend-unknown": ("attend", "pizzza"),
-    "export": ("export", "demo", "--to", "marian", "--out", "{out}/marian"),
-    "convert": ("convert", "{out}/marian", "--out", "{out}/converted"),
+    "export": ("export", "demo", "--format", "marian", "-o", "{out}/marian"),
+    "convert": ("convert", "{out}/marian", "-o", "{out}/converted"),
     "translate-wrong-option": ("translate", "demo", "--beam", "0"),
-    "train-unknown-key": ("train", "demo", "--set", "training.lerning_rate=1"),
-    "train-check": ("train", "{recipe}", "--check"),
+    "train-unknown-key": ("train", "tiny-en-fr", "--set", "training.lerning_rate=1"),
+    "check": ("check", "{recipe}"),
     "no-command": ("trian",),
 }
 """Commands whose output is recorded."""
@@ -140,13 +140,15 @@ def record(out: Path) -> None:
     """Run everything, and write the results into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     out = out.resolve()
-    _run("corpus", "--out", str(out / "corpus"))
+    _run("corpus", "-o", str(out / "corpus"))
     test = out / "two-hundred"
     for suffix in ("en", "fr", "align"):
         lines = (out / "corpus" / f"test.{suffix}").read_text().splitlines()[:200]
         test.with_suffix(f".{suffix}").write_text("\n".join(lines) + "\n")
     recipe = out / "recipe.toml"
-    recipe.write_text((Path(__file__).parents[1] / "src/pellucid/recipes/demo.toml").read_text())
+    recipe.write_text(
+        (Path(__file__).parents[1] / "src/pellucid/recipes/tiny-en-fr.toml").read_text()
+    )
     # Subwords: all that the recipe says of whole words and of word links is left out.
     words = re.compile(
         r'^(kind = "words"|min_word_count|train_alignments|guided_).*\n', re.MULTILINE
@@ -177,7 +179,7 @@ def record(out: Path) -> None:
 def _record_training(out: Path, name: str, recipe: Path, settings: tuple[str, ...]) -> None:
     run = out / "runs" / name
     options = [word for setting in settings for word in ("--set", setting)]
-    _run("train", str(recipe), "--out", str(run), *options)
+    _run("train", str(recipe), "-o", str(run), *options)
     newest = max((run / "checkpoints").iterdir())
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     found = {

@@ -163,7 +163,7 @@ def start(
             sys.stderr.flush()
         finally:
             os._exit(code)
-    return Running(pid, folder, jail, is_check="--check" in arguments)
+    return Running(pid, folder, jail, is_check="check" in arguments[:1])
 
 
 def _enter(folder: Path, jail: Jail) -> None:

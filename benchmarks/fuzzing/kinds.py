@@ -110,8 +110,8 @@ def _use_of_bundle(name: str, dice: random.Random) -> list[str]:
             ["look", name, "the big dog", "--heads"],
             ["look", name, "the big dog", "--measure", "gradients"],
             ["look", name, "the big dog", "--html", "page.html"],
-            ["export", name, "--to", "bundle", "--precision", "int8", "--out", "exported"],
-            ["export", name, "--to", "marian", "--out", "exported"],
+            ["export", name, "--format", "pellucid", "--precision", "int8", "-o", "exported"],
+            ["export", name, "--format", "marian", "-o", "exported"],
         ]
     )
 
@@ -142,12 +142,12 @@ def _recipe(dice: random.Random, originals: Path, here: Path) -> Case:
     kind = dice.choice(("subwords", *RECIPES))
     recipe = here / "recipe.toml"
     shutil.copyfile(originals / kind / "recipe.toml", recipe)
-    arguments = ["train", "recipe.toml", "--out", "run"]
+    arguments = ["train", "recipe.toml", "-o", "run"]
     if dice.random() < 0.5:
         arguments += ["--set", f"{_setting(originals, dice)}={_value(dice)}"]
     else:
         mutate_file(recipe, dice)
-    return Case([*arguments, "--check"] if dice.random() < 0.3 else arguments)
+    return Case(["check", "recipe.toml"] if dice.random() < 0.3 else arguments)
 
 
 def _setting(originals: Path, dice: random.Random) -> str:
@@ -173,7 +173,7 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
     model = str(originals / "subwords" / "run")
     pairs = dice.choice(("train.tsv", "train.jsonl"))
     as_pairs = ["--set", f"data.train={pairs}"]
-    train = ["train", "recipe.toml", "--out", "run"]
+    train = ["train", "recipe.toml", "-o", "run"]
     shutil.copyfile(originals / "subwords" / "recipe.toml", here / "recipe.toml")
     files = ["--source", "train.en", "--target", "train.fr"]
     links = [
@@ -186,10 +186,10 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
         dice.choice(
             [
                 train,
-                [*train, "--check"],
-                [*train, "--check", "--json"],
-                [*train, *as_pairs, "--set", "data.train=", "--check"],
-                [*train, "--set", "data.on_bad_line=skip", "--check"],
+                ["check", "recipe.toml"],
+                ["check", "recipe.toml", "--json"],
+                ["check", "recipe.toml", *as_pairs, "--set", "data.train="],
+                ["check", "recipe.toml", "--set", "data.on_bad_line=skip"],
                 [*train, *links],
                 ["translate", model, "-i", "train.en", "-o", "out.txt"],
                 ["translate", model, "-i", pairs, "--format", "lines"],
@@ -219,8 +219,8 @@ def _run(dice: random.Random, originals: Path, here: Path) -> Case:
     )
     if dice.random() < 0.5:
         repair_hashes(changed.parent)
-    train = ["train", "recipe.toml", "--out", "run", "--set", "training.max_steps=4"]
-    uses = [train, train, train, ["train", "recipe.toml", "--out", "new", "--from", "run"]]
+    train = ["train", "recipe.toml", "-o", "run", "--set", "training.max_steps=4"]
+    uses = [train, train, train, ["train", "recipe.toml", "-o", "new", "--start", "run"]]
     arguments = dice.choice([*uses, ["inspect", "run"], ["translate", "run"]])
     return Case(arguments, has_report=dice.random() < 0.25)
 
@@ -230,7 +230,7 @@ def _imported(name: str) -> Make:
         shutil.copytree(originals / name, here / "theirs")
         for _ in range(dice.choice((1, 1, 2))):
             _mutate_one_of(here / "theirs", dice)
-        return Case(["convert", "theirs", "--out", "model"])
+        return Case(["convert", "theirs", "-o", "model"])
 
     return make
 
@@ -252,13 +252,13 @@ def _options(dice: random.Random, originals: Path, here: Path) -> Case:
             ["align", model, *pair],
             ["evaluate", "validation.en", "--reference", "validation.fr"],
             ["inspect", model],
-            ["export", model, "--out", "exported"],
+            ["export", model, "-o", "exported"],
             ["export", model],
-            ["convert", str(originals / "marian"), "--out", "model"],
+            ["convert", str(originals / "marian"), "-o", "model"],
             ["attend", "x.toml"],
-            ["train", "recipe.toml", "--out", "run"],
-            ["corpus", "--out", "corpus", "--count", "20"],
-            ["demo", "--out", "demo", "--set", "training.max_steps=1"],
+            ["train", "recipe.toml", "-o", "run"],
+            ["corpus", "-o", "corpus", "--count", "20"],
+            ["demo", "-o", "demo", "--set", "training.max_steps=1"],
         ]
     )
     arguments = [*start, *random_options(start[0], dice)]

@@ -44,12 +44,9 @@ def random_options(command: str, dice: random.Random) -> list[str]:
 @cache
 def _declared(command: str) -> list[Any]:
     """List the options that a command declares."""
-    import typer.main
+    from pellucid.cli.app import load_command
 
-    from pellucid.cli.app import build_app
-
-    group: Any = typer.main.get_command(build_app(command))
-    options = [one for one in group.commands[command].params if hasattr(one, "is_flag")]
+    options = [one for one in load_command(command).params if hasattr(one, "is_flag")]
     return [one for one in options if LEFT_OUT.isdisjoint(one.opts)]
 
 

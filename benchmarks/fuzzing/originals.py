@@ -95,7 +95,7 @@ def make_originals(folder: Path, run: Callable[..., None]) -> None:
     for name, recipe in RECIPES.items():
         shutil.copytree(text, folder / name)
         (folder / name / "recipe.toml").write_text(recipe)
-        run(["train", "recipe.toml", "--out", "run"], folder / name)
+        run(["train", "recipe.toml", "-o", "run"], folder / name)
     (folder / "attend").mkdir()
     for name, content in (("x.toml", OWN_TOML), ("keys.toml", OWN_KEYS), ("x.csv", OWN_CSV)):
         (folder / "attend" / name).write_text(content)

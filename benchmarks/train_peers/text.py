@@ -118,7 +118,7 @@ def resume(recipe: Path, run: Path, steps: int) -> None:
         steps: total number of updates.
     """
     command = [sys.executable, "-m", "pellucid", "train", recipe.with_suffix(".toml")]
-    changes = ["--out", run, "--set", f"training.max_steps={steps}"]
+    changes = ["-o", run, "--set", f"training.max_steps={steps}"]
     done = subprocess.run([*command, *changes], capture_output=True, text=True, check=False)
     if done.returncode:
         raise SystemExit(f"pellucid train failed:\n{done.stderr[-3000:]}")

@@ -20,7 +20,7 @@ from sphinx.application import Sphinx
 
 import pellucid
 from pellucid.cli import main
-from pellucid.cli.overview import COMMANDS
+from pellucid.cli.overview import NAMES
 from pellucid.inside.show.model_page import model_page
 from pellucid.lessons.walks.for_page import lessons_for
 
@@ -73,10 +73,10 @@ def contents(text: str, folder: str) -> str:
 def commands() -> str:
     """Write the help of every command, as a terminal shows it."""
     parts = []
-    for name in COMMANDS:
+    for name in NAMES:
         shown = io.StringIO()
         with contextlib.redirect_stdout(shown):
-            main.run([name, "--help"])
+            main.run(["help", *name.split()])
         parts.append(f"## {name}\n\n```text\n{shown.getvalue().strip()}\n```")
     return "\n\n".join(parts)
 

@@ -252,7 +252,7 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
             ("English", "the model", "the corpus"),
             [(example.source, found.text, example.target) for example, found in sentences],
         ),
-        f"<p>Made by <code>pellucid demo --out {escape(make_printable(str(out)))}</code>, seed "
+        f"<p>Made by <code>pellucid demo -o {escape(make_printable(str(out)))}</code>, seed "
         f"{recipe.training.seed}.</p>",
     )
     write_text(out / "demo.html", page)

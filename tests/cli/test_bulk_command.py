@@ -81,10 +81,11 @@ def test_shards_of_every_form_are_collected_in_order_as_one_translation(
     Path("job/.manifest.json.0").touch()  # of a command that begins the same job just now
     shards = ["part.10", "part.9", "empty", "part.gz", "empty.gz"]
     done = run_bulk(
-        *("bulk", str(bundle_folder), "-i", *shards, "-o", "job", "--piece-bytes", "300"),
-        *("--workers", "2", "--beam", "2", "--collect", "all.txt"),
+        *("bulk", "run", str(bundle_folder), *shards, "-o", "job", "--piece-bytes", "300"),
+        *("--workers", "2", "--beam", "2"),
     )
     assert done.returncode == 0, done.stderr
+    assert run_bulk("bulk", "collect", "job", "-o", "all.txt").returncode == 0
     text = f"{first}{middle}\n{last}\n".encode()
     expected = translate(run_bulk, bundle_folder, text, "--beam", "2")
     assert Path("all.txt").read_text() == expected
@@ -94,10 +95,10 @@ def test_shards_of_every_form_are_collected_in_order_as_one_translation(
     # The same command has nothing left to do, and sends no line to a worker.
     monkeypatch.setattr("pellucid.bulk.local.LocalWorker.send_window", None)
     again = run_bulk(
-        *("bulk", str(bundle_folder), "-i", *shards, "-o", "job", "--beam", "2"),
+        *("bulk", "run", str(bundle_folder), *shards, "-o", "job", "--beam", "2"),
     )
     assert (again.returncode, again.stderr) == (0, "")
-    status = run_bulk("bulk", "--status", "job")
+    status = run_bulk("bulk", "status", "job")
     pieces = len(names(Path("job/pieces")))
     assert status.stdout == f"{pieces} of {pieces} pieces, 152 of 152 lines\n"
 
@@ -117,14 +118,17 @@ def test_lines_that_fail_are_empty_and_listed_and_only_the_end_of_the_job_says_s
     (tmp_path / "in.txt").write_bytes(text)
     search = ("--beam", "2", "--no-split", *option)
     done = run_bulk(
-        *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
-        *("--piece-bytes", "100", *search, "--collect", str(tmp_path / "out")),
+        *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt")),
+        *("-o", str(tmp_path / "job")),
+        *("--piece-bytes", "100", *search),
     )
-    assert done.returncode == 3  # Of --collect.
-    assert "warning: 2 lines could not be used and left empty: " in done.stderr
     # A scheduler must not run a finished job again.
-    assert run_bulk("bulk", "--join", str(tmp_path / "job")).returncode == 0
-    assert run_bulk("bulk", "--status", str(tmp_path / "job")).returncode == 3
+    assert done.returncode == 0
+    assert "warning: 2 lines could not be used and left empty: " in done.stderr
+    collected = run_bulk("bulk", "collect", str(tmp_path / "job"), "-o", str(tmp_path / "out"))
+    assert collected.returncode == 3
+    assert run_bulk("bulk", "join", str(tmp_path / "job")).returncode == 0
+    assert run_bulk("bulk", "status", str(tmp_path / "job")).returncode == 3
     expected = translate(run_bulk, bundle_folder, text, *search)
     found = (tmp_path / "out").read_text()
     if option == ("--json",):  # Notes look at the least certain of the lines of a window.
@@ -146,7 +150,7 @@ def test_killed_workers_and_commands_lose_and_double_nothing(
     text = "".join(f"{line}\n" for line in lines)
     (tmp_path / "in.txt").write_text(text)
     command = [
-        *(sys.executable, "-m", "pellucid", "bulk", "demo", "-i", str(tmp_path / "in.txt")),
+        *(sys.executable, "-m", "pellucid", "bulk", "run", "demo", str(tmp_path / "in.txt")),
         *("-o", str(tmp_path / "job"), "--piece-bytes", "6000", "--workers", "2"),
     ]
     chance, kills = random.Random(3), {"worker": 0, "command": 0}
@@ -173,7 +177,7 @@ def test_killed_workers_and_commands_lose_and_double_nothing(
     assert process.stderr is not None
     assert process.returncode == 0, process.stderr.read()
     assert all(kills.values()), kills
-    collected = run_here("bulk", "-o", str(tmp_path / "job"), "--collect", str(tmp_path / "out"))
+    collected = run_here("bulk", "collect", str(tmp_path / "job"), "-o", str(tmp_path / "out"))
     assert collected.returncode == 0, collected.stderr
     expected = translate(run_here, Path("demo"), text.encode())
     assert (tmp_path / "out").read_text() == expected
@@ -196,10 +200,12 @@ def test_a_stopped_worker_is_replaced_and_loses_and_doubles_nothing(
 
     monkeypatch.setattr(LocalWorker, "send_window", send)
     done = run_bulk(
-        *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
-        *("--piece-bytes", "200", "--workers", "1", "--collect", str(tmp_path / "out")),
+        *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt")),
+        *("-o", str(tmp_path / "job"), "--piece-bytes", "200", "--workers", "1"),
     )
     assert done.returncode == 0, done.stderr
+    collected = run_bulk("bulk", "collect", str(tmp_path / "job"), "-o", str(tmp_path / "out"))
+    assert collected.returncode == 0
     assert stopped
     with pytest.raises(ProcessLookupError):
         os.kill(stopped[0], 0)
@@ -238,7 +244,8 @@ def job(run_bulk: Run, bundle_folder: Path, tmp_path: Path) -> tuple[str, ...]:
     """A command whose job is half finished: its first piece is missing."""
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in make_lines(12)))
     command = (
-        *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
+        *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt")),
+        *("-o", str(tmp_path / "job")),
         *("--piece-bytes", "100", "--workers", "1"),
     )
     done = run_bulk(*command)
@@ -260,7 +267,7 @@ def test_another_option_or_model_is_refused_in_the_folder_of_a_job(
     run_bulk: Run, job: tuple[str, ...], tmp_path: Path
 ) -> None:
     assert_refused(run_bulk(*job, "--beam", "3"), "--beam (1 then, 3 now)", "choose another folder")
-    other = run_bulk(job[0], "demo", *job[2:])
+    other = run_bulk(*job[:2], "demo", *job[3:])
     assert_refused(other, "MODEL")
     assert not (tmp_path / "job" / "pieces" / "000000").exists()
     assert run_bulk(*job).returncode == 0
@@ -272,7 +279,7 @@ def test_another_shard_is_refused_in_the_folder_of_a_job(
     run_bulk: Run, job: tuple[str, ...], tmp_path: Path
 ) -> None:
     (tmp_path / "other.txt").write_text("The oven\n")
-    other = run_bulk(*job, *("-i", str(tmp_path / "other.txt")))
+    other = run_bulk(*job, str(tmp_path / "other.txt"))
     assert_refused(other, "must hold one job", "other inputs")
 
 
@@ -288,7 +295,7 @@ def test_a_shard_that_changed_or_was_cut_short_is_named(
     path.write_text(text.replace("a", "e"))
     assert_refused(run_bulk(*job), f"{path} differs from line 1 on")
     path.write_text(text)
-    assert run_bulk("bulk", "--join", str(tmp_path / "job")).returncode == 0
+    assert run_bulk("bulk", "join", str(tmp_path / "job")).returncode == 0
 
 
 def test_another_instruction_set_needs_any_machine(
@@ -298,7 +305,7 @@ def test_another_instruction_set_needs_any_machine(
     manifest = json.loads(path.read_text())
     manifest["identity"]["the processor"] = "avx1024"
     path.write_text(json.dumps(manifest))
-    join = ("bulk", "--join", str(tmp_path / "job"), "--workers", "1")
+    join = ("bulk", "join", str(tmp_path / "job"), "--workers", "1")
     assert_refused(run_bulk(*join), "the processor (", "--any-machine")
     assert run_bulk(*join, "--any-machine").returncode == 0
 
@@ -325,8 +332,8 @@ def test_a_full_disk_ends_in_a_sentence_and_loses_nothing(
 def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
     run_bulk: Run, job: tuple[str, ...], tmp_path: Path
 ) -> None:
-    collect = ("bulk", "-o", str(tmp_path / "job"), "--collect", str(tmp_path / "out"))
-    assert_refused(run_bulk(*collect), "but 1 of ", "--join")
+    collect = ("bulk", "collect", str(tmp_path / "job"), "-o", str(tmp_path / "out"))
+    assert_refused(run_bulk(*collect), "but 1 of ", "pellucid bulk join")
     assert run_bulk(*job).returncode == 0
     piece = tmp_path / "job" / "pieces" / "000001"
     piece.write_text(piece.read_text().partition("\n")[2])
@@ -337,30 +344,31 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [
-        ((), 2, "Name a job"),
-        (("demo", "-o", "job"), 2, "Name a job"),
-        (("--join", "nowhere"), 2, "has no manifest.json"),
-        (("--join", "a", "--status", "b"), 2, "--join cannot be combined with --status"),
-        (("demo", "-i", "no.txt", "-o", "job"), 2, "no.txt must exist"),
-        (("demo", "-i", "in.txt", "two.tsv", "-o", "job"), 2, "lines, tsv"),
-        (("demo", "-i", "page.html", "-o", "job"), 2, "page.html is a page with markup"),
-        (("demo", "-i", "in.txt", "-o", "."), 2, "has no manifest.json"),
-        (("demo", "-i", "in.txt", "-o", "job", "--score"), 2, "--score needs pairs"),
+        (("run", "demo", "-o", "job"), 2, "SHARD is missing"),
+        (("run", "demo", "in.txt"), 2, "--output is missing"),
+        (("run", "demo", "-i", "in.txt"), 2, "Give the names of the files as words instead"),
+        (("run", "demo", "-", "-o", "job"), 2, "A shard must be a file, which workers read in"),
+        (("run", "--join", "nowhere"), 2, "Give pellucid bulk join FOLDER instead"),
+        (("join", "nowhere"), 2, "has no manifest.json"),
+        (("collect", "nowhere", "--back-translation", "BT"), 2, "has no manifest.json"),
+        (("run", "demo", "no.txt", "-o", "job"), 2, "no.txt must exist"),
+        (("run", "demo", "in.txt", "two.tsv", "-o", "job"), 2, "lines, tsv"),
+        (("run", "demo", "page.html", "-o", "job"), 2, "page.html is a page with markup"),
+        (("run", "demo", "in.txt", "-o", "."), 2, "has no manifest.json"),
+        (("run", "demo", "in.txt", "-o", "job", "--score"), 2, "--score needs pairs"),
         (
-            ("demo", "-i", "two.tsv", "-o", "job", "--score", "--beam", "2"),
+            ("run", "demo", "two.tsv", "-o", "job", "--score", "--beam", "2"),
             2,
             "--score cannot be combined with --beam",
         ),
-        (("--join", "a", "-o", "job"), 2, "--join cannot be combined with --output"),
-        (("--join", "a", "--back-translation", "BT"), 2, "--back-translation needs --collect"),
-        (("demo", "-i", "in.txt", "-o", "job", "--beam", "0"), 2, "beam"),
-        (("nothing", "-i", "in.txt", "-o", "job"), 2, "nothing does not exist"),
-        (("demo", "-i", "bad.gz", "-o", "job"), 2, "bad.gz is damaged"),
-        (("demo", "-i", "bad.jsonl", "-o", "job"), 2, "bad.jsonl:1"),
-        (("demo", "-i", "two.tsv", "-o", "job", "--column", "en"), 2, "must have the column 'en'"),
-        (("demo", "-i", "in.txt", "-o", "nosuch://bucket/job"), 2, "nosuch"),
-        (("demo", "-i", "gs://bucket/in.txt", "-o", "job"), 2, "gcsfs"),
-        (("demo", "-i", "in.txt", "-o", "job", "--ray", "auto"), 2, "pellucid[ray]"),
+        (("run", "demo", "in.txt", "-o", "job", "--beam", "0"), 2, "beam"),
+        (("run", "nothing", "in.txt", "-o", "job"), 2, "nothing does not exist"),
+        (("run", "demo", "bad.gz", "-o", "job"), 2, "bad.gz is damaged"),
+        (("run", "demo", "bad.jsonl", "-o", "job"), 2, "bad.jsonl:1"),
+        (("run", "demo", "two.tsv", "-o", "job", "--column", "en"), 2, "must have the column 'en'"),
+        (("run", "demo", "in.txt", "-o", "nosuch://bucket/job"), 2, "nosuch"),
+        (("run", "demo", "gs://bucket/in.txt", "-o", "job"), 2, "gcsfs"),
+        (("run", "demo", "in.txt", "-o", "job", "--ray", "auto"), 2, "pellucid[ray]"),
     ],
 )
 def test_bad_input_is_one_sentence_and_begins_nothing(
@@ -407,11 +415,13 @@ def test_pairs_are_translated_collected_and_read_by_training(
     sources = "".join(f"{source}\n" for source, _ in PAIRS)
     expected = translate(run_bulk, bundle_folder, sources.encode()).splitlines()
     column = ("--column", "source")
-    job = ("bulk", str(bundle_folder), "-i", str(shard), "-o", str(tmp_path / "job"))
-    done = run_bulk(*job, *column, "--piece-bytes", "20", "--collect", str(tmp_path / "out.tsv"))
+    job = ("bulk", "run", str(bundle_folder), str(shard), "-o", str(tmp_path / "job"))
+    done = run_bulk(*job, *column, "--piece-bytes", "20")
     assert done.returncode == 0, done.stderr
-    back = ("--collect", str(tmp_path / "back.jsonl"), "--back-translation", "<BT>")
-    assert run_bulk("bulk", "-o", str(tmp_path / "job"), *back).returncode == 0
+    collect = ("bulk", "collect", str(tmp_path / "job"), "-o")
+    assert run_bulk(*collect, str(tmp_path / "out.tsv")).returncode == 0
+    back = (str(tmp_path / "back.jsonl"), "--back-translation", "<BT>")
+    assert run_bulk(*collect, *back).returncode == 0
     kept = [(s, t) for (s, _), t in zip(PAIRS, expected, strict=True) if t.strip()]
     assert kept  # An untrained model may translate into nothing.
     for name, pairs in (("out.tsv", kept), ("back.jsonl", [(f"<BT> {t}", s) for s, t in kept])):
@@ -428,17 +438,18 @@ def test_scores_are_those_of_the_command_score(
         (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS))
     files = ("--source", str(tmp_path / "source"), "--target", str(tmp_path / "target"))
     expected = run_bulk("score", str(bundle_folder), *files).stdout
-    job = ("bulk", str(bundle_folder), "--score", "-i", str(shard), "-o", str(tmp_path / "job"))
-    done = run_bulk(*job, "--piece-bytes", "20", "--collect", str(tmp_path / "out"))
+    job = ("bulk", "run", str(bundle_folder), str(shard), "--score", "-o", str(tmp_path / "job"))
+    done = run_bulk(*job, "--piece-bytes", "20")
     assert done.returncode == 0, done.stderr
+    collect = ("bulk", "collect", str(tmp_path / "job"), "-o")
+    assert run_bulk(*collect, str(tmp_path / "out")).returncode == 0
+    assert run_bulk(*collect, "-").stdout == expected
     assert (tmp_path / "out").read_text() == expected
-    collect = ("--collect", str(tmp_path / "out.tsv"))
-    assert run_bulk("bulk", "-o", str(tmp_path / "job"), *collect).returncode == 0
+    assert run_bulk(*collect, str(tmp_path / "out.tsv")).returncode == 0
     rows = [row.split("\t") for row in (tmp_path / "out.tsv").read_text().splitlines()]
     assert [(row[0], row[1]) for row in rows] == PAIRS
     assert [row[2] for row in rows] == expected.split()
-    collect = ("--collect", str(tmp_path / "out.jsonl"))
-    assert run_bulk("bulk", "-o", str(tmp_path / "job"), *collect).returncode == 0
+    assert run_bulk(*collect, str(tmp_path / "out.jsonl")).returncode == 0
     objects = list(map(json.loads, (tmp_path / "out.jsonl").read_text().splitlines()))
     assert [one["log_probability"] for one in objects] == list(map(float, expected.split()))
 
@@ -453,6 +464,6 @@ def test_status_names_who_works_where(
     monkeypatch.setattr("pellucid.bulk.board.SECONDS_BETWEEN_BEATS", 0.0)
     silent = Beat("long-gone", 8, 3, [1], 5000, 2, 100.0, 4, time.time() - 1000)
     (beats / "long-gone-8-b").write_text(json.dumps(vars(silent)))
-    done = run_bulk("bulk", "--status", str(tmp_path / "job"))
+    done = run_bulk("bulk", "status", str(tmp_path / "job"))
     assert "50 lines/s" in done.stdout
     assert done.stdout.endswith("1 retry; far-away (3 workers, pieces 0 4)\n")

@@ -1,4 +1,4 @@
-"""``pellucid bulk --ray``: actors of a real cluster of this machine, which are killed."""
+"""``pellucid bulk run --ray``: actors of a real cluster of this machine, which are killed."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_killed_actors_and_commands_lose_nothing(
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
     job = str(tmp_path / "job")
     command = [
-        *(sys.executable, "-m", "pellucid", "bulk", "demo", "-i", str(tmp_path / "in.txt")),
+        *(sys.executable, "-m", "pellucid", "bulk", "run", "demo", str(tmp_path / "in.txt")),
         *("-o", job, "--piece-bytes", "9000", "--ray", cluster),
     ]
     process = start(command, stderr=subprocess.PIPE)
@@ -83,8 +83,10 @@ def test_killed_actors_and_commands_lose_nothing(
     time.sleep(1)
     process.kill()
     process.wait()
-    done = run_cli(*command[3:], "--collect", str(tmp_path / "out"), env=QUIET)
+    done = run_cli(*command[3:], env=QUIET)
     assert done.returncode == 0, done.stderr
+    collected = run_cli("bulk", "collect", job, "-o", str(tmp_path / "out"), env=QUIET)
+    assert collected.returncode == 0, collected.stderr
     assert all(line.startswith("note: ") for line in done.stderr.splitlines()), done.stderr
     expected = run_cli("translate", "demo", "-i", str(tmp_path / "in.txt"))
     assert (tmp_path / "out").read_text() == expected.stdout
@@ -95,11 +97,13 @@ def test_a_bad_line_is_listed_and_a_bad_model_is_a_sentence(
     run_cli: Run, cluster: str, tmp_path: Path
 ) -> None:
     (tmp_path / "in.txt").write_bytes(b"The pizza came\n\xff\n")
-    common = ("-i", str(tmp_path / "in.txt"), "--ray", cluster, "--workers", "1")
-    done = run_cli("bulk", "demo", *common, "-o", str(tmp_path / "job"), env=QUIET)
-    assert done.returncode == 2, done.stderr
+    common = (str(tmp_path / "in.txt"), "--ray", cluster, "--workers", "1")
+    done = run_cli("bulk", "run", "demo", *common, "-o", str(tmp_path / "job"), env=QUIET)
+    assert done.returncode == 0, done.stderr
     assert "0xff" in (tmp_path / "job" / "failed.tsv").read_text()
-    bad = run_cli("bulk", "demo", *common, "--beam", "0", "-o", str(tmp_path / "bad"), env=QUIET)
+    bad = run_cli(
+        "bulk", "run", "demo", *common, "--beam", "0", "-o", str(tmp_path / "bad"), env=QUIET
+    )
     assert bad.returncode == 2, bad.stderr
     assert len(bad.stderr.splitlines()) == 1
     assert "beam" in bad.stderr
@@ -112,8 +116,8 @@ def test_a_cluster_that_is_not_there_is_a_sentence(
     run_cli: Run, tmp_path: Path, address: str
 ) -> None:
     (tmp_path / "in.txt").write_text("The oven\n")
-    job = ("-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job"), "--ray", address)
-    done = run_cli("bulk", "demo", *job, env=QUIET)
+    job = (str(tmp_path / "in.txt"), "-o", str(tmp_path / "job"), "--ray", address)
+    done = run_cli("bulk", "run", "demo", *job, env=QUIET)
     assert done.returncode == 1, done.stderr
     assert len(done.stderr.splitlines()) == 1, done.stderr
     assert f"The Ray cluster at {address} cannot be used" in done.stderr

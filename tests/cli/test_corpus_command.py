@@ -22,7 +22,7 @@ def test_corpus_with_count_writes_four_parallel_files_a_split(
     run_here: Run, tmp_path: Path
 ) -> None:
     out = tmp_path / "new" / "folder"
-    done = run_here("corpus", "--out", str(out), "--split", "pronoun", "--split", "test",
+    done = run_here("corpus", "-o", str(out), "--part", "pronoun", "--part", "test",
                     "--count", "6", "--seed", "3")  # fmt: skip
     assert done.returncode == 0
     endings = ("en", "fr", "align", "antecedents")
@@ -45,7 +45,7 @@ def test_corpus_with_count_writes_four_parallel_files_a_split(
 
 
 def test_corpus_unknown_split_gives_one_sentence_and_2(run_here: Run, tmp_path: Path) -> None:
-    done = run_here("corpus", "--out", str(tmp_path / "out"), "--split", "prnoun")
+    done = run_here("corpus", "-o", str(tmp_path / "out"), "--part", "prnoun")
     assert done.returncode == 2
     assert "Did you mean 'pronoun'?" in done.stderr
     assert not (tmp_path / "out").exists()
@@ -55,13 +55,13 @@ def test_corpus_more_than_there_is_gives_one_sentence_and_2(
     run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("pellucid.corpora.splits._PATIENCE", 3)
-    done = run_here("corpus", "--out", str(tmp_path), "--split", "pronoun", "--count", "99999999")
+    done = run_here("corpus", "-o", str(tmp_path), "--part", "pronoun", "--count", "99999999")
     assert done.returncode == 2
     assert "Ask for fewer" in done.stderr
 
 
 def test_corpus_into_a_file_gives_one_sentence_and_1(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("")
-    done = run_here("corpus", "--out", str(tmp_path / "taken"), "--split", "test", "--count", "3")
+    done = run_here("corpus", "-o", str(tmp_path / "taken"), "--part", "test", "--count", "3")
     assert done.returncode == 1
     assert "must be a folder" in done.stderr

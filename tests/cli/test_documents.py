@@ -73,7 +73,7 @@ def test_training_on_a_document_says_what_it_is(tmp_path: Path, run_here: Run) -
     (tmp_path / "in.srt").write_text("1\n")
     recipe = tmp_path / "r.toml"
     recipe.write_text('[data]\ntrain = "in.srt"\nvalidation = "in.srt"\n')
-    done = run_here("train", str(recipe), "--check")
+    done = run_here("check", str(recipe))
     assert done.returncode == 2
     assert "'in.srt' (data.validation). It is subtitles" in done.stderr
     assert "Rename it" not in done.stderr
@@ -206,7 +206,7 @@ def test_training_reads_documents_and_counts_what_it_leaves_out(
     pairs = {one.source: one.target for one in read_pairs(data, "train", tmp_path, bad=bad)}
     assert pairs == {**TRANSLATED, "A pig on {x}": "Un porc sur {x}"}
     assert (bad.count, bad.entries.total()) == (0, 5)
-    done = run_here("train", str(recipe), "--check")
+    done = run_here("check", str(recipe))
     assert done.returncode in (0, 2)
     said = "of the documents of the training text, 5 entries were left out"
     assert said in " ".join(done.stdout.split())
@@ -220,7 +220,7 @@ def test_training_on_a_memory_alone_makes_its_recipe(tmp_path: Path, run_here: R
     )
     path = tmp_path / "memory.tmx"
     path.write_text(f"<tmx><body>{units}</body></tmx>")
-    done = run_here("train", str(path), "--check", *LANGUAGES, "--out", str(tmp_path / "run"))
+    done = run_here("check", str(path), *LANGUAGES)
     assert "48 training, 6 validation and 6 test pairs" in done.stdout
-    done = run_here("train", str(path), "--check", "--out", str(tmp_path / "run"))
+    done = run_here("check", str(path))
     assert "must be named, but are not; its own are en, fr" in done.stderr

@@ -45,12 +45,12 @@ def test_help_of_command_starts_with_its_summary(run_here: Run, command: str) ->
     ("arguments", "expected"),
     [
         (["tranlsate", "x"], "Did you mean 'translate'?"),
-        (["xyzzy"], f"Known are: {', '.join(sorted(COMMANDS))}."),
-        (["translate"], "Missing argument"),
+        (["xyzzy"], "See: pellucid --help"),
+        (["translate"], "MODEL is missing"),
         (["translate", "--beem", "5", "x"], "--beem"),
         (["--nothing"], "--nothing"),
         (["score", "model", "--source", "x"], "--target"),
-        (["translate", "x", "--threads", "two"], "'--threads'"),
+        (["translate", "x", "--threads", "two"], "--threads must be a whole number"),
     ],
 )
 def test_usage_mistake_gives_one_sentence_and_2(
@@ -70,7 +70,7 @@ def test_usage_mistake_gives_one_sentence_and_2(
         (["translate", "m", "--output", "a", "-o", "a"], "-o or --output"),
         (["translate", "m", "--strict", "--no-strict"], "--strict or --no-strict"),
         (["score", "m", "--source", "a", "--target", "b", "--source=c"], "--source"),
-        (["train", "r.toml", "--out", "a", "--out", "b"], "--out"),
+        (["train", "r.toml", "-o", "a", "-o", "b"], "-o or --output"),
         (["inspect", "m", "--json", "--json"], "--json"),
         (["look", "m", "text", "--html", "a", "--html", "b"], "--html"),
     ],
@@ -86,7 +86,7 @@ def test_option_given_twice_is_refused(run_here: Run, arguments: list[str], name
 def test_help_and_faulty_values_come_before_an_option_given_twice(run_here: Run) -> None:
     twice = ("translate", "m", "--beam", "2", "--beam")
     assert run_here(*twice, "3", "--help").returncode == 0
-    assert "Invalid value for '--beam'" in run_here(*twice, "x").stderr
+    assert "--beam must be a whole number" in run_here(*twice, "x").stderr
 
 
 @pytest.mark.parametrize(
@@ -218,8 +218,8 @@ os.execv(sys.executable, [sys.executable, "-m", "pellucid", *sys.argv[1:]])
 
 def test_what_is_made_is_made_where_all_streams_are_closed(run_python: Run, tmp_path: Path) -> None:
     done = run_python(
-        *("-c", WITHOUT_STREAMS, "corpus", "--out", str(tmp_path)),
-        *("--split", "test", "--split", "pronoun", "--count", "7"),
+        *("-c", WITHOUT_STREAMS, "corpus", "-o", str(tmp_path)),
+        *("--part", "test", "--part", "pronoun", "--count", "7"),
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     assert len(list(tmp_path.iterdir())) == 8
@@ -303,4 +303,4 @@ def test_option_that_went_is_refused_with_what_to_give_instead(
 ) -> None:
     done = run_here(command, "demo", option, "2")
     assert done.returncode == 2
-    assert f"{option} does not exist any more. Give {instead}" in done.stderr
+    assert f"{option} does not exist. Give {instead}" in done.stderr

@@ -47,7 +47,7 @@ def test_commands_and_errors_end_with_codes_of_the_table() -> None:
 def test_mistyped_option_gives_2_and_an_error(run_here: Run, command: str) -> None:
     done = run_here(command, "-q", "--nothing")
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("error: No such option: --nothing")
+    assert done.stderr.startswith("error: The option --nothing does not exist.")
     assert done.stderr.count("\n") == 1
 
 

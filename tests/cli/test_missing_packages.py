@@ -36,7 +36,7 @@ NEEDS = {
     "uvicorn": (("serve", "demo"), "'pellucid[serve]'"),
     "yaml": (("translate", "demo", "-i", "a.yaml"), "'pellucid[documents]'"),
     "markdown_it": (("translate", "demo", "-i", "a.md"), "'pellucid[documents]'"),
-    "fsspec": (("bulk", "demo", "-i", "a.txt", "-o", "out"), "'pellucid[bulk]'"),
+    "fsspec": (("bulk", "run", "demo", "a.txt", "-o", "out"), "'pellucid[bulk]'"),
     "torch": (("look", "demo", "The dog"), "torch"),
     "sacrebleu": (SAME, "sacrebleu"),
 }

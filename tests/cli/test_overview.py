@@ -1,30 +1,113 @@
-"""The list of commands, written without Typer, which takes longer to import than all else."""
+"""The list of commands, the help of each, and the ways to both."""
 
 from __future__ import annotations
 
-import pytest
+import re
+import shlex
+from pathlib import Path
 
-from pellucid.cli.app import dispatch
+import pytest
+from tests.cli.test_exit_codes import ROOT
+
+from pellucid.cli.app import load_command
 from pellucid.cli.main import run
+from pellucid.cli.overview import COMMANDS, GROUPS, NAMES, SUBCOMMANDS, read_help
 
 
 @pytest.mark.parametrize("columns", ["30", "61", "80", "211"])
-@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"]])
-def test_overview_is_the_help_that_typer_would_write(
+@pytest.mark.parametrize("arguments", [[], ["-h"], ["--help"], ["help"], ["-q", "help"]])
+def test_overview_lists_every_command_in_the_width_of_the_terminal(
     arguments: list[str],
     columns: str,
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("COLUMNS", columns)
-    assert dispatch(["--help"]) == 0
-    expected = capsys.readouterr().out
-
     assert run(arguments) == 0
+    shown = capsys.readouterr().out
+    for heading in GROUPS:
+        assert f"\n{heading}:\n" in shown
+    assert re.findall(r"^  (\w+) ", shown, flags=re.MULTILINE)[-len(COMMANDS) :] == [*COMMANDS]
+    widest = max(map(len, shown.splitlines()))
+    assert widest <= max(50, int(columns)) - 2
+    assert widest > min(int(columns), 90) * 0.8
 
-    assert capsys.readouterr().out == expected
+
+def test_order_of_the_reference_is_that_of_the_help() -> None:
+    page = (ROOT / "docs" / "reference" / "commands.md").read_text(encoding="utf-8")
+    headings = re.findall(r"^\*\*(.+)\*\*$", page, flags=re.MULTILINE)
+    assert headings == [*GROUPS]
+    listed = re.findall(r"^\| `([\w ]+)` \|", page, flags=re.MULTILINE)
+    assert listed == [*COMMANDS]
 
 
-def test_overview_with_more_arguments_is_left_to_typer(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["--help", "--nothing"]) == 2
-    assert "No such option: --nothing" in capsys.readouterr().err
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_version_can_be_asked_for_in_two_ways(
+    option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run([option]) == 0
+    assert capsys.readouterr().out.startswith("pellucid 0.")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_help_has_defaults_and_two_examples_and_no_option_without_a_heading(
+    name: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
+    assert run(["help", *name.split()]) == 0
+    shown = capsys.readouterr().out
+    assert run([*name.split(), "-h"]) == 0
+    assert capsys.readouterr().out == shown
+    examples = read_help()["examples"][name]
+    assert len(examples) >= 2
+    assert all(f"\n  {one}\n" in shown for one in examples)
+    usage, *headings = re.findall(r"^(\w.*):", shown, flags=re.MULTILINE)
+    assert usage == "Usage"
+    assert set(headings) <= {"Examples", "Arguments", "Options", *read_help()["headings"]}
+
+
+def test_an_option_has_one_heading() -> None:
+    listed = [name for names in read_help()["headings"].values() for name in names.split()]
+    assert len(listed) == len(set(listed))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["version"], "Give: pellucid --version. See: pellucid --help"),
+        (["verson"], "Give: pellucid --version."),
+        (["list"], "Give: pellucid --help."),
+        (["models"], "Give: pellucid inspect MODEL"),
+        (["tranlsate"], "Did you mean 'translate'? See: pellucid --help"),
+        (["xyzzy"], "does not exist. See: pellucid --help"),
+        (["help", "tranlsate"], "Did you mean 'translate'?"),
+        (["bulk", "runn"], "Did you mean 'run'? See: pellucid bulk --help"),
+        (["bulk", "demo"], "The command 'demo' does not exist. See: pellucid bulk --help"),
+        (["--nothing"], "The option --nothing does not exist. See: pellucid --help"),
+        (["--help", "--nothing"], ""),
+        (["bulk", "--nothing"], "The option --nothing does not exist. See: pellucid bulk --help"),
+    ],
+)
+def test_unknown_commands_lead_to_the_right_one(
+    arguments: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(arguments) == (2 if said else 0)
+    assert said in capsys.readouterr().err
+
+
+def parse(example: str) -> None:
+    """Parse a command of an example as the shell and the application do."""
+    words = shlex.split(example.partition("pellucid ")[2].partition(" >")[0])
+    size = 2 if words[0] in SUBCOMMANDS else 1
+    if words[0] == "help":
+        return
+    name = " ".join(words[:size])
+    load_command(name).make_context(name, words[size:], resilient_parsing=False)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_examples_parse(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for example in read_help()["examples"][name]:
+        assert f"pellucid {name}" in example
+        parse(example)

@@ -1,4 +1,4 @@
-"""``pellucid train --check``: text and JSON, word links, and the pairs that a model doubts."""
+"""``pellucid check``: text and JSON, word links, and the pairs that a model doubts."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def recipe(tmp_path: Path) -> str:
 
 
 def test_check_as_json_is_one_object(run_here: Run, recipe: str) -> None:
-    done = run_here("train", recipe, "--check", "--json")
+    done = run_here("check", recipe, "--json")
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert record["pairs"] == {"train": 60, "validation": 60}
@@ -47,7 +47,7 @@ def test_check_as_json_is_one_object(run_here: Run, recipe: str) -> None:
 
 
 def test_check_with_a_model_lists_the_pairs_that_it_doubts(run_here: Run, recipe: str) -> None:
-    done = run_here("train", recipe, "--check", "--model", "demo", "--worst", "5")
+    done = run_here("check", recipe, "--model", "demo", "--worst", "5")
     assert done.returncode == 0, done.stderr
     assert "The 5 least likely of 60 training pairs, by demo" in done.stdout
     listed = {
@@ -56,7 +56,7 @@ def test_check_with_a_model_lists_the_pairs_that_it_doubts(run_here: Run, recipe
         if "train.en:" in line
     }
     assert len(listed & {"11", "12", "13", "14", "15"}) >= 4
-    done = run_here("train", recipe, "--check", "--model", "demo", "--json")
+    done = run_here("check", recipe, "--model", "demo", "--json")
     worst = json.loads(done.stdout)["worst"]
     assert (worst["num_scored"], len(worst["pairs"])) == (60, 20)
     scores = [pair["score"] for pair in worst["pairs"]]
@@ -67,23 +67,21 @@ def test_check_reads_word_links(run_here: Run, recipe: str, tmp_path: Path) -> N
     links = ["0-0"] * 60
     links[8] = "0-0 1:1"
     (tmp_path / "links").write_text("\n".join(links) + "\n")
-    done = run_here("train", recipe, "--check", "--set", f"data.train_alignments={tmp_path}/links")
+    done = run_here("check", recipe, "--set", f"data.train_alignments={tmp_path}/links")
     assert "1 line of word links cannot be used (1 not a link)" in " ".join(done.stdout.split())
 
 
 @pytest.mark.parametrize(
     ("arguments", "needed"),
     [
-        (["--json"], "--json needs --check"),
-        (["--model", "demo"], "--model needs --check"),
-        (["--check", "--worst", "3"], "--worst needs --model"),
-        (["--check", "--model", "demo", "--worst", "0"], "--worst must be at least 1"),
+        (["--worst", "3"], "--worst needs --model"),
+        (["--model", "demo", "--worst", "0"], "--worst must be at least 1"),
     ],
 )
 def test_options_without_effect_are_refused(
     run_here: Run, recipe: str, arguments: list[str], needed: str
 ) -> None:
-    done = run_here("train", recipe, *arguments)
+    done = run_here("check", recipe, *arguments)
     assert done.returncode == 2
     assert needed in done.stderr
 
@@ -109,10 +107,10 @@ def test_check_refuses_validation_text_that_is_all_too_long(run_here: Run, recip
         ("mixed", 0, "warning: 1 of 3 validation pairs are longer"),
     ):
         path.write_text(text.replace('"X"', f'"{name}"') + MODEL_OF_FEW_WORDS)
-        done = run_here("train", recipe, "--check")
+        done = run_here("check", recipe)
         assert (done.returncode, said in done.stdout) == (code, True), done.stdout
     path.write_text(text.replace('"X"', '"long"'))
-    assert "longer than the model" not in run_here("train", recipe, "--check").stdout
+    assert "longer than the model" not in run_here("check", recipe).stdout
 
 
 @pytest.mark.parametrize(
@@ -126,7 +124,7 @@ def test_check_measures_text_with_the_vocabulary_of_the_model_to_start_from(
     path = Path(recipe)
     for name in ("train.en", "train.fr"):
         (path.parent / name).write_text(lines)
-    done = run_here("train", recipe, "--check", "--from", SUBWORDS, "--json")
+    done = run_here("check", recipe, "--start", SUBWORDS, "--json")
     found = [
         finding
         for finding in json.loads(done.stdout)["findings"]
@@ -142,7 +140,7 @@ def check_lines(run_here: Run, folder: Path, pairs: list[tuple[str, str]], *extr
     (folder / "p.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in pairs))
     (folder / "v.tsv").write_text("A cat sat here.\tUn chat ici.\n")
     (folder / "p.toml").write_text('[data]\ntrain = "p.tsv"\nvalidation = "v.tsv"\n')
-    done = run_here("train", str(folder / "p.toml"), "--check", *extra)
+    done = run_here("check", str(folder / "p.toml"), *extra)
     assert done.stderr == "", done.stderr
     return f"{done.returncode} {' '.join(done.stdout.split())}"
 
@@ -162,7 +160,7 @@ def test_check_of_text_that_is_all_too_long_fails_as_training_does(
     assert said.startswith("1 "), said
     assert "error: all 20 training pairs (100 %) will be left out (source too long: 20" in said
     assert "data.max_pair_length is 256 tokens" in said
-    done = run_here("train", str(tmp_path / "p.toml"), "--out", str(tmp_path / "run"))
+    done = run_here("train", str(tmp_path / "p.toml"), "-o", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "source too long: 20" in done.stderr
 
@@ -222,7 +220,7 @@ def test_check_prints_a_place_in_a_file_of_both_sides_once(
     rows[11] = "The dog ate 11 soups.\tLe chien a mangé \ufffd soupes."
     Path("pairs.tsv").write_text("".join(f"{row}\n" for row in rows))
     languages = ("--source-language", "en", "--target-language", "fr")
-    done = run_here("train", "pairs.tsv", *languages, "--check", "--model", "demo", "--worst", "2")
+    done = run_here("check", "pairs.tsv", *languages, "--model", "demo", "--worst", "2")
     assert done.stdout.count("pairs.tsv:") >= 2
     assert "pairs.tsv:" in done.stdout
     assert " | pairs.tsv" not in done.stdout

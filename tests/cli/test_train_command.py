@@ -18,15 +18,15 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         (["missing.toml"], "missing.toml"),
         (["multi30k-en-fr", "--set", "training.max_step=3"], "Did you mean 'max_steps'?"),
         (["multi30k-en-fr", "--set", "nonsense"], "section.key=value"),
-        (["multi30k-en-fr", "--keep", "100"], "--keep must be every:N, such as every:100, but is"),
-        (["multi30k-en-fr", "--keep", "every:0"], "--keep must be every:N"),
+        (["multi30k-en-fr", "--keep", "every:100"], "Give --keep-every N instead"),
+        (["multi30k-en-fr", "--keep-every", "0"], "--keep-every must be at least 1"),
         (["multi30k-en-fr", "--set", "data.folder=missing-folder"], "missing-folder"),
     ],
 )
 def test_train_impossible_request_gives_one_sentence_2_and_no_run(
     run_here: Run, tmp_path: Path, arguments: list[str], expected: str
 ) -> None:
-    done = run_here("train", *arguments, "--out", str(tmp_path / "run"))
+    done = run_here("train", *arguments, "-o", str(tmp_path / "run"))
     assert done.returncode == 2
     assert done.stderr.count("\n") == 1, done.stderr
     assert expected in done.stderr
@@ -36,7 +36,7 @@ def test_train_impossible_request_gives_one_sentence_2_and_no_run(
 def test_train_recipe_that_is_not_toml_names_file_and_line(run_here: Run, tmp_path: Path) -> None:
     recipe = tmp_path / "recipe.toml"
     recipe.write_text("[data]\nfolder = \n")
-    done = run_here("train", str(recipe), "--out", str(tmp_path / "run"))
+    done = run_here("train", str(recipe), "-o", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "recipe.toml" in done.stderr
     assert "line 2" in done.stderr
@@ -44,11 +44,11 @@ def test_train_recipe_that_is_not_toml_names_file_and_line(run_here: Run, tmp_pa
 
 def test_text_whose_ending_says_nothing_is_told_the_endings(run_here: Run, tmp_path: Path) -> None:
     (tmp_path / "bars.txt").write_text("A cat. ||| Un chat.\n")
-    done = run_here("train", str(tmp_path / "bars.txt"), "--out", str(tmp_path / "run"))
+    done = run_here("train", str(tmp_path / "bars.txt"), "-o", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "a table of pairs must end in .tsv, .csv, .jsonl or .parquet" in done.stderr
     (tmp_path / "bars.txt").rename(tmp_path / "bars.tsv")
-    done = run_here("train", str(tmp_path / "bars.tsv"), "--out", str(tmp_path / "run"))
+    done = run_here("train", str(tmp_path / "bars.tsv"), "-o", str(tmp_path / "run"))
     assert done.returncode == 2
     assert "columns stand between |||" in done.stderr
     assert "sed 's/ *||| */\\t/'" in done.stderr

@@ -117,8 +117,10 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     names = make("csv with names", tmp_path)
-    steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "--out", "r/mine")
-    done = run_here("train", *names, *steps, "--log-every", "2", "--samples", "0")
+    steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "-o", "r/mine")
+    done = run_here(
+        "train", *names, *steps, "--log-every", "2", "--set", "training.validation_samples=0"
+    )
     assert done.returncode == 0, done.stderr
     assert "The recipe is in r/mine.toml." in done.stderr
     recipe = parse_toml((tmp_path / "r/mine.toml").read_bytes(), "mine.toml")
@@ -133,7 +135,9 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     assert "Next: " in done.stderr
     files = [path for path in (tmp_path / "r/mine").rglob("*") if path.is_file()]
     before = {path: path.read_bytes() for path in files}
-    again = run_here("train", "r/mine.toml", *steps, "--log-every", "2", "--samples", "0")
+    again = run_here(
+        "train", "r/mine.toml", *steps, "--log-every", "2", "--set", "training.validation_samples=0"
+    )
     assert again.returncode == 0, again.stderr
     assert "This run is finished (3 steps): nothing of it was changed." in again.stderr
     assert {path: path.read_bytes() for path in before} == before

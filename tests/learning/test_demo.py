@@ -15,7 +15,7 @@ from pellucid.errors import ConfigurationError
 
 COUNTS = {"train": 400, "validation": 12, "test": 11, "compositional": 13, "pronoun": 10}
 CHANGES = ["training.max_steps=3", "training.validate_every=3"]
-RECIPE = Path(str(files("pellucid") / "recipes" / "demo.toml"))
+RECIPE = Path(str(files("pellucid") / "recipes" / "tiny-en-fr.toml"))
 
 
 @pytest.fixture(autouse=True)

@@ -74,7 +74,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("distill")
     write_text(folder)
     (folder / "small.toml").write_text(RECIPE)
-    done = _run(folder, "train", "small.toml", "--out", "teacher")
+    done = _run(folder, "train", "small.toml", "-o", "teacher")
     assert done.returncode == 0, done.stderr
     return folder
 
@@ -83,7 +83,7 @@ def _distill(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
     return _run(folder, "distill", "teacher", "--data", "small.toml", *more)
 
 
-OPTIONS = ("--layers", "2+1", "--guided", "--extra", "more.en", "--out", "d")
+OPTIONS = ("--layers", "2+1", "--guided", "--extra", "more.en", "-o", "d")
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +171,7 @@ def test_n_best_takes_the_hypothesis_most_like_the_reference(folder: Path) -> No
 def test_bad_option_is_one_sentence_and_leaves_nothing(
     folder: Path, options: tuple[str, ...], words: str
 ) -> None:
-    done = _distill(folder, "--out", "none", *options)
+    done = _distill(folder, "-o", "none", *options)
     assert done.returncode == 2
     assert words in done.stderr
     assert len(done.stderr.splitlines()) == 1

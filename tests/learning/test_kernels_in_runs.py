@@ -85,7 +85,7 @@ def test_the_memory_that_is_said_is_about_what_is_taken(
     sizes = {"d_model": 512, "d_ff": 2048, "num_heads": 8}
     changes = [word for name, size in sizes.items() for word in ("--set", f"model.{name}={size}")]
     command = [sys.executable, "-c", f"{NO_REPORT}\nfrom pellucid.cli.main import main\nmain()"]
-    command += ["train", str(recipe), "--out", "run", *changes]
+    command += ["train", str(recipe), "-o", "run", *changes]
     with (tmp_path / "said").open("wb") as said:
         process = start(command, kind=Forked, cwd=tmp_path, stderr=said)
     taken = 0

@@ -60,7 +60,7 @@ def test_kills_in_every_phase_end_with_the_same_bytes(
     recipe = write_recipe(tmp_path, SETTINGS | {"max_steps": 24})
 
     def train(run: str, moment: tuple[str, str, int]) -> subprocess.CompletedProcess[str]:
-        words = ("train", str(recipe), "--out", str(tmp_path / run))
+        words = ("train", str(recipe), "-o", str(tmp_path / run))
         return run_python("-c", DIE_AT_CALL, *map(str, moment), *words, kind=Forked)
 
     for moment in some(MOMENTS, 4):

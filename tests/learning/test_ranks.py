@@ -84,7 +84,7 @@ def test_ranks_that_change_and_die_leave_the_bytes_of_one_process(
     write(tmp_path, max_steps=18, **settings)
     log = tmp_path / "many" / "log.txt"
     for number, rank, sent, step, code, said in plan:
-        job = start_job(number, "train recipe.toml --out many")
+        job = start_job(number, "train recipe.toml -o many")
         assert job.wait_for(log, f"step {step:6d} "), job.said
         job.send(rank, sent)
         codes = job.wait()
@@ -96,8 +96,8 @@ def test_ranks_that_change_and_die_leave_the_bytes_of_one_process(
             last = max((tmp_path / "many" / "checkpoints").glob("step-*")).name
             stopped = [line for line in log.read_text().splitlines() if "Stopped" in line]
             assert f"step {int(last[5:])};" in stopped[-1]
-    assert start_job(4, "train recipe.toml --out many").wait() == [0, 0, 0, 0]
-    assert start_job(1, "train recipe.toml --out one").wait() == [0]
+    assert start_job(4, "train recipe.toml -o many").wait() == [0, 0, 0, 0]
+    assert start_job(1, "train recipe.toml -o one").wait() == [0]
     assert fingerprints(tmp_path / "many") == fingerprints(tmp_path / "one")
     assert "in 4 processes" in log.read_text()
     assert "% not computing" in log.read_text()
@@ -107,7 +107,7 @@ def test_srun_alone_starts_ranks_and_they_wait_while_rank_0_prepares(
     tmp_path: Path, start_job: Start
 ) -> None:
     write(tmp_path, max_steps=6, processes="auto", accumulate=1, kernels="auto")
-    words = "train recipe.toml --out run"
+    words = "train recipe.toml -o run"
     job = start_job(2, words, program={0: LATE}, variables=by_srun)
     assert job.wait() == [0, 0], job.said
     assert "in 2 processes" in (tmp_path / "run" / "log.txt").read_text()
@@ -116,7 +116,7 @@ def test_srun_alone_starts_ranks_and_they_wait_while_rank_0_prepares(
 def test_torchrun_starts_ranks_and_ends_them_saved(tmp_path: Path) -> None:
     write(tmp_path, max_steps=5000, validate_every=5000)
     launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    words = ["-m", "pellucid", "train", "recipe.toml", "--out", "run"]
+    words = ["-m", "pellucid", "train", "recipe.toml", "-o", "run"]
     log = tmp_path / "run" / "log.txt"
     with (tmp_path / "said.txt").open("wb") as said:
         job = Forked([sys.executable, *launcher, *words], cwd=tmp_path, stderr=said, stdout=said)
@@ -156,7 +156,7 @@ def test_ranks_that_cannot_share_are_one_sentence_of_rank_0(
     tmp_path: Path, start_job: Start, number: int, words: str, codes: list[int], said: str
 ) -> None:
     write(tmp_path)
-    job = start_job(number, f"train recipe.toml --out run {words}")
+    job = start_job(number, f"train recipe.toml -o run {words}")
     found = job.wait()
     lines = job.said[0].splitlines()
     assert re.search(said, lines[-1]), job.said
@@ -166,7 +166,7 @@ def test_ranks_that_cannot_share_are_one_sentence_of_rank_0(
 
 def test_a_hand_of_another_version_is_named(tmp_path: Path, start_job: Start) -> None:
     write(tmp_path)
-    job = start_job(2, "train recipe.toml --out run", program={1: OLD})
+    job = start_job(2, "train recipe.toml -o run", program={1: OLD})
     assert job.wait() == [2, 2]
     for said in job.said:
         assert re.search(rf"same version .* and rank 1 \({HOST}\) has 0\.0\. Install", said)
@@ -174,7 +174,7 @@ def test_a_hand_of_another_version_is_named(tmp_path: Path, start_job: Start) ->
 
 def test_ranks_that_never_come_are_named_after_the_wait(tmp_path: Path, start_job: Start) -> None:
     write(tmp_path)
-    words = "train recipe.toml --out run --wait 1"
+    words = "train recipe.toml -o run --wait 1"
     job = start_job(2, words, program={1: "pass"})
     assert job.wait()[0] == 1
     assert "Rank 1 of 2 did not come within 1 seconds (--wait)." in job.said[0]
@@ -189,7 +189,7 @@ def test_a_rank_0_that_dies_while_ranks_connect_ends_the_others(
     write(tmp_path)
     die = "import os\nfrom pellucid.training.update import ranks\n"
     die += "ranks.RankLink = lambda *_: os.kill(os.getpid(), 9)\n"
-    job = start_job(2, "train recipe.toml --out run", program={0: die + MAIN})
+    job = start_job(2, "train recipe.toml -o run", program={0: die + MAIN})
     assert job.wait() == [-signal.SIGKILL, 1]
     # Only in a process that is not forked, PyTorch keeps its own messages to itself.
     assert job.said[1].endswith("error: Rank 0 ended, and so does rank 1.\n")
@@ -246,7 +246,7 @@ def test_a_hand_whose_rank_0_is_lost_early_ends_at_a_signal(
 ) -> None:
     write(tmp_path)
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", str(rank_0 == DEAD))
-    job = start_job(2, "train recipe.toml --out run", program={0: rank_0, 1: HURRIED})
+    job = start_job(2, "train recipe.toml -o run", program={0: rank_0, 1: HURRIED})
     while not (tmp_path / "ready").exists():
         assert job.processes[1].poll() is None, job.said
         time.sleep(0.05)
@@ -263,7 +263,7 @@ def test_a_busy_port_is_one_sentence(tmp_path: Path) -> None:
         job = Job(
             tmp_path,
             2,
-            ["train", "recipe.toml", "--out", "run", "--wait", "1"],
+            ["train", "recipe.toml", "-o", "run", "--wait", "1"],
             program={1: "pass"},
             variables=lambda rank, number, _: by_srun(rank, number, port),
             popen=Forked,
@@ -310,7 +310,7 @@ def test_places_that_make_no_sense_are_refused(
 
 def test_no_rank_listens_beyond_the_machine(tmp_path: Path, start_job: Start) -> None:
     write(tmp_path, max_steps=5000, validate_every=5000)
-    job = start_job(2, "train recipe.toml --out run")
+    job = start_job(2, "train recipe.toml -o run")
     assert job.wait_for(tmp_path / "run" / "log.txt", "step      2 "), job.said
     found = []
     for process in job.processes:

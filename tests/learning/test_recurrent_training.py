@@ -273,11 +273,11 @@ def test_align_links_words_by_the_only_head(pellucid_in: Run) -> None:
         ),
         (["translate", "additive", "--precision", "int8"], "must be float32, but is int8"),
         (
-            ["export", "additive", "--to", "pellucid", "--precision", "int8", "--out", "x"],
+            ["export", "additive", "--format", "pellucid", "--precision", "int8", "-o", "x"],
             "must be float32",
         ),
-        (["export", "additive", "--to", "marian", "--out", "x"], "model.architecture must be"),
-        (["export", "additive", "--to", "ctranslate2", "--out", "x"], "model.architecture must"),
+        (["export", "additive", "--format", "marian", "-o", "x"], "model.architecture must be"),
+        (["export", "additive", "--format", "ctranslate2", "-o", "x"], "model.architecture must"),
         (["inspect", "additive", "--draw", "heads", "-o", "x.svg"], "must be one of whole, unit"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
@@ -317,9 +317,7 @@ def test_training_from_a_recurrent_model_keeps_its_architecture(
         'validation = ["validation.en", "validation.fr"]\n'
         "[training]\nmax_steps = 2\nvalidate_every = 2\nprocesses = 1\n"
     )
-    done = pellucid_in(
-        "train", "more.toml", "--from", "additive", "--out", "more", "--set", settings
-    )
+    done = pellucid_in("train", "more.toml", "--start", "additive", "-o", "more", "--set", settings)
     assert done.returncode == 0, done.stderr
     assert pellucid.load(runs / "more").model.config.is_recurrent
 
@@ -337,7 +335,7 @@ def test_demo_trains_tests_and_shows_a_recurrent_model(
     settings += ["training.validate_every=3", "training.processes=1", "model.d_model=16"]
     settings += ["tokenizer.min_word_count=1"]
     changes = [part for setting in settings for part in ("--set", setting)]
-    done = run_here("demo", "--model", "recurrent", "--out", str(tmp_path / "run"), *changes)
+    done = run_here("demo", "--architecture", "recurrent", "-o", str(tmp_path / "run"), *changes)
     assert done.returncode == 0, done.stderr
     assert "small recurrent model" in done.stderr.replace("\n", " ")
     page = (tmp_path / "run" / "look.html").read_text()

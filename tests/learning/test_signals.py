@@ -144,7 +144,7 @@ def test_a_terminal_that_is_closed_ends_the_run_with_all_saved(
     command = [sys.executable, "-m", "pellucid", "train", str(tmp_path / "recipe.toml")]
     terminal, theirs = pty.openpty()
     streams = dict.fromkeys(("stdin", "stdout", "stderr"), theirs)
-    command += ["--out", str(tmp_path / "run")]
+    command += ["-o", str(tmp_path / "run")]
     process = start(command, kind=Forked, start_new_session=True, **streams)
     os.close(theirs)
     said = b""

@@ -79,9 +79,9 @@ def test_a_run_there_has_the_losses_and_weights_of_one_on_the_processor(
 ) -> None:
     recipe = write_recipe(tmp_path, training | {"log_every": 1})
     here, there = tmp_path / "here", tmp_path / "there"
-    done = run_here("train", recipe, "--out", str(here), "--set=training.device=cpu")
+    done = run_here("train", recipe, "-o", str(here), "--set=training.device=cpu")
     assert done.returncode == 0, done.stderr
-    run_there(TRAIN, "train", recipe, "--out", str(there))
+    run_there(TRAIN, "train", recipe, "-o", str(there))
     for ours, theirs in zip(read_metrics(here), read_metrics(there), strict=True):
         assert ours["loss"] == pytest.approx(theirs["loss"], rel=1e-5)
     weights, expected = (load_file(run / "bundle" / "model.safetensors") for run in (there, here))
@@ -94,9 +94,9 @@ def test_a_run_there_that_is_interrupted_ends_with_the_same_bytes(
 ) -> None:
     recipe = write_recipe(tmp_path, EVERYTHING)
     whole, resumed = tmp_path / "whole", tmp_path / "resumed"
-    run_there(TRAIN, "train", recipe, "--out", str(whole))
-    run_there(TRAIN, "train", recipe, "--out", str(resumed), "--set", "training.max_steps=4")
-    run_there(TRAIN, "train", recipe, "--out", str(resumed))
+    run_there(TRAIN, "train", recipe, "-o", str(whole))
+    run_there(TRAIN, "train", recipe, "-o", str(resumed), "--set", "training.max_steps=4")
+    run_there(TRAIN, "train", recipe, "-o", str(resumed))
     last = "checkpoints/step-00000007"
     assert model_bytes(whole / last) == model_bytes(resumed / last)
     for name in ("optimizer", "averaging"):

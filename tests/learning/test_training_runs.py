@@ -212,7 +212,7 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
     assert (
         "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
         "length ratio. Remove empty lines, or add what is missing. Split long lines into "
-        "sentences, or raise data.max_pair_length. See with --check whether sides of "
+        "sentences, or raise data.max_pair_length. See with pellucid check whether sides of "
         "very different lengths belong together, or raise data.max_source_target_ratio."
     ) in (tmp_path / "many" / "log.txt").read_text()
 
@@ -402,7 +402,7 @@ def test_signal_while_training_saves_and_the_same_command_goes_on(
     write_text(tmp_path)
     endless = {"max_steps": 100_000, "validate_every": 100_000, "max_minutes": 3.0}
     (tmp_path / "recipe.toml").write_text(to_toml(make_recipe(training=endless)))
-    words = ["train", str(tmp_path / "recipe.toml"), "--out", str(tmp_path / "run")]
+    words = ["train", str(tmp_path / "recipe.toml"), "-o", str(tmp_path / "run")]
     command = [sys.executable, "-m", "pellucid", *words]
     process = start(command, kind=Forked, stderr=subprocess.PIPE)
     assert process.stderr is not None

@@ -343,7 +343,7 @@ def test_two_lines_of_the_message_make_a_pickled_folder_usable(tmp_path: Path) -
 def test_dropped_settings_are_said_and_kept_in_the_manifest(tmp_path: Path, run_here: Any) -> None:
     write_theirs(tmp_path / "theirs")
     change_json(tmp_path / "theirs" / "generation_config.json", begin_suppress_tokens=[5, 7])
-    done = run_here("convert", str(tmp_path / "theirs"), "--out", str(tmp_path / "ours"))
+    done = run_here("convert", str(tmp_path / "theirs"), "-o", str(tmp_path / "ours"))
     assert (done.returncode, done.stdout) == (0, f"{tmp_path / 'ours'}\n")
     assert "not carried over" in done.stderr
     assert "begin_suppress_tokens [5, 7]." in done.stderr

@@ -17,9 +17,6 @@ from pathlib import Path
 import pytest
 from forked import Forked
 
-from pellucid.cli.commands.serve import LIMITS
-from pellucid.serve.settings import Limits
-
 Start = Callable[..., subprocess.Popen[bytes]]
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -89,11 +86,17 @@ def test_serve_signal_under_load_answers_all_and_exits_with_0(start: Start, numb
         ([], "MODEL is missing"),
         (["demo", "--host", "0.0.0.0"], "--key-file"),
         (["demo", "--host", "0.0.0.0", "--key-file", "nothing"], "does not exist"),
-        (["demo", "--max-beam", "0"], "beam"),
+        (["demo", "--set", "limits.beam=0"], "limits.beam must be"),
         (["demo", "demo"], "NAME=MODEL"),
         (["nothing", "--port", "0"], "does not exist"),
         (["demo", "--host", "no such host", "--public-no-auth"], "--host"),
-        (["--new-key", "web"], "--key-file"),
+        (["--new-key", "web"], "Give pellucid keys add NAME --key-file FILE instead"),
+        (["demo", "--max-beam", "3"], "Give --set limits.beam=N instead"),
+        (
+            ["demo", "--set", "limits.beem=3"],
+            "'limits.beem' is unknown (--set). Did you mean 'beam'",
+        ),
+        (["demo", "--config", "nothing.toml"], "nothing.toml does not exist"),
     ],
 )
 def test_serve_wrong_options_end_with_2(run_forked: Run, arguments: list[str], words: str) -> None:
@@ -107,7 +110,7 @@ def test_serve_new_key_is_written_once_and_opens_the_server(
     run_forked: Run, start: Start, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "keys")
-    done = run_forked("serve", "--key-file", path, "--new-key", "weblate")
+    done = run_forked("keys", "add", "weblate", "--key-file", path)
     assert done.returncode == 0
     key = done.stdout.strip()
     process, address = start_server(start, "--key-file", path)
@@ -122,7 +125,3 @@ def test_serve_new_key_is_written_once_and_opens_the_server(
     assert "--port" in taken.stderr
     process.send_signal(signal.SIGTERM)
     assert process.wait(30) == 0
-
-
-def test_serve_has_an_option_for_each_limit() -> None:
-    assert {name.removeprefix("max_") for name in LIMITS} == set(Limits.model_fields)

@@ -26,7 +26,7 @@ def collect_lines(board: Board) -> Iterator[str]:
         raise InputError(
             f"Every piece must be finished before a job is collected, but {len(missing):,} of "
             f"{len(board.manifest.pieces):,} are not ({missing[0]} and later). Finish them with "
-            f"pellucid bulk --join {board.store.place}."
+            f"pellucid bulk join {board.store.place}."
         )
     for piece in board.manifest.pieces:
         body = board.store.read(f"{PIECES}/{piece.name}").decode()

@@ -137,7 +137,7 @@ def read_manifest(store: Store) -> Manifest:
     except InputFileNotFoundError:
         raise InputFileNotFoundError(
             f"{store.place} must be the folder of a job, but has no {MANIFEST}. Check the name, or "
-            "begin the job: pellucid bulk MODEL -i SHARD -o FOLDER."
+            "begin the job: pellucid bulk run MODEL SHARD -o FOLDER."
         ) from None
     except (ValueError, TypeError, KeyError, AttributeError) as error:
         raise DataError(

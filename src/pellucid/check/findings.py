@@ -131,7 +131,7 @@ class DataReport:
         room = MAX_BRIEF_LINES - 1
         if len(listed) > room:
             left = len(listed) - (room - 1)
-            listed = [*listed[: room - 1], f"and {left} more: see them with --check."]
+            listed = [*listed[: room - 1], f"and {left} more: see them with pellucid check."]
         return [self._head(), *listed]
 
     def _head(self) -> str:

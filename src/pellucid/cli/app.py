@@ -9,55 +9,104 @@ from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 from typer.core import TyperCommand
 
 from pellucid.cli.ending import OnlyErrors
-from pellucid.cli.overview import COMMANDS, HELP_OPTIONS, OPTIONS, SUMMARY
-from pellucid.errors import InputError, suggestion
+from pellucid.cli.overview import (
+    COMMANDS,
+    HELP_OPTIONS,
+    OPTIONS,
+    SUBCOMMANDS,
+    help_width,
+    read_help,
+    show_group,
+    show_overview,
+)
+from pellucid.cli.usage import describe_mistake, unknown_command
+from pellucid.errors import InputError
 from pellucid.files import expand_home
+
+# Above so many options, a command's help has headings.
+MANY_OPTIONS = 8
 
 
 def dispatch(arguments: list[str]) -> int:
-    """Run the command that the arguments name.
+    """Run the command that the arguments name, and return its exit code.
 
     Raises:
-        InputError: the command does not exist (with the nearest name).
+        InputError: the command or an option does not exist (with the nearest name), or the value
+            of an option is not of its type.
     """
-    name = next((argument for argument in arguments if not argument.startswith("-")), None)
-    if name is not None and name not in COMMANDS:
-        raise InputError(f"The command {name!r} does not exist. {suggestion(name, COMMANDS)}")
-    code = build_app(name)(arguments, prog_name="pellucid", standalone_mode=False)
+    arguments = list(arguments)
+    if _take_common_options(arguments, "pellucid") or not arguments:
+        show_overview()
+        return 0
+    name = arguments.pop(0)
+    if name == "help" and arguments and arguments[0] not in HELP_OPTIONS:
+        return dispatch([*arguments, "--help"])
+    if name not in COMMANDS:
+        raise unknown_command(name, COMMANDS)
+    if name in SUBCOMMANDS:
+        group = f"pellucid {name}"
+        if _take_common_options(arguments, group) or not arguments:
+            show_group(name)
+            return 0
+        word = arguments.pop(0)
+        if word not in SUBCOMMANDS[name]:
+            raise unknown_command(word, SUBCOMMANDS[name], within=group)
+        name = f"{name} {word}"
+    path = f"pellucid {name}"
+    try:
+        code = load_command(name)(arguments, prog_name=path, standalone_mode=False)
+    except typer.TyperException as error:
+        raise InputError(describe_mistake(error, path)) from error
     if code == 128 + signal.SIGINT:  # Typer turns Ctrl-C into this code and prints nothing.
         raise KeyboardInterrupt
     return int(code or 0)
 
 
-def build_app(name: str | None) -> typer.Typer:
-    """Make the application, with one command loaded and the others registered by name only.
+def _take_common_options(arguments: list[str], path: str) -> bool:
+    """Obey and remove the options before the name of a command; tell whether help is wanted.
+
+    Raises:
+        InputError: an option does not exist there.
+    """
+    while arguments and arguments[0].startswith("-"):
+        option = arguments.pop(0)
+        if option in HELP_OPTIONS:
+            return True
+        if option in ("-V", "--version"):
+            from pellucid import __version__
+
+            typer.echo(f"pellucid {__version__}")
+            raise SystemExit(0)
+        if option not in ("-q", "--quiet"):
+            raise InputError(f"The option {option} does not exist. See: {path} --help")
+        _be_quiet(True)
+    return False
+
+
+def load_command(name: str) -> TyperCommand:
+    """Load a command with Typer.
 
     Args:
-        name: the command to load; None loads none, which is enough to list them.
+        name: its name, as in ``bulk run``, whose function is ``bulk_run`` in
+            `pellucid.cli.commands.bulk`.
     """
-    app = typer.Typer(
-        help=SUMMARY,
-        add_completion=False,
-        pretty_exceptions_enable=False,
-        rich_markup_mode=None,
-        context_settings={"help_option_names": list(HELP_OPTIONS)},
-    )
-    app.callback()(_options)
-    for known, line in COMMANDS.items():
-        function: Callable[..., int | None] = _not_loaded
-        if known == name:
-            function = _with_quiet(getattr(import_module(f"pellucid.cli.commands.{known}"), known))
-        app.command(known, cls=_Command, short_help=line)(function)
-    return app
+    module = import_module(f"pellucid.cli.commands.{name.partition(' ')[0]}")
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    settings = {"help_option_names": list(HELP_OPTIONS), "max_content_width": help_width()}
+    function = getattr(module, name.replace(" ", "_"))
+    app.command(name, cls=Command, context_settings=settings)(_with_quiet(function))
+    command = typer.main.get_command(app)
+    assert isinstance(command, TyperCommand)
+    return command
 
 
-class _Command(TyperCommand):
+class Command(TyperCommand):
     """A command that refuses an option given twice, of which Typer would take the last."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -73,11 +122,58 @@ class _Command(TyperCommand):
                 raise InputError(
                     f"{names} must be given once, but is given {times} times. Leave one out."
                 )
-        # The shell expands no ~ in --out=~/x, or in quotes.
+        # The shell expands no ~ in --output=~/x, or in quotes.
         for parameter in self.params:
             if parameter.name in ctx.params and parameter.metavar in _NAMES_FILES:
                 ctx.params[parameter.name] = expand_home(ctx.params[parameter.name])
         return rest
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Name the arguments, in brackets if they can be left out."""
+        pieces = ["[OPTIONS]"]
+        for one in self.params:
+            if one.param_type_name == "argument":
+                name = one.display_name_raw + ("..." if one.nargs != 1 else "")
+                pieces.append(name if one.required else f"[{name}]")
+        return pieces
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Write usage, text, examples, arguments, and options by their headings."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        table = read_help()
+        if examples := table["examples"].get(self.name):
+            formatter.write("\nExamples:\n")
+            formatter.write("".join(f"  {one}\n" for one in examples))
+        parameters = self.get_params(ctx)
+        is_long = len(parameters) > MANY_OPTIONS
+        rows: dict[str, list[tuple[str, str]]] = {"Arguments": []}
+        rows |= {heading: [] for heading in table["headings"]}
+        for parameter in parameters:
+            if getattr(parameter, "hidden", False):
+                continue
+            name, text = parameter.get_help_record(ctx)
+            heading = _heading(parameter) if is_long else "Options"
+            if parameter.param_type_name == "argument":
+                # Typer adds the type, which says nothing that the text does not.
+                name = name.partition(" <")[0]
+                heading = "Arguments"
+            rows.setdefault(heading, []).append((name, text))
+        for heading, lines in rows.items():
+            if lines:
+                with formatter.section(heading):
+                    formatter.write_dl(lines)
+
+
+def _heading(option: Any) -> str:
+    """Find the heading of an option: that of its group in the configuration, or in the table."""
+    if option.rich_help_panel:
+        return str(option.rich_help_panel)
+    name = max(option.opts, key=len).removeprefix("--")
+    for heading, names in read_help()["headings"].items():
+        if name in names.split():
+            return str(heading)
+    return "Options"
 
 
 _NAMES_FILES = ("FILE", "DIR", "RUN", "BUNDLE", "FOLDER", "RECIPE", "SHARD")
@@ -108,31 +204,3 @@ def _with_quiet(function: Callable[..., int | None]) -> Callable[..., int | None
     # Typer reads a command's options from here.
     command.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
     return command
-
-
-def _show_version(is_wanted: bool) -> None:
-    if is_wanted:
-        from pellucid import __version__
-
-        typer.echo(f"pellucid {__version__}")
-        raise typer.Exit
-
-
-def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "-V",
-            "--version",
-            callback=_show_version,
-            is_eager=True,
-            help=OPTIONS["-V, --version"],
-        ),
-    ] = False,
-    quiet: Quiet = False,
-) -> None:
-    pass
-
-
-def _not_loaded() -> NoReturn:
-    raise AssertionError("Only the command that was asked for is ever called.")

@@ -39,10 +39,37 @@ LINES_FAILED = 3
 ERROR = "error: "
 """The beginning of a line that ``--quiet`` keeps."""
 
-# Options of earlier versions, with what does the same now.
+_LIMITS = (
+    "texts characters phrases beam count tokens body-bytes look-bytes response-bytes connections"
+)
+
+# Options that had other names, or that other tools have, with what does the same here: of one
+# command ("pellucid align --history"), or of all ("--out").
 REPLACED = {
+    "--out": "-o FOLDER",
     "pellucid align --history": "pellucid study RUN --history",
-    "pellucid translate --workers": "--threads N, or for many files pellucid bulk",
+    "pellucid bulk run --collect": "pellucid bulk collect FOLDER -o FILE",
+    "pellucid bulk run --input": "the names of the files as words",
+    "pellucid bulk run --join": "pellucid bulk join FOLDER",
+    "pellucid bulk run --status": "pellucid bulk status FOLDER",
+    "pellucid bulk run -i": "the names of the files as words",
+    "pellucid convert --from": "--format NAME",
+    "pellucid corpus --split": "--part NAME",
+    "pellucid demo --model": "--architecture NAME",
+    "pellucid export --to": "--format NAME",
+    **{f"pellucid serve --max-{one}": f"--set limits.{one}=N" for one in _LIMITS.split()},
+    "pellucid serve --keys-in-query": "--set serve.keys_in_query=true",
+    "pellucid serve --new-key": "pellucid keys add NAME --key-file FILE",
+    "pellucid train --check": "pellucid check RECIPE",
+    "pellucid train --from": "--start MODEL",
+    "pellucid train --json": "pellucid check RECIPE --json",
+    "pellucid train --keep": "--keep-every N",
+    "pellucid train --model": "pellucid check RECIPE --model MODEL",
+    "pellucid train --samples": "--set training.validation_samples=N",
+    "pellucid train --save-minutes": "--set training.save_minutes=N",
+    "pellucid train --tensorboard": "--set training.tensorboard=true",
+    "pellucid train --worst": "pellucid check RECIPE --worst N",
+    "pellucid translate --workers": "--threads N, or for many files pellucid bulk run",
 }
 
 
@@ -220,8 +247,6 @@ def _judge(error: BaseException) -> tuple[int, str]:
         if error.errno == errno.ENAMETOOLONG:
             return 2, f"A name must be short enough for the system, but is not{place}. Shorten it."
         return 1, f"The system reported an error: {error.strerror or error}{place}."
-    if (usage := _usage_sentence(error)) is not None:
-        return 2, usage
     message = str(error) or "no message"
     return 1, (
         f"This is a bug in pellucid: {type(error).__name__}: {message}. "
@@ -236,18 +261,3 @@ def _judge_exit(error: SystemExit) -> tuple[int, str]:
     if error.code is None or isinstance(error.code, int):
         return error.code or 0, ""
     return 1, str(error.code)
-
-
-def _usage_sentence(error: BaseException) -> str | None:
-    """Say what is wrong with the command line, if that is what the error is about."""
-    import typer
-
-    if not isinstance(error, typer.TyperException):
-        return None
-    command = getattr(getattr(error, "ctx", None), "command_path", "pellucid")
-    gone = f"{command} {getattr(error, 'option_name', '')}"
-    if gone in REPLACED:
-        return f"{gone} does not exist any more. Give {REPLACED[gone]} instead."
-    message = error.format_message().rstrip()
-    end = "" if message.endswith((".", "?", "!")) else "."
-    return f"{message}{end} See: {command} --help"

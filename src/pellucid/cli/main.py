@@ -43,7 +43,7 @@ def run(arguments: Sequence[str]) -> int:
         limit_threads()
         # --quiet replaces standard error, which this puts back.
         with drawing_folder(), contextlib.redirect_stderr(sys.stderr):
-            code = _run_command(list(arguments) or ["--help"])
+            code = _run_command(list(arguments) or ["help"])
     except BaseException as error:
         code = report(stopping.end() or error)
     else:

@@ -16,12 +16,23 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.config import Strict
 
+PACKAGED = ("demo", "demo-untrained", "demo-recurrent")
+"""The models that come with the package, as `pellucid.bundle` finds them."""
+
 Model = Annotated[
     str,
     typer.Argument(
         metavar="MODEL",
-        help="A bundle folder, a run folder (for its best bundle), or a packaged model: demo, "
-        "demo-untrained, demo-recurrent.",
+        help="A bundle folder, a run folder (for its best bundle), or a packaged model: "
+        f"{', '.join(PACKAGED)}.",
+    ),
+]
+Texts = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="RECIPE|TABLE",
+        help="A recipe file, the name of one that comes with pellucid, or text: a .tsv, .csv, "
+        ".jsonl, .parquet, .po, .xlf or .tmx, a folder of them, or a source and a target file.",
     ),
 ]
 OutputFile = Annotated[
@@ -76,9 +87,25 @@ Ensemble = Annotated[
         "target vocabulary; may be repeated.",
     ),
 ]
+
+
+def _check_changes(changes: list[str] | None) -> list[str] | None:
+    """Refuse changes of keys that do not exist, before the command reads or writes anything."""
+    if changes:
+        from pellucid.config import check_overrides
+
+        check_overrides(changes)
+    return changes
+
+
 Changes = Annotated[
     list[str] | None,
-    typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Change one setting; may be repeated."),
+    typer.Option(
+        "--set",
+        metavar="SECTION.KEY=VALUE",
+        help="Change one setting (see pellucid recipe); may be repeated.",
+        callback=_check_changes,
+    ),
 ]
 ModelChanges = Annotated[
     list[str] | None,
@@ -91,8 +118,9 @@ ModelChanges = Annotated[
     ),
 ]
 
-# The type of an option, its metavar, its help text, and its value if not given (default None). A
-# boolean option also gets a `--no-NAME` form, unless its metavar is empty.
+# The type of an option, its metavar, its help text, its value if not given (default None), and the
+# heading above it in the help (default: that of cli/help.toml). A boolean option also gets a
+# `--no-NAME` form, unless its metavar is empty.
 Option = tuple[Any, ...]
 
 CONSTRAINTS: Mapping[str, Option] = {
@@ -124,8 +152,8 @@ _Command = TypeVar("_Command", bound=Callable[..., int | None])
 
 
 def flag(name: str) -> str:
-    """Turn ``max_length`` into ``--max-length``."""
-    return "--" + name.replace("_", "-")
+    """Turn ``max_length`` into ``--max-length``; the name of an argument, ``MODEL``, stays."""
+    return name if name.isupper() else "--" + name.replace("_", "-")
 
 
 def check_utf8(name: str, text: str) -> None:
@@ -193,12 +221,13 @@ def options_of(
         named: the option's name, from the field's.
         keep: True to keep the section's defaults; otherwise an option not given is None.
     """
-    from pellucid.config.sections import settings_of
+    from pellucid.config.sections import read_meanings, settings_of
 
     def to_flag(match: re.Match[str]) -> str:
         name, is_off = match.groups()
         return flag(f"no_{name}" if is_off else name) if name in section.model_fields else name
 
+    topics = read_meanings(section)
     options = {}
     for name, kind, _, default, meaning in settings_of(section):
         metavar = {int: "N", float: "S" if name.endswith("_seconds") else "X"}.get(kind)
@@ -206,9 +235,17 @@ def options_of(
             metavar = ""
         kind, sentence = more.get(name, (kind, ""))
         help_text = re.sub(r"``(\w+)( = false)?``", to_flag, f"{meaning} {sentence}").strip()
-        # None if not given, so that the default of the model in use holds.
-        options[named(name)] = (kind, metavar, help_text, default if keep else None)
+        if not keep:
+            # Typer gets None, so that the default of the model in use holds.
+            help_text += f"  [default: {_to_word(default)}]"
+        heading = topics.get(name, ("",))[0] or None
+        options[named(name)] = (kind, metavar, help_text, default if keep else None, heading)
     return options
+
+
+def _to_word(default: object) -> str:
+    """Write a default as it would be typed."""
+    return {True: "on", False: "off"}[default] if isinstance(default, bool) else str(default)
 
 
 def given_of(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -218,13 +255,15 @@ def given_of(names: Iterable[str], options: Mapping[str, Any]) -> dict[str, Any]
 
 def _to_parameter(name: str, option: Option) -> inspect.Parameter:
     kind, metavar, help_text, *more = option
-    default = more[0] if more else None
+    default, heading = (*more, None, None)[:2]
     names = flag(name)
     if kind is bool and metavar is None:
         names = f"{names}/{flag(f'no_{name}')}"
     return inspect.Parameter(
         name,
         inspect.Parameter.KEYWORD_ONLY,
-        default=typer.Option(default, names, metavar=metavar or None, help=help_text),
+        default=typer.Option(
+            default, names, metavar=metavar or None, help=help_text, rich_help_panel=heading
+        ),
         annotation=kind | None,
     )

@@ -7,34 +7,85 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
 
 from pellucid.terminal.text import wrap
 
 SUMMARY = "Train, run and look inside encoder-decoder Transformers."
 
-COMMANDS = {
-    "demo": "Train a small translator on the built-in corpus and look inside it.",
-    "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
-    "distill": "Teach a small fast model from a large one, and compare the two.",
-    "translate": "Translate lines, the texts of JSON Lines, or a document, keeping their order.",
-    "extract": "Write the texts of documents with their translations as tab-separated pairs.",
-    "bulk": "Translate many files with many workers, on one machine or on many.",
-    "look": "Look inside one translation: translate, replay, and show what was computed.",
-    "study": "Study every head of a model over a corpus: weights, links, and the loss without it.",
-    "align": "Link the words of lines and their translations by cross-attention.",
-    "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
-    "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
-    "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
-    "score": "Compute the log-probability of given translations.",
-    "attend": "Work out attention by hand: an example from a text, or your own matrices.",
-    "lesson": "Walk through a text on self-attention, statement by statement.",
-    "why": "Measure a claim of the texts on this machine, in a minute or two.",
-    "serve": "Serve models over HTTP: an API, LibreTranslate's clients, and a page.",
-    "convert": "Import a Marian or OPUS-MT model into a bundle.",
-    "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
+GROUPS = {
+    "Learn": {
+        "demo": "Train a small translator on the built-in corpus and look inside it.",
+        "train": "Train a model from a recipe or a table of pairs; the same command again resumes.",
+        "distill": "Teach a small fast model from a large one, and compare the two.",
+        "recipe": "Show what training would choose and why, or what a key means.",
+    },
+    "Translate": {
+        "translate": "Translate lines, the texts of JSON Lines, or a document, keeping their "
+        "order.",
+        "bulk": "Translate many files with many workers, on one machine or on many.",
+        "serve": "Serve models over HTTP: an API, LibreTranslate's clients, and a page.",
+        "keys": "Make, list and remove the keys of clients of a server.",
+    },
+    "Look inside": {
+        "look": "Look inside one translation: translate, replay, and show what was computed.",
+        "study": "Study every head of a model over a corpus: weights, links, and the loss without "
+        "it.",
+    },
+    "Measure": {
+        "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
+        "score": "Compute the log-probability of given translations.",
+        "align": "Link the words of lines and their translations by cross-attention.",
+    },
+    "Models": {
+        "inspect": "Describe a model: sizes, parameters, data, training, hashes.",
+        "convert": "Import a Marian or OPUS-MT model into a bundle.",
+        "export": "Export a model to Marian or CTranslate2, or to a bundle of lower precision.",
+    },
+    "Text": {
+        "check": "Report what is odd about the text of a recipe, or about a table of pairs.",
+        "extract": "Write the texts of documents with their translations as tab-separated pairs.",
+        "corpus": "Write the built-in English-French corpus, with its gold links and antecedents.",
+    },
+    "Lessons": {
+        "attend": "Work out attention by hand: an example from a text, or your own matrices.",
+        "lesson": "Walk through a text on self-attention, statement by statement.",
+        "why": "Measure a claim of the texts on this machine, in a minute or two.",
+    },
+    "This program": {
+        "help": "Show the help of a command.",
+        "info": "Show versions, what was built, threads and extras, for a report of a bug.",
+        "completion": "Write a script that completes commands, options, models and recipes.",
+    },
 }
 """One line of help for each command. The function NAME is in `pellucid.cli.commands.NAME`."""
+
+SUBCOMMANDS = {
+    "bulk": {
+        "run": "Begin a job, or resume it.",
+        "join": "Work on a job that another command began.",
+        "status": "Show what is done, and by which commands.",
+        "collect": "Write the results of a finished job.",
+    },
+    "keys": {
+        "add": "Make a key, write it, and add its hash to a key file.",
+        "list": "List the names of the keys.",
+        "remove": "Remove a key.",
+    },
+}
+"""The commands of a command: ``bulk run`` is the function ``bulk_run``."""
+
+COMMANDS = {name: line for group in GROUPS.values() for name, line in group.items()}
+
+NAMES = [
+    name
+    for group in COMMANDS
+    for name in ([f"{group} {word}" for word in SUBCOMMANDS.get(group, ())] or [group])
+]
+"""The full names of all commands that do something, as in ``bulk run``."""
 
 HELP_OPTIONS = ("-h", "--help")
 OPTIONS = {
@@ -43,21 +94,38 @@ OPTIONS = {
     ", ".join(HELP_OPTIONS): "Show this message and exit.",
 }
 
-# Columns that Typer's help takes on the narrowest and on the widest terminal.
+# Columns that help takes on the narrowest terminal.
 NARROWEST = 50
-WIDEST = 78
+
+
+@cache
+def read_help() -> Mapping[str, Any]:
+    """Read the headings of options, and two examples for each command."""
+    import tomllib  # Only help needs it.
+
+    return tomllib.loads(Path(__file__).with_name("help.toml").read_text(encoding="utf-8"))
+
+
+def help_width() -> int:
+    """Return the columns of the terminal."""
+    return max(NARROWEST, shutil.get_terminal_size().columns)
 
 
 def asks_for_overview(arguments: Sequence[str]) -> bool:
     """Tell whether arguments ask for the list of commands, and nothing else."""
-    return len(arguments) == 1 and arguments[0] in HELP_OPTIONS
+    return tuple(arguments) in {("help",), *((option,) for option in HELP_OPTIONS)}
 
 
 def show_overview() -> None:
-    """Write the list of commands as Typer would."""
-    columns = shutil.get_terminal_size().columns
-    width = max(NARROWEST, min(columns - 2, WIDEST))
-    sys.stdout.writelines(f"{line}\n" for line in overview(width))
+    """Write the list of commands."""
+    sys.stdout.writelines(f"{line}\n" for line in overview(help_width() - 2))
+
+
+def show_group(name: str) -> None:
+    """Write the list of a command's own commands."""
+    tables = {"Commands": SUBCOMMANDS[name]}
+    lines = _list(f"pellucid {name} COMMAND [ARGS]...", COMMANDS[name], tables, help_width() - 2)
+    sys.stdout.writelines(f"{line}\n" for line in lines)
 
 
 def overview(width: int) -> Iterator[str]:
@@ -66,13 +134,23 @@ def overview(width: int) -> Iterator[str]:
     Args:
         width: of the longest line, in characters.
     """
-    yield "Usage: pellucid [OPTIONS] COMMAND [ARGS]..."
+    yield from _list(
+        "pellucid [OPTIONS] COMMAND [ARGS]...", SUMMARY, {"Options": OPTIONS, **GROUPS}, width
+    )
     yield ""
-    yield from wrap(SUMMARY, width, first="  ", breaks_words=True)
-    for heading, table in (("Options", OPTIONS), ("Commands", COMMANDS)):
+    yield from wrap("pellucid help COMMAND shows the options of one, with examples.", width)
+
+
+def _list(
+    usage: str, summary: str, tables: Mapping[str, Mapping[str, str]], width: int
+) -> Iterator[str]:
+    yield f"Usage: {usage}"
+    yield ""
+    yield from wrap(summary, width, first="  ", breaks_words=True)
+    column = max(len(name) for table in tables.values() for name in table)
+    for heading, table in tables.items():
         yield ""
         yield f"{heading}:"
-        column = max(map(len, table))
         for name, line in table.items():
             first = f"  {name:{column}}  "
             later = " " * len(first)

@@ -87,11 +87,11 @@ def validate(section: type[Section], values: Mapping[str, Any], where: str) -> S
         return section.model_validate(values)
     except ValidationError as error:
         first = error.errors()[0]
-        raise ConfigurationError(_sentence(section, dict(first), where)) from None
+        raise ConfigurationError(describe_problem(section, dict(first), where)) from None
 
 
-def _sentence(section: type[Strict], problem: dict[str, Any], where: str) -> str:
-    """Word one of pydantic's errors."""
+def describe_problem(section: type[Strict], problem: Mapping[str, Any], where: str) -> str:
+    """Word one of pydantic's errors about a section of this kind."""
     path = [str(part) for part in problem["loc"]]
     key = ".".join(path) or section.__name__
     place = f" ({where})" if where else ""

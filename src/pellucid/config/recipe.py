@@ -11,10 +11,11 @@ import tomli_w
 from pydantic import (
     Field,
     PositiveInt,
+    ValidationError,
     model_validator,
 )
 
-from pellucid.config.base import Strict, validate
+from pellucid.config.base import Strict, describe_problem, validate
 from pellucid.config.config_json import MASKS, TokenizerConfig
 from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig
@@ -85,7 +86,7 @@ class TokenizerRecipe(TokenizerConfig):
 
 
 class StartConfig(Strict):
-    """The trained model that training starts from, as ``--from`` names it."""
+    """The trained model that training starts from, as ``--start`` names it."""
 
     written_by_programs: ClassVar = frozenset({"model_hash"})
 
@@ -102,7 +103,7 @@ class StartConfig(Strict):
     def _check_new_tokens(self) -> StartConfig:
         if self.new_tokens and not self.model:
             raise ValueError(
-                "start.new_tokens needs a model to start from (--from, start.model), but none was "
+                "start.new_tokens needs a model to start from (--start, start.model), but none was "
                 "given: a new vocabulary is as large as tokenizer.vocabulary_size"
             )
         return self
@@ -304,6 +305,31 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
                 f"{section}.{name} must be a setting, but {error} (--set). Correct it."
             ) from None
     return changed
+
+
+def check_overrides(overrides: Iterable[str]) -> None:
+    """Refuse changes of a key that no recipe has, or to a value of another type.
+
+    What depends on other keys is left to the whole recipe.
+
+    Raises:
+        ConfigurationError: one sentence about the first of them, which blames ``--set``.
+    """
+    for section, entries in apply_overrides({}, overrides).items():
+        if section not in Recipe.model_fields:
+            hint = suggestion(section, Recipe.model_fields)
+            raise ConfigurationError(f"The section {section!r} is unknown (--set). {hint}")
+        kind: Any = Recipe.model_fields[section].annotation
+        for name, value in entries.items():
+            if name in Recipe.short_cuts.get(section, ()):
+                continue
+            try:
+                kind.model_validate({name: value})
+            except ValidationError as error:
+                for problem in error.errors():
+                    if problem["loc"][:1] == (name,):
+                        place = {**problem, "loc": (section, *problem["loc"])}
+                        raise ConfigurationError(describe_problem(Recipe, place, "--set")) from None
 
 
 def _parse_value(text: str) -> Any:

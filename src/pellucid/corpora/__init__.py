@@ -1,7 +1,7 @@
 """The built-in English–French corpus, with gold alignments and antecedents."""
 
 from pellucid.corpora.baselines import antecedent_gender, baseline_accuracies, majority_gender
-from pellucid.corpora.example import Example, Pronoun, write_examples
+from pellucid.corpora.example import Example, Pronoun, example_files, write_examples
 from pellucid.corpora.seeds import seed_examples, seed_sentences
 from pellucid.corpora.splits import (
     DEFAULT_COUNTS,
@@ -18,6 +18,7 @@ __all__ = [
     "SplitName",
     "antecedent_gender",
     "baseline_accuracies",
+    "example_files",
     "held_out_combinations",
     "iterate_split",
     "majority_gender",

@@ -102,6 +102,14 @@ def _capital(word: str) -> str:
     return word[0].upper() + word[1:]
 
 
+ENDINGS = ("en", "fr", "align", "antecedents")
+
+
+def example_files(folder: Path, name: str) -> list[Path]:
+    """List the files that `write_examples` writes."""
+    return [folder / f"{name}.{ending}" for ending in ENDINGS]
+
+
 def write_examples(folder: Path, name: str, examples: Sequence[Example]) -> list[Path]:
     """Write examples as parallel files.
 

@@ -46,7 +46,7 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
         values = " or ".join(map(repr, accepted.get(name, ()))) or "left out"
         raise InputError(
             f"model.{name} must be {values} for {target}, but is {getattr(config, name)!r} "
-            f"({where}). Use --to pellucid to keep the model as it is."
+            f"({where}). Use --format pellucid to keep the model as it is."
         )
     for name in ("d_key", "d_value"):
         # Other systems do not store the width of a head: they divide d_model by the heads.
@@ -54,7 +54,7 @@ def check_model(bundle: Bundle, target: str, allowed: Mapping[str, tuple[Any, ..
         if width != config.d_model:
             raise InputError(
                 f"model.{name} times num_heads must be d_model ({config.d_model}) for {target}, "
-                f"but is {width} ({where}). Use --to pellucid to keep the model as it is."
+                f"but is {width} ({where}). Use --format pellucid to keep the model as it is."
             )
     for name in ("max_source_length", "max_target_length"):
         if getattr(config, name) > LONGEST:
@@ -81,7 +81,7 @@ def sentencepiece_models(bundle: Bundle) -> tuple[bytes, bytes]:
     if codes:
         raise InputError(
             f"tokenizer.symbols must have another form than {codes[0]} for Marian, which takes it "
-            f"for a code ({bundle.folder / 'config.json'}). Use --to ctranslate2."
+            f"for a code ({bundle.folder / 'config.json'}). Use --format ctranslate2."
         )
     files = bundle.tokenizer.files()
     # Separate sides have a file each; a joint vocabulary has one file for both.

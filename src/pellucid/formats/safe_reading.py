@@ -43,14 +43,14 @@ def check_place(out: Path) -> None:
     """
     if not out.name:
         raise InputError(
-            f"--out must name a folder, but is {out}. Give its name, from the folder above it."
+            f"-o must name a folder, but is {out}. Give its name, from the folder above it."
         )
     if out.is_dir() and not any(out.iterdir()):
         return
     # A link that leads nowhere does not exist, but has the name.
     if out.exists() or out.is_symlink():
         raise InputError(
-            f"--out must be a new folder, but {out} exists. Choose another name, or delete it."
+            f"-o must be a new folder, but {out} exists. Choose another name, or delete it."
         )
 
 

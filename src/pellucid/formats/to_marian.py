@@ -50,7 +50,7 @@ def export_marian(bundle: Bundle, out: Path, precision: Precision) -> None:
     if precision not in TYPES:
         raise InputError(
             f"--precision must be float32 or bfloat16 for Marian, but is {precision}. Use --to "
-            "ctranslate2 or --to pellucid for int8."
+            "ctranslate2 or --format pellucid for int8."
         )
     models = sentencepiece_models(bundle)
     weights = {

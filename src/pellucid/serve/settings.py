@@ -15,7 +15,14 @@ from typing import Any
 from pydantic import Field
 
 from pellucid.config.base import Strict
-from pellucid.errors import DataError, InputError, OutputError, not_readable, not_writable
+from pellucid.errors import (
+    DataError,
+    InputError,
+    OutputError,
+    not_readable,
+    not_writable,
+    suggestion,
+)
 
 _LINE = re.compile(r"([0-9a-f]{64})(?:\s+(?!.*[0-9a-f]{64}).*)?\Z")
 
@@ -113,14 +120,12 @@ class Keys:
                 # The line may be a key that was pasted by mistake, so it is not shown.
                 raise DataError(
                     f"A line of a key file must begin with the SHA-256 of a key and hold no other, "
-                    f"but line {number} of {path} does not. Make keys with pellucid serve "
-                    "--new-key."
+                    f"but line {number} of {path} does not. Make keys with pellucid keys "
+                    "add."
                 )
             hashes.append(bytes.fromhex(match[1]))
         if not hashes:
-            raise DataError(
-                f"The key file {path} has no key. Make one with pellucid serve --new-key."
-            )
+            raise DataError(f"The key file {path} has no key. Make one with pellucid keys add.")
         return cls(hashes)
 
     def accept(self, key: str | None) -> bool:
@@ -248,3 +253,41 @@ def make_key(path: Path, name: str) -> str:
         fault: OutputError = not_writable(error, path)
         raise fault from None
     return key
+
+
+def list_keys(path: Path) -> list[str]:
+    """Read the names of the keys in a key file; a key without one is ``-``.
+
+    Raises:
+        DataError: the file is no key file, or has no key.
+    """
+    Keys.read(path)
+    return [_name_of(line) for line in _lines(path) if _name_of(line)]
+
+
+def remove_keys(path: Path, name: str) -> None:
+    """Remove the keys of a name.
+
+    Raises:
+        DataError: the file is no key file, or has no such key.
+    """
+    known = list_keys(path)
+    if name not in known:
+        raise DataError(f"{path} has no key of {name!r}. {suggestion(name, known)}")
+    kept = [line for line in _lines(path) if _name_of(line) != name]
+    try:
+        # In place, so that the file stays readable by its owner only.
+        path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
+    except OSError as error:
+        fault: OutputError = not_writable(error, path)
+        raise fault from None
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8-sig").splitlines()
+
+
+def _name_of(line: str) -> str:
+    """Find the name next to a hash; ``""`` on a line without a hash."""
+    digits, _, name = line.strip().partition(" ")
+    return (name.strip() or "-") if digits and not digits.startswith("#") else ""

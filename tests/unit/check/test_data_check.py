@@ -336,7 +336,7 @@ def test_brief_is_short_and_without_notes(check: Check) -> None:
     brief = report.brief()
     assert len(brief) == 6
     assert all(len(line) <= 100 for line in [*brief, *report.lines()])
-    assert brief[-1].endswith("--check.")
+    assert brief[-1].endswith("pellucid check.")
     assert not any(line.startswith("note") for line in brief)
 
 

@@ -103,7 +103,7 @@ def test_file_of_a_bundle_out_of_bounds_is_damaged(tmp_path: Path, text: str) ->
 
 
 @pytest.mark.parametrize("text", [f"x = {DEEP}", f"x = {LONG}", f"x = 0x{'f' * 3600}"])
-@pytest.mark.parametrize("command", [("train",), ("attend",), ("train", "--check")])
+@pytest.mark.parametrize("command", [("train",), ("attend",), ("check",)])
 def test_recipe_or_matrices_out_of_bounds_give_one_sentence_and_2(
     run_here: Run, tmp_path: Path, text: str, command: tuple[str, ...]
 ) -> None:

@@ -86,7 +86,7 @@ def answered(document: str, answers: Sequence[str], name: str = "json") -> tuple
         ),
         ("{ $count } of { -brand-name }", ["{ $count }", "{ -brand-name }"]),
         ("See https://a.b/c?d=e, or me@x.org.", ["https://a.b/c?d=e", "me@x.org"]),
-        ("use --dry-run or --out=FILE, non--option", ["--dry-run", "--out=FILE"]),
+        ("use --dry-run or --output=FILE, non--option", ["--dry-run", "--output=FILE"]),
         ("open <file> as <b>text</b>", ["<file>"]),
         (
             "%{count} dogs, $t(app.dog), :count of :smile:",

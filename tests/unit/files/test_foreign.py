@@ -96,6 +96,7 @@ FOLDERS: Mapping[str, tuple[Mapping[str, bytes], str, str]] = {
     "adapter": ({"adapter_config.json": b"{}"}, "an adapter", STUCK),
     "data set": ({"dataset_info.json": b"{}", "data-00000.arrow": b""}, "a data set", TRAIN),
     "text": ({"train.en": b"a", "train.fr": b"b"}, "a folder of text", TRAIN),
+    "not text": ({"gprofng.rc": b"a"}, "a folder of something else", "Check the name"),
     "fairseq": ({"dict.en.txt": b"", "model.pt": b"\x80\x02"}, "PyTorch checkpoints", STUCK),
     "onnx": ({"config.json": b"{}", "encoder_model.onnx": b"\x08"}, "an ONNX model", STUCK),
     "tensorflow": ({"saved_model.pb": b"\x08"}, "a model of TensorFlow", STUCK),
@@ -176,7 +177,7 @@ def test_folder_in_the_place_of_a_model_is_named_with_what_helps(case: str, tmp_
     assert what in str(caught.value)
     assert advice in str(caught.value)
     if advice is CONVERT:
-        assert f"pellucid convert '{folder}' --out NAME" in str(caught.value)
+        assert f"pellucid convert '{folder}' -o NAME" in str(caught.value)
 
 
 @pytest.mark.parametrize("case", FILES)
@@ -244,11 +245,11 @@ def test_every_command_names_what_is_no_model(run_here: Run, tmp_path: Path) -> 
         ("align", model, *pair),
         ("look", model, "A dog ."),
         ("inspect", model),
-        ("export", model, "--to", "marian", "--out", str(tmp_path / "out")),
+        ("export", model, "--format", "marian", "-o", str(tmp_path / "out")),
         ("evaluate", model, *pair[:2], "--reference", str(tmp_path / "s.fr")),
-        ("train", str(recipe), "--out", str(tmp_path / "run"), "--from", model),
-        ("train", str(recipe), "--check", "--model", model),
-        ("distill", model, "--data", str(recipe), "--out", str(tmp_path / "small")),
+        ("train", str(recipe), "-o", str(tmp_path / "run"), "--start", model),
+        ("check", str(recipe), "--model", model),
+        ("distill", model, "--data", str(recipe), "-o", str(tmp_path / "small")),
         ("serve", model, "--port", "0"),
     ):
         done = run_here(*arguments, stdin="A dog .\n")
@@ -267,7 +268,7 @@ def test_convert_names_what_it_cannot_convert(name: str, run_here: Run, tmp_path
     for member, data in members.items():
         (folder / member).parent.mkdir(parents=True, exist_ok=True)
         (folder / member).write_bytes(data)
-    done = run_here("convert", str(folder), "--out", str(tmp_path / "out"))
+    done = run_here("convert", str(folder), "-o", str(tmp_path / "out"))
     assert done.returncode == 2
     assert what in done.stderr
     assert advice in done.stderr

@@ -285,7 +285,7 @@ def test_convert_broken_folder_of_hugging_face_is_refused(
     folder = Path(shutil.copytree(their_folder, tmp_path / "model"))
     change(folder)
     out = tmp_path / "out"
-    assert_refused(run_here("convert", str(folder), "--out", str(out)), words, out=out)
+    assert_refused(run_here("convert", str(folder), "-o", str(out)), words, out=out)
 
 
 def change_archive(change: Callable[[dict[str, Any]], object]) -> Change:
@@ -383,7 +383,7 @@ def test_convert_broken_folder_of_marian_is_refused(
     folder = Path(shutil.copytree(ARCHIVE, tmp_path / "model"))
     change(folder)
     out = tmp_path / "out"
-    assert_refused(run_here("convert", str(folder), "--out", str(out)), words, out=out)
+    assert_refused(run_here("convert", str(folder), "-o", str(out)), words, out=out)
 
 
 def test_convert_what_is_no_folder_of_a_model_is_refused(run_here: Run, tmp_path: Path) -> None:
@@ -395,9 +395,9 @@ def test_convert_what_is_no_folder_of_a_model_is_refused(run_here: Run, tmp_path
         (empty, "is an empty folder"),
         (file, "Unpack it"),
     ):
-        done = run_here("convert", str(folder), "--out", str(out))
+        done = run_here("convert", str(folder), "-o", str(out))
         assert_refused(done, words, str(folder), out=out)
-    done = run_here("convert", str(ARCHIVE), "--out", str(out), "--from", "moses")
+    done = run_here("convert", str(ARCHIVE), "-o", str(out), "--format", "moses")
     assert_refused(done, "moses", "marian", out=out)
 
 
@@ -407,7 +407,7 @@ def test_convert_of_several_files_gives_the_same_weights(
     folder = Path(shutil.copytree(their_folder, tmp_path / "parts"))
     shard(folder)
     for source, out in ((their_folder, "one"), (folder, "two")):
-        assert run_here("convert", str(source), "--out", str(tmp_path / out)).returncode == 0
+        assert run_here("convert", str(source), "-o", str(tmp_path / out)).returncode == 0
     first, second = (load_bundle(tmp_path / out) for out in ("one", "two"))
     assert first.model_hash == second.model_hash
     assert set(NAMES) < second.manifest["imported"]["files"].keys()
@@ -418,7 +418,7 @@ def test_convert_makes_a_bundle_that_translates(
 ) -> None:
     for name, folder in (("theirs", their_folder), ("marian", ARCHIVE)):
         out = tmp_path / name
-        done = run_here("convert", str(folder), "--out", str(out))
+        done = run_here("convert", str(folder), "-o", str(out))
         assert (done.returncode, done.stdout, done.stderr) == (0, f"{out}\n", "")
         translated = run_here("translate", str(out), stdin="the cat eats.\n\n>>fra<< dog\n")
         assert (translated.returncode, translated.stdout.count("\n")) == (0, 3)
@@ -436,25 +436,25 @@ def test_neither_command_writes_over_what_is_there(
     (out / "kept.txt").write_text("kept")
     for arguments in (
         ("convert", str(ARCHIVE)),
-        ("export", str(ours), "--to", "marian"),
-        ("export", str(ours), "--to", "ctranslate2"),
-        ("export", str(ours), "--to", "pellucid"),
+        ("export", str(ours), "--format", "marian"),
+        ("export", str(ours), "--format", "ctranslate2"),
+        ("export", str(ours), "--format", "pellucid"),
     ):
-        done = run_here(*arguments, "--out", str(out))
+        done = run_here(*arguments, "-o", str(out))
         assert done.returncode == 2
         assert "exists" in done.stderr
         assert [path.name for path in out.iterdir()] == ["kept.txt"]
     (out / "kept.txt").unlink()
-    assert run_here("convert", str(ARCHIVE), "--out", str(out)).returncode == 0
+    assert run_here("convert", str(ARCHIVE), "-o", str(out)).returncode == 0
 
 
 def test_export_to_marian_and_back_translates_the_same(
     run_here: Run, ours: Path, tmp_path: Path
 ) -> None:
     theirs, back = tmp_path / "theirs", tmp_path / "back"
-    done = run_here("export", str(ours), "--to", "marian", "--out", str(theirs))
+    done = run_here("export", str(ours), "--format", "marian", "-o", str(theirs))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{theirs}\n", "")
-    assert run_here("convert", str(theirs), "--out", str(back)).returncode == 0
+    assert run_here("convert", str(theirs), "-o", str(back)).returncode == 0
     text = "".join(f"{line}\n" for line in sentences(ENGLISH)[:5])
     first, second = (run_here("translate", str(folder), stdin=text) for folder in (ours, back))
     assert first.returncode == second.returncode == 0
@@ -464,15 +464,18 @@ def test_export_to_marian_and_back_translates_the_same(
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--to", "marian", "--precision", "int8"], "float32 or bfloat16"),
-        (["--to", "marian", "--source", "x", "--reference", "y"], "combined with --to marian"),
-        (["--to", "pellucid", "--source", "x"], "--source needs --reference"),
-        (["--to", "pellucid", "--reference", "x"], "--reference needs --source"),
-        (["--to", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
-        (["--to", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
-        (["--to", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
+        (["--format", "marian", "--precision", "int8"], "float32 or bfloat16"),
+        (
+            ["--format", "marian", "--source", "x", "--reference", "y"],
+            "combined with --format marian",
+        ),
+        (["--format", "pellucid", "--source", "x"], "--source needs --reference"),
+        (["--format", "pellucid", "--reference", "x"], "--reference needs --source"),
+        (["--format", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
+        (["--format", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
+        (["--format", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--to", "onnx"], "onnx"),
-        (["--to", "pellucid", "--precision", "int4"], "int4"),
+        (["--format", "pellucid", "--precision", "int4"], "int4"),
         ([], "--to"),
     ],
 )
@@ -480,7 +483,7 @@ def test_export_contradictory_options_are_refused(
     arguments: list[str], words: str, run_here: Run, ours: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "out"
-    assert_refused(run_here("export", str(ours), "--out", str(out), *arguments), words, out=out)
+    assert_refused(run_here("export", str(ours), "-o", str(out), *arguments), words, out=out)
 
 
 def test_export_to_marian_names_what_it_has_no_form_for(
@@ -488,10 +491,10 @@ def test_export_to_marian_names_what_it_has_no_form_for(
 ) -> None:
     out = tmp_path / "out"
     for model, words in ((SUBWORDS, "model.norm"), (str(bundle_folder), "model.d_value")):
-        done = run_here("export", model, "--to", "marian", "--out", str(out))
-        assert_refused(done, words, "Marian", "--to pellucid", out=out)
-    assert run_here("convert", str(ARCHIVE), "--out", str(tmp_path / "archive")).returncode == 0
-    done = run_here("export", str(tmp_path / "archive"), "--to", "marian", "--out", str(out))
+        done = run_here("export", model, "--format", "marian", "-o", str(out))
+        assert_refused(done, words, "Marian", "--format pellucid", out=out)
+    assert run_here("convert", str(ARCHIVE), "-o", str(tmp_path / "archive")).returncode == 0
+    done = run_here("export", str(tmp_path / "archive"), "--format", "marian", "-o", str(out))
     assert_refused(done, "model.layer_norm_epsilon", out=out)
 
 
@@ -512,7 +515,7 @@ def test_export_to_marian_refuses_whole_words(run_here: Run, ours: Path, tmp_pat
         provenance={},
     )
     out = tmp_path / "out"
-    done = run_here("export", str(tmp_path / "words"), "--to", "marian", "--out", str(out))
+    done = run_here("export", str(tmp_path / "words"), "--format", "marian", "-o", str(out))
     assert_refused(done, "tokenizer.kind", "'words'", out=out)
 
 
@@ -526,7 +529,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     out = tmp_path / "out"
     files = ("--source", source, "--reference", reference)
     done = run_here(
-        "export", SUBWORDS, "--to", "pellucid", "--precision", precision, "--out", str(out), *files
+        "export", SUBWORDS, "--format", "pellucid", "--precision", precision, "-o", str(out), *files
     )
     assert done.returncode == 3  # The third line is too long, which is reported once.
     assert done.stderr.count("\n") == 1
@@ -564,7 +567,7 @@ def test_export_with_precision_auto_keeps_what_the_lines_allow(
     out = tmp_path / "out"
 
     exported = run_here(
-        "export", str(model), "--to", "pellucid", "--precision", "auto", "--out", str(out), *files
+        "export", str(model), "--format", "pellucid", "--precision", "auto", "-o", str(out), *files
     )
 
     assert exported.returncode == 0, exported.stderr
@@ -580,7 +583,7 @@ def test_export_with_precision_auto_refuses_a_loss(
     out = tmp_path / "out"
 
     done = run_here(
-        *("export", SUBWORDS, "--to", "pellucid", "--precision", "auto", "--out", str(out)),
+        *("export", SUBWORDS, "--format", "pellucid", "--precision", "auto", "-o", str(out)),
         *("--source", lines, "--reference", lines),
     )
 
@@ -603,7 +606,7 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
 
     monkeypatch.setattr("pellucid.cli.commands.export.translate_all", translated)
     files = ("--source", lines, "--reference", lines)
-    arguments = ("export", SUBWORDS, "--to", "pellucid", "--out", str(tmp_path / "out"))
+    arguments = ("export", SUBWORDS, "--format", "pellucid", "-o", str(tmp_path / "out"))
     done = run_here(*arguments, "--precision", "int8", *files)
     assert done.returncode == 3
     said = ["line 2 is too long.", "After (int8): line 1: no translation."]
@@ -622,7 +625,7 @@ def test_export_to_pellucid_without_lines_says_that_nothing_was_measured(
 ) -> None:
     out = tmp_path / "out"
     done = run_here(
-        "export", str(ours), "--to", "pellucid", "--precision", "int8", "--out", str(out)
+        "export", str(ours), "--format", "pellucid", "--precision", "int8", "-o", str(out)
     )
     assert (done.returncode, done.stdout) == (0, f"{out}\n")
     assert "Nothing was measured" in done.stderr
@@ -635,7 +638,7 @@ def test_export_to_pellucid_without_lines_says_that_nothing_was_measured(
 def test_export_to_pellucid_again_from_fewer_bits_changes_nothing(
     run_here: Run, ours: Path, tmp_path: Path
 ) -> None:
-    export = ("--to", "pellucid", "--precision", "int8", "--out")
+    export = ("--format", "pellucid", "--precision", "int8", "-o")
     assert run_here("export", str(ours), *export, str(tmp_path / "one")).returncode == 0
     assert run_here("export", str(tmp_path / "one"), *export, str(tmp_path / "two")).returncode == 0
     files = [
@@ -647,7 +650,7 @@ def test_export_to_pellucid_again_from_fewer_bits_changes_nothing(
 
 def test_both_commands_run_as_programs(run_cli: Run, run_forked: Run, tmp_path: Path) -> None:
     bundle, theirs = tmp_path / "bundle", tmp_path / "theirs"
-    done = run_cli("convert", str(ARCHIVE), "--out", str(bundle))
+    done = run_cli("convert", str(ARCHIVE), "-o", str(bundle))
     assert (done.returncode, done.stdout, done.stderr) == (0, f"{bundle}\n", "")
-    done = run_forked("export", str(bundle), "--to", "marian", "--out", str(theirs))
+    done = run_forked("export", str(bundle), "--format", "marian", "-o", str(theirs))
     assert_refused(done, "model.layer_norm_epsilon", out=theirs)

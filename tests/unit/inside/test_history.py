@@ -143,7 +143,7 @@ def test_run_with_fewer_than_two_models_is_refused(
     said = "keeps no checkpoints"
     if number:
         shutil.copytree(bundle_folder, tmp_path / "history" / "step-00000007")
-        said = r"keeps only that of step 7. Name .* or train with --keep every:100"
+        said = r"keeps only that of step 7. Name .* or train with --keep-every 100"
     with pytest.raises(InputFileNotFoundError, match=said):
         follow_heads(tmp_path, [SOURCE], [TARGET])
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 from tests.shared.page_code import commands
 
-from pellucid.cli.app import build_app, dispatch
+from pellucid.cli.app import dispatch, load_command
 from pellucid.lessons.walks.walk import NAMES, load_walk
 from pellucid.lessons.why.claim import CLAIMS
 
@@ -21,8 +20,7 @@ def commands_in_data() -> list[str]:
 
 def parse(command: str) -> list[str]:
     ((name, *arguments),) = commands(command)
-    parser = typer.main.get_command(build_app(name)).commands[name]  # type: ignore[attr-defined]
-    parser.make_context(name, list(arguments), resilient_parsing=False)
+    load_command(name).make_context(name, list(arguments), resilient_parsing=False)
     return [name, *arguments]
 
 

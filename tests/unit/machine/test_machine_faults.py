@@ -200,7 +200,7 @@ def test_name_at_home_is_expanded_in_options_and_recipes(
     assert (done.returncode, (tmp_path / "out").read_text()) == (0, "Le chien\n")
     assert f"{tmp_path}/nothing.toml" in run_here("train", "~/nothing.toml").stderr
     assert f"{tmp_path}/model" in run_here("inspect", "~/model").stderr
-    done = run_here("convert", "~/model", "--out", "~/lines")
+    done = run_here("convert", "~/model", "-o", "~/lines")
     assert f"{tmp_path}/lines exists" in done.stderr
 
 

@@ -128,7 +128,9 @@ def test_another_teacher_is_refused_without_hashes(tmp_path: Path) -> None:
     settings = {"models": ["251c"], "beam": 5}
     check_settings(path, settings)
     check_settings(path, settings)
-    with pytest.raises(ConfigurationError, match=r"have another teacher\. Choose another --out"):
+    with pytest.raises(
+        ConfigurationError, match=r"have another teacher\. Choose another folder with -o"
+    ):
         check_settings(path, {**settings, "models": ["251c", "77ab"]})
     with pytest.raises(ConfigurationError, match=r"have beam 5, not 3\."):
         check_settings(path, {**settings, "beam": 3})

@@ -209,15 +209,17 @@ def test_resuming_with_other_text_names_the_way_to_train_on(tmp_path: Path) -> N
     prepare(tmp_path)
     run = tmp_path / "run"
     change_lines(tmp_path / "train.en", {5: "the dog sees a cat"})
-    with pytest.raises(ConfigurationError, match=rf"in another --out, with --from {run}\."):
+    with pytest.raises(
+        ConfigurationError, match=rf"in another folder \(-o\), with --start {run}\."
+    ):
         prepare(tmp_path)
     more = {"train": [["train.en", "train.fr"], ["train.en", "train.fr"]]}
-    with pytest.raises(ConfigurationError, match=rf"with --from {run} to train its model on\."):
+    with pytest.raises(ConfigurationError, match=rf"with --start {run} to train its model on\."):
         prepare(tmp_path, data=more)
 
 
 def test_resuming_with_another_model_does_not_speak_of_text(tmp_path: Path) -> None:
     write_text(tmp_path)
     prepare(tmp_path)
-    with pytest.raises(ConfigurationError, match=r"d_ff differs .* --out for a new run\.$"):
+    with pytest.raises(ConfigurationError, match=r"d_ff differs .* -o for a new run\.$"):
         prepare(tmp_path, model={"d_ff": 48})

@@ -137,7 +137,7 @@ def test_report_of_whole_run_says_everything(run: Path) -> None:
     assert "Best validation BLEU 30.5 at step 40; 50 steps in 25 s." in words
     for fact in ("riscv64, 3 of 7 threads", "1,009", "empty source 3", "abc123", "0.0007"):
         assert fact in words
-    assert "pellucid train 'first run/recipe.toml' --out 'first run-again'" in words
+    assert "pellucid train 'first run/recipe.toml' -o 'first run-again'" in words
     assert "here it was $WORDS" in words
     # Packed counts are for the model.
     assert "oAAAA" not in words

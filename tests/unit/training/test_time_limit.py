@@ -158,12 +158,17 @@ def test_finished_run_is_found_unless_a_later_limit_continues_it(
             {"stop_at": 9.0},
             50,
             "--minutes 40, with the same command. BLEU below 10",
-            "another --out",
+            "another folder (-o)",
         ),
         ({"stop_at": 9.0}, 50, "50 pairs are few", "max_steps"),
-        ({"course": {"max_steps": 8}}, 50, "--minutes 40 and another --out,", "max_steps"),
+        ({"course": {"max_steps": 8}}, 50, "--minutes 40 and another folder (-o),", "max_steps"),
         ({"best_step": 4, "best_bleu": 30.0}, 30_000, "more text helps more than", "few"),
-        ({"best_bleu": 30.0}, 30_000, "--set training.max_steps=16 and another --out", "BLEU"),
+        (
+            {"best_bleu": 30.0},
+            30_000,
+            "--set training.max_steps=16 and another folder (-o)",
+            "BLEU",
+        ),
     ],
 )
 def test_end_says_what_would_help_next(

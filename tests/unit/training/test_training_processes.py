@@ -447,7 +447,7 @@ def test_workers_end_with_their_run(
 ) -> None:
     endless = {"max_steps": 100_000, "validate_every": 100_000, "max_minutes": 3.0}
     recipe = write_recipe(tmp_path, SETTINGS | endless | {"processes": 2, "log_every": 1})
-    command = [sys.executable, "-m", "pellucid", "train", str(recipe), "--out", "run"]
+    command = [sys.executable, "-m", "pellucid", "train", str(recipe), "-o", "run"]
     process = start(command, kind=Forked, cwd=tmp_path, stderr=subprocess.PIPE)
     log = tmp_path / "run" / "log.txt"
     while not (log.exists() and "step      3" in log.read_text()):

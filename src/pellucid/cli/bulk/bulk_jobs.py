@@ -213,6 +213,11 @@ def find_inputs(names: Sequence[str]) -> tuple[list[str], str]:
     """
     found: list[str] = []
     for name in names:
+        if name == "-":
+            raise InputError(
+                "A shard must be a file, which workers read in pieces, but is standard input. "
+                "Write it into a file first."
+            )
         if is_remote(name) and "*" in name:
             files, pattern = find_files(name)
             with reaching(name):

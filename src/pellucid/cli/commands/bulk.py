@@ -12,13 +12,14 @@ import typer
 from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.decoding_options import DECODING, TREATMENT
-from pellucid.cli.lines.streams import check_target
 from pellucid.cli.lines.translation_job import choose_form
-from pellucid.cli.option_rules import Apart, Needs, check_rules
+from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
     Json,
+    Model,
+    OutputFile,
     Overwrite,
     Threads,
     To,
@@ -34,16 +35,36 @@ if TYPE_CHECKING:
 _BY_LINE = ("prefix_file", "require_file")
 PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
 
-RULES = (
-    Apart("join status", "input output", "its folder names the job already"),
-    Apart("join", "status"),
-    Apart("score", " ".join(("json", *DECODING, *PHRASES)), "nothing is searched for"),
-    Needs("back_translation", "collect"),
-)
+RULES = (Apart("score", " ".join(("json", *DECODING, *PHRASES)), "nothing is searched for"),)
 
 # Stored and claimed as a whole: a command that is killed loses what it had begun of one
 # (docs/decisions/0025).
 PIECE_BYTES = 16_000_000
+
+Job = Annotated[str, typer.Argument(metavar="FOLDER", help="The folder of a job, or its address.")]
+Workers = Annotated[
+    int | None,
+    typer.Option(
+        "--workers",
+        metavar="N",
+        min=1,
+        help="Workers of this command. [default: one a thread or processor]",
+    ),
+]
+Ray = Annotated[
+    str | None,
+    typer.Option(
+        "--ray",
+        metavar="ADDRESS",
+        help="Let actors of this Ray cluster work: an address, auto, or local.",
+    ),
+]
+AnyMachine = Annotated[
+    bool,
+    typer.Option(
+        "--any-machine", help="Accept workers whose processors compute with other instructions."
+    ),
+]
 
 
 @described(
@@ -51,89 +72,94 @@ PIECE_BYTES = 16_000_000
     DECODING,
     PHRASES,
     KEYS,
-    inputs=(
-        "SHARD",
-        "Lines, .tsv, .jsonl or .parquet, plain or packed, or an address such as s3://b/part-*.gz; "
-        "may be repeated.",
-        {"name": "-i --input"},
-    ),
-    output=("FOLDER", "The folder of the job, which may be an address.", {"name": "-o --output"}),
-    workers=("N", "Workers of this command. [default: one a thread or processor]", {"min": 1}),
-    ray=("ADDRESS", "Let actors of this Ray cluster work: an address, auto, or local."),
+    output=("FOLDER", "The folder of the job, or an address.", {"name": "-o --output"}),
     score=("", "Compute log-probabilities of the pairs in the shards instead."),
-    join=("FOLDER", "Work on the job of this folder, begun by another command."),
-    status=("FOLDER", "Show the state of the job of this folder."),
-    collect=("FILE", "Write the results of a finished job: pairs into .tsv or .jsonl, else lines."),
-    back_translation=("TAG", "With --collect: swap pairs, and begin translations with TAG."),
-    any_machine=("", "Accept workers whose processors compute with other instructions."),
     piece_bytes=("N", "Bytes of a piece, the unit of the job.", {"min": 1}),
 )
-def bulk(
-    model: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="The model.")] = None,
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[SHARD]...", help="More files, as the shell expands -i *.gz."),
-    ] = None,
-    inputs: list[str] | None = None,
-    output: str | None = None,
-    workers: int | None = None,
-    ray: str | None = None,
+def bulk_run(
+    model: Model,
+    shards: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SHARD",
+            help="Lines, .tsv, .jsonl or .parquet, plain or packed, or an address such as "
+            "s3://b/part-*.gz.",
+        ),
+    ],
+    output: str,
     score: bool = False,
-    join: str | None = None,
-    status: str | None = None,
-    collect: str | None = None,
-    back_translation: str | None = None,
-    overwrite: Overwrite = False,
     json: Json = False,
     to: To = None,
     ensemble: Ensemble = None,
+    workers: Workers = None,
+    ray: Ray = None,
     threads: Threads = None,
-    any_machine: bool = False,
+    any_machine: AnyMachine = False,
     piece_bytes: int = PIECE_BYTES,
     **options: Any,
 ) -> int:
-    """Translate many files with many workers, on one machine or on many.
+    """Begin a job of many files with many workers, or resume it.
 
     FOLDER holds a manifest of the work, cut into pieces, and the results. The same command again
-    resumes; --join FOLDER adds workers from any machine that reaches the folder. Equal jobs give
-    equal bytes, however many workers there were and however often they ended. A line that cannot
-    be translated is an empty line and listed in FOLDER/failed.tsv; --status and --collect then
-    end with 3.
+    resumes; ``pellucid bulk join FOLDER`` adds workers from any machine that reaches the folder.
+    Equal jobs give equal bytes, however many workers there were and however often they ended. A
+    line that cannot be translated is an empty line and listed in FOLDER/failed.tsv.
 
     With --score, shards hold pairs, and a result is the natural logarithm of a probability;
     --column and --into then name the columns of both sides.
     """
     from pellucid.cli.bulk import bulk_jobs
 
-    own = {"input": inputs, "output": output, "join": join, "status": status, "score": score}
-    own |= {"json": json, "collect": collect, "back_translation": back_translation}
-    check_rules(RULES, {**own, **options})
-    if collect is not None:
-        # Before hours of work, not after them.
-        check_target(collect, may_overwrite=overwrite)
-    # Workers are made when their task is known, which --join reads from the job's manifest.
+    check_rules(RULES, {"score": score, "json": json, **options})
+    paths, kind = bulk_jobs.find_inputs(shards)
+    task = _make_task(model, kind, score, json, to, ensemble or (), options)
     make_crew = partial(_make_crew, workers, ray)
-    code = 0
-    if status is not None:
-        code = bulk_jobs.show_status(status)
-    elif join is not None:
-        code = bulk_jobs.join_job(join, make_crew, model=model, any_machine=any_machine)
-    elif model is not None and inputs and output is not None:
-        paths, kind = bulk_jobs.find_inputs([*inputs, *(more or ())])
-        task = _make_task(model, kind, score, json, to, ensemble or (), options)
-        code = bulk_jobs.begin(
-            task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
-        )
-    # What else is allowed is -o FOLDER --collect FILE, which only writes results.
-    elif model is not None or inputs or output is None or collect is None:
-        raise InputError(
-            "Name a job: MODEL -i SHARD -o FOLDER begins one, --join FOLDER works on one, --status "
-            "FOLDER shows one, and -o FOLDER --collect FILE writes its results."
-        )
-    if collect is not None:
-        place = join or status or output or ""
-        code = bulk_jobs.collect(place, collect, tag=back_translation, may_overwrite=overwrite)
-    return code
+    return bulk_jobs.begin(
+        task, paths, output, make_crew, piece_bytes=piece_bytes, any_machine=any_machine
+    )
+
+
+def bulk_join(
+    folder: Job,
+    model: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="MODEL", help="Where the model is on this machine, if it is elsewhere."
+        ),
+    ] = None,
+    workers: Workers = None,
+    ray: Ray = None,
+    threads: Threads = None,
+    any_machine: AnyMachine = False,
+) -> int:
+    """Work on a job that another command began, from any machine that reaches its folder."""
+    from pellucid.cli.bulk import bulk_jobs
+
+    make_crew = partial(_make_crew, workers, ray)
+    return bulk_jobs.join_job(folder, make_crew, model=model, any_machine=any_machine)
+
+
+def bulk_status(folder: Job) -> int:
+    """Show what of a job is done, and by which commands; ends with 3 if lines failed."""
+    from pellucid.cli.bulk import bulk_jobs
+
+    return bulk_jobs.show_status(folder)
+
+
+@described(back_translation=("TAG", "Swap the sides of pairs, and begin translations with TAG."))
+def bulk_collect(
+    folder: Job,
+    output_file: OutputFile = "-",
+    overwrite: Overwrite = False,
+    back_translation: str | None = None,
+) -> int:
+    """Write the results of a finished job; ends with 3 if lines failed.
+
+    A FILE that ends in .tsv or .jsonl gets pairs, any other one only results.
+    """
+    from pellucid.cli.bulk import bulk_jobs
+
+    return bulk_jobs.collect(folder, output_file, tag=back_translation, may_overwrite=overwrite)
 
 
 def _make_crew(workers: int | None, ray: str | None, task: Mapping[str, Any]) -> Crew:

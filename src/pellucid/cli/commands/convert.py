@@ -12,8 +12,8 @@ from pellucid.cli.options import described
 
 
 @described(
-    out=("BUNDLE", "The bundle to write, a new folder."),
-    kind=("", "The format: MarianMT, OPUS-MT or Marian itself.", {"name": "--from"}),
+    out=("BUNDLE", "The bundle to write, a new folder.", {"name": "-o --output"}),
+    kind=("", "The format of FOLDER: MarianMT, OPUS-MT or Marian itself.", {"name": "--format"}),
 )
 def convert(
     folder: Annotated[

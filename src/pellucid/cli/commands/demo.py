@@ -10,8 +10,8 @@ from pellucid.cli.options import Changes, Threads, described
 
 
 @described(
-    out=("DIR", "The folder for everything it writes."),
-    model=(
+    out=("DIR", "The folder for everything it writes.", {"name": "-o --output"}),
+    architecture=(
         "",
         "The kind of translator: a Transformer, or the recurrent model of 2015 with attention. "
         "--set model.recurrent_attention=none takes its attention away.",
@@ -19,7 +19,7 @@ from pellucid.cli.options import Changes, Threads, described
 )
 def demo(
     out: Path = Path("demo-run"),
-    model: Literal["transformer", "recurrent"] = "transformer",
+    architecture: Literal["transformer", "recurrent"] = "transformer",
     threads: Threads = None,
     changes: Changes = None,
 ) -> None:
@@ -30,6 +30,6 @@ def demo(
     """
     from pellucid.demo import run_demo
 
-    name = "demo.toml" if model == "transformer" else "demo-recurrent.toml"
+    name = "tiny-en-fr.toml" if architecture == "transformer" else "tiny-en-fr-recurrent.toml"
     recipe = Path(str(files("pellucid") / "recipes" / name))
     run_demo(out, recipe_file=recipe, changes=changes or ())

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         "A recipe: its training text is what the teacher translates, its settings are the "
         "student's.",
     ),
-    out=("DIR", "The folder; runs/RECIPE-student by default."),
+    out=("DIR", "The folder.  [default: runs/RECIPE-student]", {"name": "-o --output"}),
     layers=("E+D", "The student's layers. [default: 6+1]"),
     size=("NAME", "Give the student a ready-made size."),
     half=("", "Halve the student's widths and number of heads."),
@@ -72,6 +72,11 @@ def distill(
     if n_best > beam:
         raise ConfigurationError(
             f"--n-best must be at most --beam ({beam}), but is {n_best}. Change one of them."
+        )
+    if Path("-") in (extra or ()):
+        raise ConfigurationError(
+            "--extra must be a file, which is read again on resuming, but is '-'. Write it into a "
+            "file first."
         )
     from pellucid.training.distill.run import Distillation, distill, judge_student
     from pellucid.training.distill.student import StudentSize

@@ -24,18 +24,18 @@ RULES = (Needs("source", "reference"), Needs("reference", "source"))
 
 
 @described(
-    out=("FOLDER", "The new folder to write."),
+    out=("FOLDER", "The new folder to write.", {"name": "-o --output"}),
     target=(
         "",
-        "Hugging Face's MarianMT, CTranslate2, or another bundle.",
-        {"name": "--to"},
+        "The format of FOLDER: Hugging Face's MarianMT, CTranslate2, or another bundle.",
+        {"name": "--format"},
     ),
     precision=(
         "",
         "Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on the lines "
         "of --source, else that of the model.",
     ),
-    source=("FILE", "Lines to measure BLEU with (--to pellucid)."),
+    source=("FILE", "Lines to measure BLEU with (--format pellucid)."),
     reference=("FILE", "Their translations."),
 )
 def export(
@@ -60,8 +60,8 @@ def export(
     lines = _read_lines(target, source, reference)
     if precision == "auto" and lines is None:
         raise InputError(
-            "--precision auto needs lines to measure BLEU with. Give --to pellucid with --source "
-            "FILE and --reference FILE, or name a precision."
+            "--precision auto needs lines to measure BLEU with. Give --format pellucid with "
+            "--source FILE and --reference FILE, or name a precision."
         )
     # Before the model is loaded, and before minutes of measuring.
     check_place(out)
@@ -95,7 +95,7 @@ def _read_lines(
         return None
     if target != "pellucid":
         raise InputError(
-            f"--source and --reference cannot be combined with --to {target}, whose format "
+            f"--source and --reference cannot be combined with --format {target}, whose format "
             "pellucid does not translate with. Leave them out."
         )
     return read_parallel({"--source": source, "--reference": reference})

@@ -3,71 +3,66 @@
 from __future__ import annotations
 
 import logging
+import os
 import sys
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from pellucid.cli.ending import OnlyErrors, note, show_made, warn
-from pellucid.cli.option_rules import Needs, check_rules
-from pellucid.cli.options import Threads, described, given_of, options_of
-from pellucid.errors import InputError
-from pellucid.serve.settings import Limits
+from pellucid.cli.ending import OnlyErrors, show_made, warn
+from pellucid.cli.options import Threads, described
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.serve.settings import Settings
 
 
-def _name_limit(field: str) -> str:
-    """Name the option of a limit: what a request or an answer may have begins with --max."""
-    is_plain = field.endswith("_seconds") or field.startswith(("queue_", "batch_"))
-    return field if is_plain else f"max_{field}"
-
-
-LIMITS = options_of(Limits, named=_name_limit)
-RULES = (Needs("new_key", "key_file", "which keeps its hash"),)
-
-
 @described(
-    LIMITS,
-    host=("ADDRESS", "Address to listen on."),
-    port=("N", "Port; 0 takes a free one.", {"min": 0, "max": 65535}),
-    key_file=("FILE", "Only clients with a key of FILE may ask."),
-    new_key=("NAME", "Add a new key to --key-file, write it, and end."),
+    config=("FILE", "Settings of the server as TOML, with sections [serve] and [limits]."),
+    host=("ADDRESS", "Address to listen on.  [default: 127.0.0.1]"),
+    port=("N", "Port; 0 takes a free one.  [default: 5000]", {"min": 0, "max": 65535}),
+    key_file=("FILE", "Only clients with a key of FILE may ask; see pellucid keys."),
     public_no_auth=("", "Let other machines ask without a key."),
-    allow_host=("NAME", "A name that clients use for the server."),
-    allow_origin=("ORIGIN", "Let pages of this origin ask, such as https://example.org."),
+    allow_host=("NAME", "A name that clients use for the server; may be repeated."),
+    allow_origin=(
+        "ORIGIN",
+        "Let pages of this origin ask, such as https://example.org; may be repeated.",
+    ),
     path_prefix=("PATH", "The path under which a proxy serves this server, such as /mt."),
-    trust_proxy=("ADDRESS", "A proxy whose X-Forwarded headers count: address, network or unix."),
-    keys_in_query=("", "Accept api_key in a query string, which proxies may log."),
-    precision=("", "Precision of matrix products."),
-    log=("", "What to write on standard error; never texts or addresses."),
+    trust_proxy=(
+        "ADDRESS",
+        "A proxy whose X-Forwarded headers count: address, network or unix; may be repeated.",
+    ),
+    precision=("", "Precision of the weights in matrix products.  [default: the model's]"),
+    log=("", "What to write on standard error; never texts or addresses.  [default: errors]"),
+    changes=(
+        "SECTION.KEY=VALUE",
+        "Change one setting, such as limits.beam=8; may be repeated. pellucid recipe --key limits "
+        "lists all, with their defaults.",
+        {"name": "--set"},
+    ),
 )
 def serve(
     models: Annotated[
-        list[str] | None,
+        list[str],
         typer.Argument(
-            metavar="MODEL...",
+            metavar="MODEL",
             help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
         ),
-    ] = None,
-    host: str = "127.0.0.1",
-    port: int = 5000,
+    ],
+    config: str | None = None,
+    host: str | None = None,
+    port: int | None = None,
     key_file: str | None = None,
-    new_key: str | None = None,
     public_no_auth: bool = False,
     allow_host: list[str] | None = None,
     allow_origin: list[str] | None = None,
-    path_prefix: str = "",
+    path_prefix: str | None = None,
     trust_proxy: list[str] | None = None,
-    keys_in_query: bool = False,
     precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
-    log: Literal["none", "errors", "requests"] = "errors",
-    **options: Any,
+    log: Literal["none", "errors", "requests"] | None = None,
+    changes: list[str] | None = None,
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.
 
@@ -75,30 +70,33 @@ def serve(
     accepting, answer what was accepted, and end with exit code 0.
 
     Addresses other than this machine's own need --key-file or --public-no-auth.
+
+    Every setting can be given in FILE, as an environment variable (PELLUCID_SERVE_PORT,
+    PELLUCID_SERVE_LIMITS_BEAM), with --set, or, if it has one, as an option: the last counts most.
     """
-    check_rules(RULES, {"key_file": key_file, "new_key": new_key})
-    if key_file is not None and new_key is not None:
-        return _add_key(Path(key_file), new_key)
-    if not models:
-        raise InputError("MODEL is missing. Name a bundle folder, or the word demo.")
+    from pellucid.serve.server_config import read_config
+
+    given = {
+        "host": host,
+        "port": port,
+        "key_file": key_file,
+        "public_no_auth": public_no_auth or None,
+        "allow_host": allow_host or None,
+        "allow_origin": allow_origin or None,
+        "path_prefix": path_prefix,
+        "trust_proxy": trust_proxy or None,
+        "precision": precision,
+        "log": log,
+    }
+    options = {name: value for name, value in given.items() if value is not None}
+    asked = read_config(config, os.environ, changes or (), options)
+    settings = asked.to_settings()
+    # An address that is open to all is refused before anything listens there.
+    settings.check_public(is_public=asked.serve.public_no_auth)
+    _warn_of_useless(settings, is_public=asked.serve.public_no_auth)
 
     from pellucid.serve.models import load_models, name_models
-    from pellucid.serve.settings import Keys, Settings
 
-    settings = Settings(
-        host=host,
-        port=port,
-        limits=_read_limits(options),
-        keys=None if key_file is None else Keys.read(Path(key_file)),
-        allowed_hosts=tuple(allow_host or ()),
-        allowed_origins=tuple(allow_origin or ()),
-        keys_in_query=keys_in_query,
-        path_prefix=path_prefix,
-        trusted_proxies=tuple(trust_proxy or ()),
-    )
-    # An address that is open to all is refused before anything listens there.
-    settings.check_public(is_public=public_no_auth)
-    _warn_of_useless(settings, is_public=public_no_auth)
     named = name_models(models)
 
     from pellucid.serve.connection.server import bind
@@ -108,8 +106,8 @@ def serve(
     with bind(settings) as listening:
         from pellucid.serve.service import Service
 
-        _start_log(log)
-        loaded = load_models(named, threads=threads, precision=precision)
+        _start_log(asked.serve.log)
+        loaded = load_models(named, threads=threads, precision=asked.serve.precision or None)
         service = Service(loaded, settings, lessons=_lessons_for)
         answer(service, listening, announce=_announce)
     return 0
@@ -122,22 +120,6 @@ def _lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
     return lessons_for(bundle)
 
 
-def _add_key(key_file: Path, name: str) -> int:
-    from pellucid.serve.settings import make_key
-
-    show_made(make_key(key_file, name))
-    note(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
-    return 0
-
-
-def _read_limits(options: Mapping[str, Any]) -> Limits:
-    from pellucid.config import validate
-
-    given = given_of(LIMITS, options)
-    named = {name.removeprefix("max_"): value for name, value in given.items()}
-    return validate(Limits, named, "options")
-
-
 def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
     from pellucid.serve.settings import is_loopback
 
@@ -145,7 +127,7 @@ def _warn_of_useless(settings: Settings, *, is_public: bool) -> None:
         why = "with --key-file" if settings.keys is not None else f"at {settings.host}"
         warn(f"--public-no-auth has no effect {why}.")
     if settings.keys_in_query and settings.keys is None:
-        warn("--keys-in-query has no effect without --key-file.")
+        warn("serve.keys_in_query has no effect without --key-file.")
 
 
 def _announce(address: str) -> None:

@@ -33,8 +33,8 @@ LOUD_SHARE = 0.05
 REMEDIES = {
     "empty": "Remove empty lines, or add what is missing.",
     "too long": "Split long lines into sentences, or raise data.max_pair_length.",
-    "ratio": "See with --check whether sides of very different lengths belong together, or raise "
-    "data.max_source_target_ratio.",
+    "ratio": "See with pellucid check whether sides of very different lengths belong together, or "
+    "raise data.max_source_target_ratio.",
     "unreadable": "Correct the lines that cannot be read; the log lists the first.",
 }
 """What to do about pairs left out, by a part of the reason."""
@@ -296,11 +296,11 @@ def describe_shares(outside: Outside | None) -> str:
 
 def _advice(recipe: Recipe, tokenizer: Tokenizer) -> str:
     if recipe.start.new_tokens:
-        return "Raise start.new_tokens, in another --out."
+        return "Raise start.new_tokens, in another folder (-o)."
     if recipe.start.model:
         return (
-            "Give the model tokens for it, in another --out (--set start.new_tokens=1000), or "
-            "train a new model, without --from."
+            "Give the model tokens for it (-o OTHER --set start.new_tokens=1000), or "
+            "train a new model, without --start."
         )
     if tokenizer.config.kind == "words":
         return "Raise tokenizer.vocabulary_size, or set tokenizer.kind = 'sentencepiece'."

@@ -136,7 +136,7 @@ def check_settings(path: Path, settings: Mapping[str, Any]) -> None:
             raise ConfigurationError(
                 f"The teacher's translations must be of one teacher and one search, but those in "
                 f"{path.parent} have {'another teacher' if name == 'models' else differing}. "
-                "Choose another --out, or delete that folder to translate again."
+                "Choose another folder with -o, or delete that folder to translate again."
             )
 
 
@@ -202,7 +202,7 @@ def _read_part(path: Path, sources: Sequence[str]) -> list[TaughtPair]:
     if hashes != [_hash(source) for source in sources]:
         raise DataError(
             f"The teacher's translations must be of this text, but those in {path} are of another. "
-            "Choose another --out, or delete that folder to translate again."
+            "Choose another folder with -o, or delete that folder to translate again."
         )
     return lessons
 

@@ -246,7 +246,7 @@ def _facts(history: RunHistory) -> str:
 
 def _command(history: RunHistory) -> str:
     again = shlex.join(
-        ["pellucid", "train", f"{history.name}/recipe.toml", "--out", f"{history.name}-again"]
+        ["pellucid", "train", f"{history.name}/recipe.toml", "-o", f"{history.name}-again"]
     )
     folder = _setting(history, "data", "folder")
     here = f" (here it was <code>{_text(folder)}</code>)" if folder else ""

@@ -241,10 +241,10 @@ def load_newest_checkpoint(
         advice = "to train from the start"
         if to_go_back_every:
             wanted = "go back to after updates that were not finite"
-            advice = f"and --from {folder.parent} to train its best model at a lower rate"
+            advice = f"and --start {folder.parent} to train its best model at a lower rate"
         raise BundleError(
             f"A checkpoint must be whole to {wanted}, but all {len(reasons)} in {folder} are "
-            f"damaged. The newest: {reasons[0]} Or choose another --out {advice}."
+            f"damaged. The newest: {reasons[0]} Or choose another folder with -o {advice}."
         )
     return None, []
 

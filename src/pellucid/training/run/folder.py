@@ -53,7 +53,7 @@ MAY_CHANGE = frozenset(
 """Settings that may differ when a run is continued: limits, logging, the device, the folder of the
 model to start from, and text that is only checked."""
 
-KNOWN_AS = {"start.model_hash": "the model to start from (--from, start.model)"}
+KNOWN_AS = {"start.model_hash": "the model to start from (--start, start.model)"}
 """Names of settings for people, for keys that people do not write."""
 
 ENDING_AT_MAX_STEPS = ("linear", "cosine")
@@ -79,7 +79,7 @@ def repair_recipe(run: Path) -> None:
     if recipe_file.exists():
         raise ConfigurationError(
             f"A run's recipe must stay as its first start wrote it, but {recipe_file} is damaged, "
-            "and no checkpoint holds a copy. Choose another --out."
+            "and no checkpoint holds a copy. Choose another folder with -o."
         )
 
 
@@ -275,7 +275,7 @@ class RunFolder:
         except BlockingIOError:
             raise ConfigurationError(
                 "Only one command at a time can train in a run folder, but another one is training "
-                f"in {self.path}. Wait until it ends, or choose another --out."
+                f"in {self.path}. Wait until it ends, or choose another folder with -o."
             ) from None
         except OSError:
             pass  # Some network file systems have no locks.
@@ -301,7 +301,7 @@ class RunFolder:
     def _not_writable(self, error: OSError) -> OutputError:
         return OutputError(
             f"The run folder must be writable, but {self.path} is not: "
-            f"{error.strerror or error}. Choose another with --out."
+            f"{error.strerror or error}. Choose another with -o."
         )
 
     def _append(self, path: Path, line: str) -> None:
@@ -332,7 +332,8 @@ class RunFolder:
             return
         if not self.path.is_dir():
             raise ConfigurationError(
-                f"The run folder must be a folder, but {self.path} is a file. Choose another --out."
+                f"The run folder must be a folder, but {self.path} is a file. Choose another with "
+                "-o."
             )
         if not self._recipe_file.exists():
             # Files that a crash at the very beginning leaves.
@@ -341,7 +342,7 @@ class RunFolder:
             if any(path.name not in begun for path in self.path.iterdir()):
                 raise ConfigurationError(
                     f"The run folder must be new or hold this run, but {self.path} holds something "
-                    "else (it has no recipe.toml). Choose another --out."
+                    "else (it has no recipe.toml). Choose another folder with -o."
                 )
             return
         where = str(self._recipe_file)
@@ -355,11 +356,11 @@ class RunFolder:
         if changed:
             names = ", ".join(KNOWN_AS.get(key, key) for key in changed)
             has_other_text = any(key.startswith("data.") for key in changed)
-            advice = f", with --from {self.path} to train its model on" if has_other_text else ""
+            advice = f", with --start {self.path} to train its model on" if has_other_text else ""
             raise ConfigurationError(
                 f"A run can only be continued with the same recipe, but {names} "
                 f"{'differs' if len(changed) == 1 else 'differ'} from {self._recipe_file}. "
-                f"Choose another --out for a new run{advice}."
+                f"Choose another folder with -o for a new run{advice}."
             )
 
 

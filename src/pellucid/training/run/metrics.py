@@ -24,8 +24,8 @@ def require_tensorboard() -> None:
     """
     if find_spec("tensorboard") is None:
         raise ConfigurationError(
-            "--tensorboard needs the package tensorboard, which is not installed. Install it with: "
-            "pip install 'pellucid[tensorboard]', or leave the option out."
+            "training.tensorboard needs the package tensorboard, which is not installed. Install "
+            "it with: pip install 'pellucid[tensorboard]', or leave the option out."
         )
 
 

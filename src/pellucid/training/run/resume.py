@@ -53,8 +53,8 @@ def check_start(
         raise ConfigurationError(
             f"The text must be what this run started with, but the tokens in {run.data} differ "
             f"(their fingerprint is not that in {checkpoint.folder}). Delete {run.data} and put "
-            "the earlier text back, or train on with the new text in another --out, with --from "
-            f"{run.path}."
+            "the earlier text back, or train on with the new text in another folder (-o), with "
+            f"--start {run.path}."
         )
 
 
@@ -76,7 +76,7 @@ def _require_no_later_model(run: RunFolder, validate_every: int) -> None:
         raise ConfigurationError(
             f"{run.checkpoints} holds no checkpoint to continue from, and another model would "
             f"replace that of step {step} in {run.bundle}. Put the checkpoints back, or choose "
-            f"another --out, with --from {run.path} to continue training that model."
+            f"another folder (-o), with --start {run.path} to continue training that model."
         )
 
 
@@ -99,7 +99,7 @@ def find_finished(run: RunFolder, training: TrainingConfig) -> TrainingState | N
             run.say(
                 f"This run is finished ({step:,} steps): nothing of it was changed. To train for "
                 "longer, raise the limit that ended it (--minutes, training.patience), or choose "
-                "another --out."
+                "another folder (-o)."
             )
             return state
     return None
@@ -121,7 +121,7 @@ def check_validation(state: TrainingState, pairs: Sequence[SentencePair]) -> Non
         raise ConfigurationError(
             "The validation text must be what this run started with, but it differs "
             "(data.validation). Put the earlier text back, or "
-            "train on with the new text in another --out, with --from and this run's folder."
+            "train on with the new text in another folder (-o), with --start and this run's folder."
         )
     state.validation = found
 

@@ -122,7 +122,8 @@ def describe_failure(
     return (
         f"The model must learn something, but its loss per token is {state.training_loss:,.1f} in "
         f"training and {state.best_loss:,.1f} in validation, and guessing gives "
-        f"{_loss_of_guessing(tokenizer):.1f}. Train again in another --out with a lower {rates}."
+        f"{_loss_of_guessing(tokenizer):.1f}. Train again in another folder (-o), with a lower "
+        f"{rates}."
     )
 
 
@@ -137,9 +138,9 @@ def describe_next(training: TrainingConfig, state: TrainingState, num_pairs: int
     has_planned_end = "max_steps" in state.course
     minutes = training.max_minutes or 0.0
     is_late = minutes > 0 and 0 < state.stop_at <= state.seconds
-    how = f"steps help: --set training.max_steps={2 * training.max_steps} and another --out"
+    how = f"steps help: --set training.max_steps={2 * training.max_steps} and another folder (-o)"
     if is_late or has_planned_end:
-        other = " and another --out" if has_planned_end else ""
+        other = " and another folder (-o)" if has_planned_end else ""
         how = f"minutes help: --minutes {4 * minutes:g}{other}"
     words = f"Next: validation still improved at the end, so more {how}, with the same command."
     if state.best_step < STILL_IMPROVING * state.step:

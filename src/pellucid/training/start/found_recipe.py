@@ -57,6 +57,17 @@ def find_start(
             "(pellucid train PAIRS.tsv), or two text files (pellucid train TEXT.en TEXT.fr)."
         )
     names = [str(expand_home(name)) for name in names]
+    if "-" in names:
+        raise ConfigurationError(
+            "The text must be a file, because it is read more than once, but is standard input "
+            "('-'). Write it into a file first."
+        )
+    for name in names[:-1]:
+        if name in shipped_recipes() or endings(name).kind == ".toml":
+            raise ConfigurationError(
+                f"A recipe must be given without text, which it names itself, but {name} is "
+                f"followed by {names[-1]}. Leave one of them out."
+            )
     if not is_text(names):
         if any(languages):
             raise ConfigurationError(
@@ -95,7 +106,7 @@ def _keep(path: Path, values: dict[str, Any], say: Say) -> dict[str, Any]:
         if earlier.get("data") != values["data"]:
             raise ConfigurationError(
                 f"{path} must be the recipe for this text, but names other text or languages. "
-                "Choose another --out, or delete it."
+                "Choose another folder with -o, or delete it."
             )
         return earlier
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -120,17 +131,31 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     path = Path(name)
     if path.is_file():
         return path, path.parent
-    shipped = {
-        Path(entry.name).stem: Path(str(entry))
-        for entry in (files("pellucid") / "recipes").iterdir()
-        if endings(entry.name).kind == ".toml"
-    }
-    if name in shipped:
-        return shipped[name], Path.cwd()
+    shipped = Path(str(files("pellucid") / "recipes" / f"{name}.toml"))
+    if shipped.is_file():
+        return shipped, Path.cwd()
     raise InputFileNotFoundError(
         f"A recipe must be a file or the name of a shipped recipe, but is {name!r}. "
-        + suggestion(name, shipped)
+        + suggestion(name, shipped_recipes())
     )
+
+
+def shipped_recipes() -> list[str]:
+    """List the names of the recipes that come with the package, without those of its models."""
+    found = [Path(entry.name).stem for entry in (files("pellucid") / "recipes").iterdir()]
+    return sorted(name for name in found if not name.startswith("packaged"))
+
+
+def start_of(values: Mapping[str, Any]) -> str | None:
+    """Find the model that a recipe says to start from.
+
+    A resolved recipe, which has the model's hash, already holds what the model gives.
+    """
+    section = values.get("start")
+    if not isinstance(section, Mapping) or section.get("model_hash"):
+        return None
+    model = section.get("model")
+    return model if isinstance(model, str) and model else None
 
 
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:

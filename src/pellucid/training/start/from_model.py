@@ -73,7 +73,7 @@ def _find_start(model: str, run: Path) -> tuple[Bundle, str]:
         raise InputFileNotFoundError(
             f"The model must be a bundle or run folder, but {model} does not exist. The run "
             f"in {run} started from {kept.model}, and has kept a copy: name that, or choose "
-            "another --out."
+            "another folder (-o)."
         ) from None
     return bundle, bundle.model_hash
 

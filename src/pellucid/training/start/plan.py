@@ -205,7 +205,7 @@ def _require_pieces(num_ranks: int, accumulate: int, processes: int) -> None:
         raise ConfigurationError(
             f"Every rank must get a piece of each update, but {num_ranks} ranks share "
             f"{accumulate * processes} (training.accumulate times training.processes). Start fewer "
-            f"ranks, or train in another --out with --set training.accumulate={num_ranks}."
+            f"ranks, or train in another folder (-o) with --set training.accumulate={num_ranks}."
         )
 
 

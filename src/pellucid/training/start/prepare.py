@@ -118,7 +118,7 @@ def prepare_data(
     """
     if run.data.is_dir():
         _check_whole(run.data)
-        advice = f"train on with the new text in another --out, with --from {run.path}"
+        advice = f"train on with the new text in another folder (-o), with --start {run.path}"
         _check_same_text(run.data, recipe, base, advice)
     bad = BadLines()
     pairs = read_lessons(recipe.data, "validation", base, bad=bad)

@@ -51,12 +51,12 @@ class BrokenLinks:
             first = self.lines.first[0].fault.sentence
             raise DataError(
                 f"Word links must belong to this text, but {count:,} of {self._num_lines:,} lines "
-                f"cannot be used: {self.lines.listed()}. {first} See --check."
+                f"cannot be used: {self.lines.listed()}. {first} See pellucid check."
             )
         lines = count_of(count, "line")
         return (
             f"Word links: {lines} cannot be used, and the pair is trained without links: "
-            f"{self.lines.listed()}. See --check."
+            f"{self.lines.listed()}. See pellucid check."
         )
 
 

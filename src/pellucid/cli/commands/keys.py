@@ -1,0 +1,54 @@
+"""``pellucid keys``: the keys of a server's clients."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pellucid.cli.ending import note, show_made
+from pellucid.errors import InputError
+
+KeyFile = Annotated[
+    Path, typer.Option("--key-file", metavar="FILE", help="The file that serve --key-file reads.")
+]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Who has the key: a note next to its hash.")
+]
+
+
+def keys_add(name: Name, key_file: KeyFile) -> None:
+    """Make a key, write it to standard output, and add its hash to a key file.
+
+    FILE is made if it does not exist, readable by its owner only.
+    """
+    from pellucid.serve.settings import make_key
+
+    _refuse_standard(key_file)
+    show_made(make_key(key_file, name))
+    note(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
+
+
+def keys_list(key_file: KeyFile) -> None:
+    """List the names of the keys in a key file."""
+    from pellucid.serve.settings import list_keys
+
+    _refuse_standard(key_file)
+    for name in list_keys(key_file):
+        show_made(name)
+
+
+def keys_remove(name: Name, key_file: KeyFile) -> None:
+    """Remove the keys of a name from a key file; a running server has read it already."""
+    from pellucid.serve.settings import remove_keys
+
+    _refuse_standard(key_file)
+    remove_keys(key_file, name)
+    note(f"The key of {name} is no longer in {key_file}. Restart servers that have read it.")
+
+
+def _refuse_standard(key_file: Path) -> None:
+    """Refuse ``-``: serve reads standard input with it, but here the file is changed."""
+    if str(key_file) == "-":
+        raise InputError("--key-file must be a file, which is changed, but is '-'. Name one.")

@@ -1,0 +1,110 @@
+"""Mistakes on the command line, worded as every other message of this package."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from difflib import get_close_matches
+from typing import Any
+
+from pellucid.cli.ending import REPLACED
+from pellucid.errors import InputError, suggestion
+
+# What people type that is no command, and what they look for.
+ELSEWHERE = {
+    "version": "pellucid --version",
+    "list": "pellucid --help",
+    "commands": "pellucid --help",
+    "models": "pellucid inspect MODEL, with the name of a folder or of a packaged model (demo)",
+    "recipes": "pellucid recipe",
+    "doctor": "pellucid info",
+}
+
+# pydantic's kinds of errors, as rules that continue "--option must be".
+_RULES = {
+    "int_parsing": "a whole number",
+    "int_from_float": "a whole number",
+    "float_parsing": "a number",
+    "finite_number": "a finite number",
+    "greater_than_equal": "at least {ge}",
+    "less_than_equal": "at most {le}",
+    "greater_than": "more than {gt}",
+    "less_than": "less than {lt}",
+}
+
+
+def unknown_command(name: str, known: Collection[str], within: str = "pellucid") -> InputError:
+    """Word the refusal of a command that does not exist.
+
+    Args:
+        name: what was given.
+        known: the names that exist.
+        within: the command that has these names.
+    """
+    sought = ELSEWHERE if within == "pellucid" else {}
+    near = get_close_matches(name, [*known, *sought], n=1)
+    hint = ""
+    if near:
+        hint = f"Give: {sought[near[0]]}. " if near[0] in sought else f"Did you mean {near[0]!r}? "
+    # Names of which none is near are better read with what they do.
+    return InputError(f"The command {name!r} does not exist. {hint}See: {within} --help")
+
+
+def describe_mistake(error: Any, command: str) -> str:
+    """Word one of Typer's errors about the command line.
+
+    Args:
+        error: a ``typer.TyperException``, whose kinds have no public names.
+        command: the command that was called, as in ``pellucid keys add``.
+    """
+    parameter = getattr(error, "param", None)
+    option = getattr(error, "option_name", "")
+    instead = REPLACED.get(f"{command} {option}") or REPLACED.get(option)
+    if instead is not None:
+        return f"{command} {option} does not exist. Give {instead} instead."
+    match type(error).__name__:
+        case "NoSuchOption":
+            near = " or ".join(error.possibilities or ())
+            sentence = f"The option {option} does not exist."
+            sentence += f" Did you mean {near}?" if near else ""
+        case "BadOptionUsage" if "does not take" in error.message:
+            sentence = f"{option} takes no value, but is given one."
+        case "BadOptionUsage":
+            sentence = f"{option} needs a value, but nothing follows it."
+        case "MissingParameter" if parameter is not None:
+            sentence = f"{_name(parameter)} is missing{_choices(parameter)}."
+        case "BadParameter" if hasattr(error.__cause__, "errors"):
+            return _describe_value(parameter, error.__cause__.errors()[0])
+        case _ if error.message.startswith("Got unexpected extra"):
+            extra = error.message.partition("(s) (")[2].removesuffix(")")
+            sentence = f"{command} takes fewer arguments: {extra!r} is one too many."
+        case _:
+            sentence = error.format_message().rstrip()
+            sentence += "" if sentence.endswith((".", "?", "!")) else "."
+    return f"{sentence} See: {command} --help"
+
+
+def _describe_value(parameter: Any, problem: Any) -> str:
+    """Word what is wrong with the value of an option or argument."""
+    value = problem["input"]
+    known = [str(one) for one in parameter.type_descriptor.choices or ()]
+    if known:
+        rule = f"one of {', '.join(known)}"
+        near = suggestion(str(value), known)
+        advice = near if near.startswith("Did") else "Choose one of them."
+    else:
+        rule = _RULES.get(problem["type"], problem["msg"].removeprefix("Input should be "))
+        rule = rule.format_map(problem.get("ctx") or {})
+        advice = "Change it."
+    return f"{_name(parameter)} must be {rule}, but is {value!r}. {advice}"
+
+
+def _name(parameter: Any) -> str:
+    """Name an option or argument as its help does."""
+    if parameter.param_type_name == "option":
+        return max(parameter.opts, key=len)
+    return str(parameter.display_name_raw)
+
+
+def _choices(parameter: Any) -> str:
+    known = [str(one) for one in parameter.type_descriptor.choices or ()]
+    return f": {', '.join(known[:-1])} or {known[-1]}" if known else ""

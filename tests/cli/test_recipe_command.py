@@ -1,0 +1,118 @@
+"""``pellucid recipe``: what training would do; and ``--set``, checked before it is written."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tomllib
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pellucid.config import Recipe
+from pellucid.corpora import iterate_split
+from pellucid.serve.server_config import ServerConfig
+from pellucid.training.start.found_recipe import shipped_recipes
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+LANGUAGES = ("--source-language", "en", "--target-language", "fr")
+
+
+@pytest.fixture
+def table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.chdir(tmp_path)
+    pairs = islice(iterate_split("train"), 60)
+    Path("pairs.tsv").write_text("".join(f"{one.source}\t{one.target}\n" for one in pairs))
+    return "pairs.tsv"
+
+
+def test_recipe_lists_what_is_shipped_but_not_how_packaged_models_were_made(run_here: Run) -> None:
+    done = run_here("recipe")
+    listed = [line for line in done.stdout.splitlines() if not line.startswith(" ")]
+    assert listed == shipped_recipes()
+    assert {"tiny-en-fr", "tiny-en-fr-recurrent", "multi30k-en-de"} <= set(listed)
+    assert not any(name.startswith(("packaged", "demo")) for name in listed)
+
+
+def test_recipe_writes_what_training_would_use_and_why(run_here: Run, table: str) -> None:
+    done = run_here("recipe", table, *LANGUAGES, "--set", "training.max_steps=70")
+    assert done.returncode == 0, done.stderr
+    recipe = tomllib.loads(done.stdout)
+    assert recipe["training"]["max_steps"] == 70
+    assert "# training.learning_rate = " in done.stdout
+    assert "# training.max_steps = " not in done.stdout  # It was given, and not chosen.
+    assert recipe["decoding"]["beam"] == 1  # Every default is spelled out.
+    Path("again.toml").write_text(done.stdout)
+    assert tomllib.loads(run_here("recipe", "again.toml").stdout) == recipe
+    assert sorted(path.name for path in Path().iterdir()) == ["again.toml", "pairs.tsv"]
+
+
+def test_recipe_whose_text_is_missing_says_what_is_left_out(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    done = run_here("recipe", "tiny-en-fr", "--set", "training.seed=7")
+    assert done.returncode == 0
+    assert tomllib.loads(done.stdout)["training"]["seed"] == 7
+    assert done.stderr.startswith("note: What depends on the text is not chosen, since it cannot")
+
+
+def test_every_key_of_a_recipe_can_be_described(run_here: Run) -> None:
+    shown = run_here("recipe", "--key", "training.patience").stdout
+    assert shown.startswith("training.patience\n    ")
+    assert "type: integer, at least 0" in shown
+    assert "default: 0" in shown
+    for section, field in (Recipe.model_fields | ServerConfig.model_fields).items():
+        kind: Any = field.annotation
+        done = run_here("recipe", "--key", section)
+        assert done.returncode == 0, done.stderr
+        listed = {line for line in done.stdout.splitlines() if not line.startswith(" ")}
+        known = {*kind.model_fields} - {*kind.written_by_programs}
+        assert listed == {f"{section}.{name}" for name in known}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["--key", "trainin.patience"], "'trainin' is unknown (--key). Did you mean 'training'?"),
+        (["--key", "training.patients"], "Did you mean 'patience'?"),
+        (["--key", "training", "--json-schema"], "--key cannot be combined with --json-schema"),
+        (["pairs.tsv", "--json-schema"], "--json-schema cannot be combined with RECIPE"),
+        (["nothing"], "RECIPE must be a file or the name of a shipped recipe, but is 'nothing'"),
+        (["tiny-en-fr", "a.en"], "A recipe must be given without text"),
+    ],
+)
+def test_recipe_refuses_what_it_cannot_show(run_here: Run, arguments: list[str], said: str) -> None:
+    done = run_here("recipe", *arguments)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+
+
+def test_json_schema_knows_every_section(run_here: Run) -> None:
+    schema = json.loads(run_here("recipe", "--json-schema").stdout)
+    assert set(schema["properties"]) == set(Recipe.model_fields)
+
+
+@pytest.mark.parametrize("command", ["train", "check", "recipe"])
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ("training.max_step=3", "'training.max_step' is unknown (--set). Did you mean 'max_steps'"),
+        ("trainin.max_steps=3", "'trainin' is unknown (--set). Did you mean 'training'?"),
+        ("training.max_steps=x", "training.max_steps must be a valid integer, but is 'x' (--set)"),
+        ("data.split=-1", "data.split must be"),
+        ("max_steps=3", "A change must be written section.key=value"),
+    ],
+)
+def test_bad_change_is_blamed_on_set_before_anything_is_written(
+    run_here: Run, table: str, command: str, change: str, said: str
+) -> None:
+    done = run_here(command, table, *LANGUAGES, "--set", change)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert "(--set)" in done.stderr
+    assert [path.name for path in Path().iterdir()] == ["pairs.tsv"]
