@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import tomllib
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -17,6 +18,10 @@ MOST_NESTED = 100
 _MOST_BITS = 1024
 """Bits of an integer in TOML: those of the largest float. A field's own bound is far below."""
 
+_PART = r"(?:[\w-]++|\"[^\"\n]*+\"|'[^'\n]*+')"
+_DEEP_KEY = re.compile(rf"(?<![\w-])(?:{_PART}[ \t]*+\.[ \t]*+){{{MOST_NESTED}}}")
+"""The beginning of a dotted key that nests tables too deeply: tomllib joins its parts in quadratic
+time before anything can look at them."""
 
 Record = TypeVar("Record")
 
@@ -60,6 +65,8 @@ def read_toml_text(text: str) -> dict[str, Any]:
         ExcessError: it is nested more than `MOST_NESTED` deep, or holds an integer of more than
             1,024 bits.
     """
+    if _DEEP_KEY.search(text):
+        raise _too_deep()
     try:
         values = tomllib.loads(text)
     except RecursionError:

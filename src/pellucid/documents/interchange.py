@@ -38,7 +38,13 @@ def _read_content(text: str, node: Node) -> Segment:
 
 
 def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
-    for node in nodes:
+    """Add nodes and what is in them; without recursion, as a file may nest them without bound."""
+    waiting: list[Node | Token] = [*reversed(nodes)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, Token):
+            maker.add_tag(node, [node.raw])
+            continue
         raw = text[node.start : node.end]
         if not node.name and not raw.startswith("<"):
             add_text(maker, _TEXT.read(raw)[1], is_interface=True)
@@ -49,9 +55,8 @@ def _add(maker: Maker, text: str, nodes: Sequence[Node]) -> None:
             maker.add_tag(Token(_HALVES[node.name], raw, f"pair {pair}"), [raw])
         elif _holds_text(node):
             maker.add_tag(Token("start", node.raw, node.name), [node.raw])
-            _add(maker, text, node.nodes)
-            closing = text[node.close : node.end]
-            maker.add_tag(Token("end", closing, node.name), [closing])
+            waiting.append(Token("end", text[node.close : node.end], node.name))
+            waiting += node.nodes[::-1]
         else:
             shown = "".join(one.raw for one in node.walk("") if not one.raw.startswith("<"))
             text_of_code = html.unescape(shown)

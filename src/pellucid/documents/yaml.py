@@ -122,12 +122,14 @@ def _read_block(raw: str, style: str) -> list[Piece]:
 def _load(written: str, *, is_flow: bool) -> str | None:
     """Read a written scalar; None if it is not one text."""
     try:
-        # Between brackets a comma or a bracket ends a text; elsewhere it does not.
-        found = yaml.safe_load(f"[{written}]" if is_flow else f"- {written}")
-    except yaml.YAMLError:
+        # Between brackets a comma or a bracket ends a text; elsewhere it does not. Only composed:
+        # what looks like a date need not be one.
+        found = yaml.compose(f"[{written}]" if is_flow else f"- {written}", yaml.SafeLoader)
+    except (yaml.YAMLError, RecursionError):
         return None
-    is_text = isinstance(found, list) and len(found) == 1 and isinstance(found[0], str)
-    return found[0] if is_text else None
+    own = found.value if isinstance(found, yaml.SequenceNode) else []
+    is_text = len(own) == 1 and isinstance(own[0], yaml.ScalarNode) and own[0].tag == _TEXT_TAG
+    return own[0].value if is_text else None
 
 
 def _read_plain(written: str, *, is_flow: bool) -> Segment | None:

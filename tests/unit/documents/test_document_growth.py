@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import gc
-import math
-import random
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
-from time import thread_time
 
 import pytest
+from growing import MOST, exponent, find_growing
 
 from pellucid.documents import po
 from pellucid.documents.formats import FORMATS
@@ -25,12 +22,6 @@ sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 
 from documents import Answer
 
-MOST = 1.3
-"""The largest exponent of time by size: 1 is linear, 2 quadratic."""
-TRIES = 8
-"""Measurements before a document counts as slow: a busy machine slows down single ones."""
-LONG_SECONDS = 1.0
-"""Times that no busy machine explains."""
 NUM_MOTIFS = 6
 HOW = How(languages=("en", "fr"))
 
@@ -124,31 +115,6 @@ class _Read:
         assert "".join(map(str, parts))
 
 
-def _seconds(work: Callable[[str], object], document: str) -> float:
-    is_collecting = gc.isenabled()
-    gc.disable()  # A collection takes time by the size of everything that is in memory.
-    try:
-        start = thread_time()
-        work(document)
-        return thread_time() - start
-    finally:
-        if is_collecting:
-            gc.enable()
-
-
-def exponent(work: Callable[[str], object], frame: str, motif: str, size: int) -> float:
-    """Measure how time grows with repetitions of a motif: its exponent by the size."""
-    small, large = (frame.replace("{}", motif * (k * size // len(motif))) for k in (1, 4))
-    one = _seconds(work, small)
-    other = math.inf
-    for _ in range(TRIES):
-        one = min(one, _seconds(work, small))
-        other = min(other, _seconds(work, large))
-        if other < one * 4**MOST or other > LONG_SECONDS:
-            break
-    return math.log(other / one, 4)
-
-
 @pytest.mark.parametrize(("name", "frame", "motif", "size"), FOUND)
 def test_document_that_took_quadratic_time_takes_linear_time(
     name: str, frame: str, motif: str, size: int
@@ -158,12 +124,9 @@ def test_document_that_took_quadratic_time_takes_linear_time(
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_repeated_signs_take_linear_time(name: str) -> None:
-    rng = random.Random(name)
-    for _ in range(NUM_MOTIFS):
-        frame = rng.choice(FRAMES[name])
-        motif = "".join(rng.choice(SIGNS) for _ in range(rng.randint(1, 4)))
-        found = exponent(_Read(name), frame, motif, 2000)
-        assert found < MOST, f"{frame!r} with {motif!r} repeated"
+    read = _Read(name)
+    found = find_growing(read, FRAMES[name], SIGNS, motifs=NUM_MOTIFS, size=2000, seed=name)
+    assert not found
 
 
 def test_guard_quadratic_time_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -385,6 +385,39 @@ def test_yaml_text_gets_quotes_if_it_needs_them() -> None:
     assert str(unit) == '"un: texte"'
 
 
+@pytest.mark.parametrize("text", ["2001-99-99", "0x_", "9" * 5000, "[" * 2000])
+def test_yaml_text_that_python_cannot_read_as_a_value_gets_quotes(text: str) -> None:
+    (unit,) = units_of("yaml", "a: some text\n")
+    (segment,) = unit.segments
+    write_segment(segment, [Answer(text, (), [])])
+    assert str(unit) == f'"{text}"'
+
+
+NESTED = 5000
+
+
+@pytest.mark.parametrize(
+    ("name", "document"),
+    [
+        ("tmx", '<tmx><body><tu><tuv xml:lang="en"><seg>{}</seg></tuv></tu></body></tmx>'),
+        (
+            "xliff",
+            '<xliff version="1.2"><file source-language="en"><body><trans-unit id="a">'
+            "<source>{}</source></trans-unit></body></file></xliff>",
+        ),
+        ("android", '<resources><string name="a">{}</string></resources>'),
+        ("resx", '<root><data name="a"><value>{}</value></data></root>'),
+    ],
+)
+@pytest.mark.parametrize(("opening", "closing"), [("<hi>", "</hi>"), ("<ph><sub>", "</sub></ph>")])
+def test_deeply_nested_tags_are_read_and_written(
+    name: str, document: str, opening: str, closing: str
+) -> None:
+    content = f"a {opening * NESTED}dog{closing * NESTED}"
+    answer, _ = translate(name, document.replace("{}", content), copy)
+    assert content in answer
+
+
 def test_csv_cell_gets_quotes_if_it_needs_them_and_another_column_takes_it() -> None:
     document = 'id,en,fr\n1,some text,\n2,"a ""b""",\n3,x y,deja\n'
     parts = list(FORMATS["csv"].read(document, How(column="en", into="fr")))

@@ -38,13 +38,14 @@ class _Answer:
     alignment: Sequence[tuple[int, int]] | None
 
 
-def serve_documents(descriptor: int, seconds: float, most_bytes: int) -> NoReturn:
+def serve_documents(descriptor: int, seconds: float, most_bytes: int, memory_code: int) -> NoReturn:
     """Read and write documents until the server ends.
 
     Args:
         descriptor: of the connection to the server.
         seconds: processor time of one task; the system ends the process after it.
         most_bytes: memory of the process.
+        memory_code: the exit code that says that this was not enough.
     """
     _yield_to_server(most_bytes)
 
@@ -55,6 +56,9 @@ def serve_documents(descriptor: int, seconds: float, most_bytes: int) -> NoRetur
             return True, _do(**task)
         except DataError as error:
             return False, str(error)
+        except MemoryError:
+            # To write a message would take memory that there may not be.
+            os._exit(memory_code)
 
     serve_parent(descriptor, lambda: answer)
 

@@ -23,6 +23,9 @@ from pellucid.serve.answers.responses import Problem
 from pellucid.serve.queue.jobs import Account
 from pellucid.serve.settings import Limits
 
+# The exit code of a process whose memory ran out; no other end has it.
+OUT_OF_MEMORY = 97
+
 _RUN = "pellucid.serve.worker.document_child:serve_documents"
 _LESS = "Send it in smaller parts."
 
@@ -179,6 +182,7 @@ class DocumentWorker:
             arguments = {
                 "seconds": limits.document_seconds,
                 "most_bytes": limits.document_memory_bytes,
+                "memory_code": OUT_OF_MEMORY,
             }
             self._children.append(Child(_RUN, arguments, advice="Try again."))
             self._children[0].receive()  # It says that it is ready.
@@ -189,21 +193,22 @@ class DocumentWorker:
             if not child.connection.poll(limits.request_seconds):
                 raise self._too_long()
             is_right, found = child.receive()
-        except MemoryError:
-            raise Problem(
-                413,
-                f"The document takes more than {limits.document_memory_bytes:,} bytes of memory. "
-                f"{_LESS}",
-            ) from None
         except PellucidError:
-            if child.process.poll() == -signal.SIGXCPU:
-                raise self._too_long() from None
-            raise Problem(
-                503,
-                "The process that reads documents ended. Try again in a second.",
-                {"Retry-After": "1"},
-            ) from None
+            raise self._end_of(child.process.poll()) from None
         return is_right, found
+
+    def _end_of(self, code: int | None) -> Problem:
+        """Say why the process ended, by its exit code."""
+        if code == -signal.SIGXCPU:
+            return self._too_long()
+        if code == OUT_OF_MEMORY:
+            most = self._limits.document_memory_bytes
+            return Problem(413, f"The document takes more than {most:,} bytes of memory. {_LESS}")
+        return Problem(
+            503,
+            "The process that reads documents ended. Try again in a second.",
+            {"Retry-After": "1"},
+        )
 
     def _too_long(self) -> Problem:
         seconds = self._limits.document_seconds
