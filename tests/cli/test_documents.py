@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import DataConfig, parse_toml, validate
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.row_sides import kind_of_document
-from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

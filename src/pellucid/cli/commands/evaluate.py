@@ -161,8 +161,13 @@ def _read_test(model: str) -> dict[str, list[str]]:
     """Read the test text of the recipe that a run was trained with."""
     from pellucid.training.start.prepare import read_test
 
-    pairs = read_test(Path(expand_home(model)))
+    pairs, num_known = read_test(Path(expand_home(model)))
     warn(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
+    if num_known:
+        warn(
+            f"{num_known:,} of these may be text that the model it started from has learned, so "
+            "that scores are too high. Name other text: --source FILE --reference FILE."
+        )
     return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
 
 

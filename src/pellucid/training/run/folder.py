@@ -46,6 +46,7 @@ MAY_CHANGE = frozenset(
         "training.keep_checkpoints",
         "training.device",
         "start.model",
+        "data.set_aside_as",
         "data.test",
     }
 )

@@ -232,8 +232,8 @@ def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> li
 
 
 def describe_few(num_pairs: int) -> list[str]:
-    """Warn of training text that is too small; an empty list if it is large enough."""
-    if num_pairs >= FEW_PAIRS:
+    """Warn of training text that is too small; an empty list if it is large enough, or refused."""
+    if num_pairs >= FEW_PAIRS or not num_pairs:
         return []
     return [
         f"{count_of(num_pairs, 'pair is', 'pairs are')} too few to learn a language from: expect a "

@@ -19,7 +19,8 @@ from pellucid.config import ModelConfig, Recipe
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import count_outside
-from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_lessons
+from pellucid.text.reading.bad_lines import BadLines
+from pellucid.text.reading.sentence_pairs import SentencePair, read_lessons
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.start.kept_pairs import KeptText
 from pellucid.training.start.training_pairs import CorpusCount, KeptPairs
@@ -83,7 +84,8 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> list[Finding]
     counts: list[CorpusCount] = []
     kept = KeptPairs(recipe, base, tokenizer, dropped, counts)
     deque(kept, maxlen=0)  # Reading them counts them.
-    del dropped["unreadable"]  # The rest of the check reports these.
+    for reason in ("unreadable", "target set aside"):
+        del dropped[reason]  # The rest of the check reports these.
     total = sum(corpus.pairs for corpus in counts)
     return list(describe_left_out(dropped, total, recipe.data, kept.first_dropped))
 

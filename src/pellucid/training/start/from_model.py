@@ -146,6 +146,8 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     }
     if bundle.tokenizer.has_masks:
         data["placeholders"] = placeholders
+    if text.get("split") and knows_set_aside(bundle.manifest):
+        data.setdefault("set_aside_as", str(bundle.folder.resolve()))
     given = values.get("start", {})
     if not isinstance(given, Mapping):
         return dict(values)
@@ -159,6 +161,12 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         "tokenizer": {"sharing": sharing},
         "start": {**given, "model": str(Path(model)), "model_hash": model_hash},
     }
+
+
+def knows_set_aside(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a model's manifest says what its training had set aside."""
+    data = manifest.get("data")
+    return isinstance(data, Mapping) and bool(data.get("set_aside"))
 
 
 def extend_bundle(start: Bundle, tokenizer: Tokenizer) -> Bundle:

@@ -16,9 +16,10 @@ from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundErro
 from pellucid.files import endings
 from pellucid.languages.codes import NAMES, short_code
 from pellucid.terminal.text import count_of
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.pair_tables import kind_of_table, read_rows
 from pellucid.text.reading.row_sides import NESTED, Fault, Row, named_sides
-from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 
 HELD_OUT = 1000
 """Pairs set aside for each of validation and test, if there is enough text."""

@@ -14,9 +14,10 @@ from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.sentence_pairs import (
-    BadLines,
     SentencePair,
+    find_aside,
     read_lessons,
     resolve_folder,
 )
@@ -114,6 +115,8 @@ class KeptPairs:
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
         if self.bad.count:
             self._dropped["unreadable"] = self.bad.count
+        if num_same_target := find_aside(self._data, self._base).num_same_target:
+            self._dropped["target set aside"] = num_same_target
 
     @property
     def outside(self) -> Outside:
