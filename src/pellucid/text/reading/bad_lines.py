@@ -91,9 +91,7 @@ class BadLines:
             skip = "."
         if self.count == 1:
             return f"{self.first[0].fault.sentence.removesuffix('.')}{skip}"
-        advice = "Correct or remove them"
-        if all(kind.endswith(" columns") for kind in self.kinds):
-            advice = "Name the columns of source and target in data.columns"
+        advice = self.first[0].fault.advice or "Correct or remove them"
         if all(kind == "not UTF-8" for kind in self.kinds):
             advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8"
         example = "" if num_good else f" The first: {self.first[0].fault.sentence}"
