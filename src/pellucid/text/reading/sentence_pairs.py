@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -14,7 +14,7 @@ from pathlib import Path
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.document_pairs import read_document_pairs
 from pellucid.documents.formats import PAIRED, Format
-from pellucid.documents.placeholder_masks import has_no_space, mask_lesson, mask_pair
+from pellucid.documents.placeholder_masks import mask_lesson, mask_pair, maskable
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
 from pellucid.files import endings, read_bytes, refuse_pipe
@@ -146,15 +146,29 @@ def read_pairs(
 
 
 def read_lessons(
-    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+    data: DataConfig,
+    split: Split,
+    base: Path,
+    *,
+    symbols: Collection[str],
+    bad: BadLines | None = None,
 ) -> Iterator[SentencePair]:
-    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does."""
+    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does.
+
+    Args:
+        data: the recipe's data section.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
+        base: the recipe's folder.
+        symbols: those of the tokenizer, which are no placeholders.
+        bad: takes the lines that are left out.
+    """
     pairs = read_pairs(data, split, base, bad=bad)
     if data.placeholders == "text":
         return pairs
     # Lessons also begin with rare symbols, so that all are learned (docs/decisions/0027).
     hide = mask_lesson if split == "train" else mask_pair
-    wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
+    # Links count the words of a line.
+    wanted = maskable(symbols, words_only=bool(data.train_alignments))
 
     def masked(pair: SentencePair) -> SentencePair:
         source, target = hide(pair.source, pair.target, wanted=wanted)

@@ -58,6 +58,7 @@ def check_fit(
     """
     findings: list[Finding] = []
     splits: tuple[Split, ...] = ("train", "validation")
+    symbols = recipe.tokenizer.symbols
     tokenizer = given
     # What cannot be read at all is a finding of the rest of the check.
     with suppress(DataError, InputFileNotFoundError):
@@ -65,7 +66,7 @@ def check_fit(
             tokenizer = text.learn(recipe, given)
         except ConfigurationError as error:
             findings.append(Finding("error", "vocabulary", "train", 1, 0.0, str(error)))
-        validation = read_lessons(recipe.data, "validation", base, bad=BadLines())
+        validation = read_lessons(recipe.data, "validation", base, symbols=symbols, bad=BadLines())
         long = count_long_pairs(validation, recipe.model, tokenizer)
         findings += describe_too_long(long.number, long.total, recipe.model)
         if tokenizer is not None:
@@ -73,7 +74,7 @@ def check_fit(
             findings += describe_tags(tokenizer, tags, is_new=given is None)
         if given is not None:
             for split in splits:
-                pairs = read_lessons(recipe.data, split, base, bad=BadLines())
+                pairs = read_lessons(recipe.data, split, base, symbols=symbols, bad=BadLines())
                 outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
                 findings.append(describe_unknown_tokens(outside, split))
     return findings

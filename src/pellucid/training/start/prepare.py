@@ -133,7 +133,7 @@ def prepare_data(
         advice = f"train on with the new text in another --out, with --from {run.path}"
         _check_same_text(run.data, recipe, base, advice)
     bad = BadLines()
-    pairs = read_lessons(recipe.data, "validation", base, bad=bad)
+    pairs = read_lessons(recipe.data, "validation", base, symbols=recipe.tokenizer.symbols, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(

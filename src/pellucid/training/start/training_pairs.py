@@ -75,6 +75,7 @@ class KeptPairs:
             counts: gets the counts of each corpus.
         """
         self._data = recipe.data
+        self._symbols = recipe.tokenizer.symbols
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
@@ -92,7 +93,7 @@ class KeptPairs:
         for number, corpus in enumerate(parts):
             num_pairs = num_kept = 0
             bad = BadLines()
-            pairs = read_lessons(corpus.data, "train", self._base, bad=bad)
+            pairs = read_lessons(corpus.data, "train", self._base, symbols=self._symbols, bad=bad)
             for group in in_groups(read_links(pairs, self._alignment(number), bad)):
                 num_pairs += len(group)
                 cut = self._cut([pair for pair, *_ in group])
