@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from pellucid.config import DataConfig, parse_toml, validate
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.row_sides import kind_of_document
-from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -163,7 +164,7 @@ def test_extract_writes_pairs_without_tags_and_counts_what_it_leaves_out(
 @pytest.mark.parametrize(
     ("name", "options", "words"),
     [
-        ("c.tmx", (), "must be named, but are not; its own are en, fr"),
+        ("c.tmx", (), "must be named, but are not; its own are en-GB, fr, en"),
         ("c.tmx", ("--source-language", "de", *LANGUAGES[2:]), "in de and fr, but its languages"),
         ("b.xlf", ("--source-language", "de"), "(source-language) must be de, but is en"),
         ("none.po", (), "none.po does not exist"),
@@ -223,4 +224,4 @@ def test_training_on_a_memory_alone_makes_its_recipe(tmp_path: Path, run_here: R
     done = run_here("check", str(path), *LANGUAGES)
     assert "48 training, 6 validation and 6 test pairs" in done.stdout
     done = run_here("check", str(path))
-    assert "must be named, but are not; its own are en, fr" in done.stderr
+    assert "must be named, but are not; its own are en-GB, fr, en" in done.stderr

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from itertools import islice
@@ -11,10 +12,13 @@ from typing import Any
 
 import pytest
 
-from pellucid.config import parse_toml
+from pellucid.config import DataConfig, parse_toml
 from pellucid.corpora import iterate_split
 from pellucid.errors import PellucidError
+from pellucid.text.reading import sentence_pairs
+from pellucid.text.reading.held_out import HeldOut, hash_text
 from pellucid.text.reading.sentence_pairs import read_pairs
+from pellucid.training.start.prepare import read_test
 from pellucid.training.start.table import is_text, recipe_for, run_name
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -155,6 +159,41 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     other = run_here("train", *make("tsv", tmp_path), *steps)
     assert other.returncode == 2
     assert "r/mine.toml must be the recipe for this text" in other.stderr
+
+
+def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (name,) = make("tsv", tmp_path)
+    steps = ("--set", "training.max_steps=3", "--samples", "0")
+    first = run_here("train", name, *steps, "--set", "model.size=tiny", "--out", "r/a")
+    assert first.returncode == 0, first.stderr
+    record = json.loads((tmp_path / "r/a/bundle/manifest.json").read_text())["data"]["set_aside"]
+    assert set(record) == {"validation", "test", "targets"}
+    assert "set_aside: hashes" in run_here("inspect", "r/a").stdout
+    # Cleaned: other hashes are now the largest ones.
+    rows = Path(name).read_text().splitlines(keepends=True)
+    (tmp_path / "clean.tsv").write_text("".join(row for n, row in enumerate(rows) if n % 5 < 3))
+    second = run_here("train", "clean.tsv", *steps, "--from", "r/a", "--out", "r/b")
+    assert second.returncode == 0, second.stderr
+    learned = parse_toml((tmp_path / "r/a/recipe.toml").read_bytes(), "a")["data"]
+    known = {p.source for p in read_pairs(DataConfig(**learned), "train", tmp_path)}
+    shutil.rmtree(tmp_path / "r/a")
+    pairs, num_doubtful = read_test(tmp_path / "r/b")
+    assert len(pairs) > 9
+    assert not known & {pair.source for pair in pairs}
+    assert num_doubtful == 0
+    assert run_here("evaluate", "r/b", "--json").returncode == 0
+    # Text of which the model set too little aside is said to be known to it.
+    own = parse_toml((tmp_path / "r/b/recipe.toml").read_bytes(), "b")["data"]
+    assert own["set_aside_as"] == str(tmp_path / "r/a/bundle")
+    few = HeldOut({hash_text(PAIRS[0][0]): "test"}, frozenset())
+    manifest = tmp_path / "r/b/untrained/manifest.json"
+    manifest.write_text(json.dumps({"data": {"set_aside": few.to_record()}}))
+    sentence_pairs._set_aside.cache_clear()
+    said = run_here("evaluate", "r/b", "--json").stderr
+    assert "of these may be text that the model it started from has learned" in said
 
 
 @pytest.mark.parametrize(

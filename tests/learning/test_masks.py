@@ -140,6 +140,26 @@ def test_lost_placeholder_is_flagged(translator: Translator) -> None:
     assert not shown.notes.flags
 
 
+def test_placeholders_that_changed_places_are_flagged(translator: Translator) -> None:
+    source = "move %s and open %s"
+    hidden = hide(translator.tokenizer, [source], [Constraints()])
+    (shown,) = hidden.show(
+        [Translation(hidden.texts[0], (TranslatedHypothesis("❷ ouvrir et ❶ bouger"),))], [source]
+    )
+    assert shown.text == "%s ouvrir et %s bouger"
+    assert shown.notes.flags == ("reordered",)
+    (found,) = translator.translate([source])
+    assert (found.text, found.notes.flags) == ("%s bouger et %s ouvrir", ())
+
+
+def test_lines_of_placeholders_only_come_back_as_they_are(translator: Translator) -> None:
+    for text in ("%s", " {a}{b}  %d ", "❶", "%s\nopen file %s\n{x}"):
+        (found,) = translator.translate([text])
+        assert found.text == text.replace("open file %s", "fichier %s ouvrir")
+        assert not found.notes.flags
+    assert "".join(translator.stream("%s")) == "%s"
+
+
 def test_symbols_of_other_lines_go_from_text_words_and_streams(translator: Translator) -> None:
     source = "open {{ a }}\nclose {b}"
     hidden = hide(translator.tokenizer, [source], [Constraints()])

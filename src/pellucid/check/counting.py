@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass
 from itertools import compress, islice, repeat
 from pathlib import Path
@@ -12,7 +14,7 @@ from numpy.typing import NDArray
 
 from pellucid.check.scan import corpora
 from pellucid.config import DataConfig, TokenizerConfig
-from pellucid.documents.placeholder_masks import mask_lesson
+from pellucid.documents.placeholder_masks import lost_copies, mask_lesson, maskable
 from pellucid.text.normalization import normalize
 from pellucid.text.reading.sentence_pairs import read_lessons, read_pairs
 
@@ -72,7 +74,9 @@ def count_text(
     counted = repeat(1) if kept is None else iter(kept)
     parts = corpora(data, "train")
     for corpus, weight in zip(parts, data.train_weights or [1.0] * len(parts), strict=True):
-        for pair in compress(read_lessons(corpus.data, "train", base), counted):
+        for pair in compress(
+            read_lessons(corpus.data, "train", base, symbols=tokenizer.symbols), counted
+        ):
             in_target = sides[1].add(normalize(pair.target, form))
             pairs += 1
             source_words += sides[0].add(normalize(pair.source, form))
@@ -94,17 +98,50 @@ def count_text(
     )
 
 
-def count_pairs_with_placeholders(data: DataConfig, base: Path, most: int) -> tuple[int, int]:
-    """Count the first training pairs, and those whose sides have a placeholder in common.
+@dataclass(frozen=True)
+class PlaceholderCounts:
+    """Pairs with placeholders, among the first ones of the training text.
+
+    Attributes:
+        pairs: all pairs that were looked at.
+        masked: those whose sides have a placeholder in common.
+        lacking: those whose source has one that the target lacks.
+        example: what targets lack most often.
+    """
+
+    pairs: int
+    masked: int
+    lacking: int
+    example: str
+
+
+def count_placeholders_of_pairs(
+    data: DataConfig, base: Path, most: int, symbols: Collection[str]
+) -> PlaceholderCounts:
+    """Count the first training pairs with placeholders.
+
+    Args:
+        data: the recipe's data section.
+        base: the recipe's folder.
+        most: the pairs to look at.
+        symbols: those of the tokenizer, which are no placeholders.
 
     Raises:
         InputError: the text cannot be read.
     """
+    wanted = maskable(symbols)
     pairs = [*islice(read_pairs(data, "train", base), most)]
-    masked = sum(
-        mask_lesson(pair.source, pair.target) != (pair.source, pair.target) for pair in pairs
-    )
-    return len(pairs), masked
+    masked = 0
+    lacking = 0
+    examples = Counter[str]()
+    for pair in pairs:
+        sides = (pair.source, pair.target)
+        masked += mask_lesson(*sides, wanted=wanted) != sides
+        lost = lost_copies(*sides, wanted=wanted)
+        lacking += bool(lost)
+        examples.update(lost)
+    example = examples.most_common(1)[0][0] if examples else ""
+    return PlaceholderCounts(len(pairs), masked, lacking, example)
 
 
 def count_words(line: str) -> int:

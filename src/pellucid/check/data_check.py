@@ -19,6 +19,7 @@ from pellucid.check.findings import (
     FoundPlace,
     Severity,
     read_words,
+    say,
 )
 from pellucid.check.foreign_text import (
     ForeignFile,
@@ -45,6 +46,7 @@ from pellucid.languages.codes import release_identifier
 from pellucid.terminal.text import count_of, percent
 from pellucid.text.reading.joining import CUT_KINDS
 from pellucid.text.reading.row_sides import is_source_name
+from pellucid.text.reading.sentence_pairs import find_aside
 
 
 @dataclass(frozen=True)
@@ -110,7 +112,10 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
     train = scan_text(data, "train", base, known=others, **found)
     findings: list[Finding] = []
     for scan in (train, *others):
-        findings += [*_unreadable(scan, data), *_headers(scan, data, base)]
+        # With data.split all splits are read from the same files, and fail for the same reason.
+        said = {finding.sentence for finding in findings} if data.split else set[str]()
+        findings += [one for one in _unreadable(scan, data) if one.sentence not in said]
+        findings += _headers(scan, data, base)
         findings += [*_shifts(scan, base), *_unrelated(scan)]
         foreign = list(find_foreign(scan))
         if tags and not (data.source_language and data.target_language):
@@ -119,6 +124,8 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         hits = [*judge_split(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
         hits += _doubtful(scan, foreign, hits, base, data)
         findings += _describe(hits, scan, train, base)
+    if not train.errors:
+        findings += _set_aside(train, base, data)
     release_identifier()
     findings.sort(key=lambda finding: SEVERITIES.index(finding.severity))
     num_pairs = {scan.split: len(scan) for scan in (train, *others)}
@@ -152,6 +159,19 @@ def _unreadable(scan: Scan, data: DataConfig) -> Iterator[Finding]:
         f"{lines} of the {NAMES[scan.split]} text cannot be used and will be left out: "
         f"{scan.bad.listed()}.",
     )
+
+
+def _set_aside(train: Scan, base: Path, data: DataConfig) -> Iterator[Finding]:
+    """Report pairs that training leaves out because their target is set aside."""
+    # A bad line that would stop the training is reported already.
+    readable = data.model_copy(update={"on_bad_line": "skip"})
+    aside = find_aside(readable, base)
+    count = aside.num_same_target
+    if count:
+        share = count / (len(train) + count)
+        severity: Severity = "warning" if share >= MANY_BAD else "note"
+        sentence = say("set aside", number=f"{count:,}", share=percent(share))
+        yield Finding(severity, "set aside", "train", count, share, sentence)
 
 
 def _headers(scan: Scan, data: DataConfig, base: Path) -> Iterator[Finding]:

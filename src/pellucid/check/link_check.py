@@ -16,15 +16,10 @@ from pellucid.files import refuse_pipe
 from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import line_words
+from pellucid.text.reading.bad_lines import BadLine, BadLines
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.reading.row_sides import Fault
-from pellucid.text.reading.sentence_pairs import (
-    BadLine,
-    BadLines,
-    SentencePair,
-    read_pairs,
-    resolve_folder,
-)
+from pellucid.text.reading.sentence_pairs import SentencePair, read_pairs, resolve_folder
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 MOST_BROKEN = 0.1

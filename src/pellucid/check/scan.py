@@ -24,8 +24,9 @@ from pellucid.check.tags import ends_of, without_tags
 from pellucid.config import DataConfig
 from pellucid.config.data import Split
 from pellucid.errors import DataError
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.row_sides import is_header
-from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_pairs
+from pellucid.text.reading.sentence_pairs import SentencePair, read_pairs
 
 MOST_EXAMPLES = 3
 

@@ -13,9 +13,7 @@ from pellucid.config.model import ModelConfig
 from pellucid.config.renamed_keys import LEFT_OUT
 
 # SentencePiece learns neither NUL nor U+2585; other signs mark spaces, joints, unknown words.
-_RESERVED = re.compile(
-    "[\0\u2581\u2585\uffed\ufdd0-\ufdef]|^(?:<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>)$"
-)
+RESERVED = re.compile("[\0\u2581\u2585\uffed\ufdd0-\ufdef]|^(?:<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>)$")
 """Signs and tokens that have a meaning for vocabularies."""
 
 
@@ -75,7 +73,7 @@ class TokenizerConfig(Strict):
                 )
         for symbol in self.symbols:
             is_repeated = self.symbols.count(symbol) > 1
-            if symbol.split() != [symbol] or _RESERVED.search(symbol) or is_repeated:
+            if symbol.split() != [symbol] or RESERVED.search(symbol) or is_repeated:
                 raise ValueError(
                     "tokenizer.symbols must be different texts without white space, signs of "
                     f"vocabularies such as ▁, and special tokens such as </s>, but has {symbol!r}"

@@ -81,8 +81,12 @@ class DataConfig(Strict):
     """Test text; it may be left out."""
     split: int | None = Field(default=None, gt=0)
     """In place of validation and test text, set aside so many pairs of the training text for each,
-    at most a tenth of it: those whose sources have the smallest and the largest hashes. Training
-    leaves out every pair with a source or target of theirs."""
+    at most a tenth of it: rare pairs, those whose sources have the smallest and the largest hashes.
+    Training leaves out every pair with a source or target of theirs."""
+    set_aside_as: str | None = None
+    """With ``split``, a model whose training set text aside (its bundle or run folder): the same
+    pairs are set aside again, since it may have learned all others. Training that starts from such
+    a model fills this in."""
 
     # Weights and links of training text
     train_weights: Several[Annotated[float, Field(gt=0, le=1000)]] = ()

@@ -10,7 +10,7 @@ from pellucid.documents.escapes import Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
 from pellucid.documents.units import How, Source, Unit
-from pellucid.languages.codes import NAMES, short_code
+from pellucid.languages.codes import find_columns
 from pellucid.terminal.text import count_of
 
 _SOURCES = ("source", "src", "text")
@@ -136,10 +136,9 @@ def _text(source: Source, cell: Cell) -> str:
 def _find_column(source: Source, names: Sequence[str], wanted: str, option: str) -> int:
     """Find a column by its name, or by the usual names of a source."""
     language = source.how.languages[0]
-    known = [*_SOURCES, language, NAMES.get(short_code(language), language)]
     lowered = [name.strip().casefold() for name in names]
-    # Without a language its code is empty, and must not find a column without a name.
-    usual = [lowered.index(one.casefold()) for one in known if one and one.casefold() in lowered]
+    usual = [lowered.index(one) for one in _SOURCES if one in lowered]
+    usual += find_columns(language, names)
     found = [k for k, name in enumerate(names) if name == wanted] if wanted else usual
     if found and names.count(names[found[0]]) > 1:
         what = f"Columns must have different names, but two are called {names[found[0]]!r}"

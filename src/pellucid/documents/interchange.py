@@ -12,7 +12,7 @@ from pellucid.documents.markup.segments import MARKUP, Maker, Piece, Segment, Sy
 from pellucid.documents.placeholders import add_text
 from pellucid.documents.units import How, Mark, Source, Unit
 from pellucid.documents.xml import Node, cut_xml, read_parts, read_xml
-from pellucid.languages.codes import short_code
+from pellucid.languages.codes import are_same_language, pick_codes
 
 _ELEMENTS = frozenset(("g", "pc", "mrk", "hi"))
 # Codes whose two ends are separate elements, so that what they span may cross.
@@ -91,7 +91,7 @@ def _check_languages(source: Source, node: Node, names: tuple[str, str]) -> None
     """Refuse a file that says that it is of other languages."""
     for name, wanted in zip(names, source.how.languages, strict=True):
         own = node.attributes.get(name, "")
-        if own and wanted and short_code(own) != short_code(wanted):
+        if own and wanted and not are_same_language(own, wanted):
             what = f"The language ({name}) must be {wanted}, but is {own}"
             source.refuse(node.start, what, _OTHERS)
 
@@ -200,12 +200,12 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
         DataError: it is not XML, or has no text in the source's language, or for pairs in the
             target's.
     """
-    found: dict[str, str] = {}
+    found: dict[str, None] = {}
     for source, root in read_parts(chunks, how, "tu"):
         yield from source.cut(_read_part(source, root, found))
     # All languages are known only at the end, since the file is read in parts.
     asked = how.languages[: 1 + how.has_pairs]
-    if not all(short_code(one) in found for one in asked):
+    if not all(pick_codes(one, found) for one in asked):
         own = ", ".join(found) or "none"
         wanted = " and ".join(filter(None, asked))
         what = f"A TMX must have texts in {wanted}, but its languages are {own}"
@@ -214,30 +214,52 @@ def read_tmx(chunks: Iterable[str], how: How) -> Iterator[str | Unit]:
         how.refuse(1, what, _OTHERS if all(asked) else "Name those of source and target.")
 
 
-def _read_part(source: Source, root: Node, found: dict[str, str]) -> Iterator[Unit]:
+def _read_part(source: Source, root: Node, found: dict[str, None]) -> Iterator[Unit]:
     """Find the units of a part of a TMX, and note its languages as it writes them."""
     how = source.how
     for unit in root.walk("tu"):
-        codes = {_language(one): one for one in unit.children("tuv")}
-        variants = {short_code(code): one for code, one in codes.items()}
-        found |= {short_code(code): code for code in codes}
-        own, target = (variants.get(short_code(one)) for one in how.languages)
+        variants = [(_language(one), one) for one in unit.children("tuv")]
+        found |= dict.fromkeys(code for code, _ in variants)
+        sources, targets = (_nearest(language, variants) for language in how.languages)
+        own = sources[0][1] if sources else None
         text = own.child("seg") if own else None
         if own is None or text is None:
             continue
         key = unit.attributes.get("tuid", "")
-        old = target.child("seg") if target else None
         if how.has_pairs:
-            yield _pair(source, text, old, "")
-        elif old is not None and (how.has_all or not _has_text(old)):
+            yield from _variant_pairs(source, text, targets)
+            continue
+        target = targets[0][1] if targets else None
+        old = target.child("seg") if target else None
+        if old is not None and (how.has_all or not _has_text(old)):
             yield Unit(key, old.start, old.end, _target(source, text, old.start, old, ""))
         elif target is None:
             # As the file writes it elsewhere, such as fr-CA.
-            code = found.get(short_code(how.languages[1]), how.languages[1])
+            code = next(iter(pick_codes(how.languages[1], found)), how.languages[1])
             tag = f'{_gap(source.text, own.start)}<tuv xml:lang="{code}"><seg>'
             segment = _read_content(source.text, text)
             # Nothing is replaced: the new element goes after the source's.
             yield Unit(key, own.end, own.end, [tag, segment, "</seg></tuv>"])
+
+
+def _nearest(language: str, variants: Sequence[tuple[str, Node]]) -> list[tuple[str, Node]]:
+    """Find the variants in a language: those of its own region or script if there are any."""
+    near = pick_codes(language, (code for code, _ in variants))
+    return [(code, node) for code, node in variants if code in near]
+
+
+def _variant_pairs(
+    source: Source, text: Node, targets: Sequence[tuple[str, Node]]
+) -> Iterator[Unit]:
+    """Pair a text with its translations; of two regions none is chosen, and both are counted."""
+    codes = sorted({code for code, _ in targets})
+    if len(codes) > 1:
+        unit = _pair(source, text, None, "")
+        unit.state = f"both {' and '.join(codes)}"
+        yield unit
+        return
+    for node in [node.child("seg") for _, node in targets] or [None]:
+        yield _pair(source, text, node, "")
 
 
 def _pair(source: Source, own: Node, old: Node | None, state: str) -> Unit:

@@ -61,6 +61,11 @@ ACCELERATORS = re.compile(
 ``&amp;`` have none."""
 
 
+def fills_in_order(placeholder: str) -> bool:
+    """Tell whether programs fill a placeholder in by its place, as ``%s`` and ``{}``."""
+    return placeholder.startswith(("{}", "{:")) or _IN_ORDER.match(placeholder) is not None
+
+
 def codes_of(text: str) -> list[str]:
     """List the placeholders of programs in a text, such as ``%s``, ``%(name)d`` or ``{name}``."""
     return _CODES.findall(text) if re.search("[{%$]", text) else []

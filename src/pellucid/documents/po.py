@@ -9,7 +9,7 @@ from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment
 from pellucid.documents.placeholders import codes_of
 from pellucid.documents.units import Mark, Source, Unit
-from pellucid.languages.codes import short_code
+from pellucid.languages.codes import are_same_language
 
 _LINE = re.compile(
     r"[ \t]*+(?:(?P<comment>#[^\n]*+)"
@@ -163,7 +163,7 @@ def _read_header(source: Source, place: int, header: str) -> tuple[int, bool]:
         source.refuse(place, what, "Convert the file with msgconv -t UTF-8.")
     language = re.search(r"^Language:[ \t]*([\w@.-]+)", header, re.MULTILINE)
     wanted = source.how.languages[1]
-    if language and wanted and short_code(language[1]) != short_code(wanted):
+    if language and wanted and not are_same_language(language[1], wanted):
         what = f"The language must be {wanted}, but the header names {language[1]}"
         source.refuse(place, what, "Use a model of these languages, or correct the header.")
     # Nine digits at most: Python refuses to read a number of more than 4,300.

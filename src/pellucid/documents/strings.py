@@ -11,7 +11,7 @@ from typing import Any
 from pellucid.documents.escapes import QUOTED, Strings, as_utf16
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.units import Source, Unit
-from pellucid.languages.codes import short_code
+from pellucid.languages.codes import are_same_language
 
 _JSON_PART = re.compile(
     r"\"(?P<text>(?:[^\"\\]|\\.)*)\"|[{}\[\],:]|[^\s{}\[\],:\"]+|\s+", re.DOTALL
@@ -70,7 +70,7 @@ def read_json(source: Source) -> Iterator[Unit]:
             is_key = False
         elif match["text"] is not None:
             key = ".".join(map(str, path))
-            if path == ["@@locale"] and target and short_code(match["text"]) == short_code(own):
+            if path == ["@@locale"] and target and are_same_language(match["text"], own):
                 # The empty segment makes it a unit: without one it would be copied.
                 yield Unit(key, *match.span("text"), [target, Segment()])
             elif not any(isinstance(one, str) and one.startswith("@") for one in path):

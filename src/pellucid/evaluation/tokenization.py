@@ -14,6 +14,7 @@ from pathlib import Path
 from sacrebleu.metrics.bleu import BLEU
 
 from pellucid.errors import ConfigurationError, PellucidError, suggestion
+from pellucid.languages.codes import short_code
 
 DEFAULT = "13a"
 """sacreBLEU's tokenizer for scripts that have spaces between words."""
@@ -21,8 +22,7 @@ DEFAULT = "13a"
 TOKENIZERS = tuple(sorted(set(BLEU.TOKENIZERS) - {"spm"}))
 """sacreBLEU's names; ``spm`` is its old name of ``flores101``."""
 
-CHINESE = frozenset({"zh", "zho", "chi", "cmn", "yue", "lzh", "wuu", "hak", "nan", "gan", "hsn"})
-JAPANESE = frozenset({"ja", "jpn"})
+CHINESE = frozenset({"zh", "yue", "lzh", "wuu", "hak", "nan", "gan", "hsn"})
 
 PYTHON_EXTRAS = {"ja-mecab": "sacrebleu[ja]", "ko-mecab": "sacrebleu[ko]"}
 DOWNLOAD_SECONDS = 30.0
@@ -63,7 +63,7 @@ def choose_tokenizer(
     Returns:
         ``zh``, ``ja-mecab``, ``ko-mecab``, ``char`` for other scripts without spaces, or ``13a``.
     """
-    code = re.split(r"[-_]", language.lower())[0]
+    code = short_code(language)
     if code in CHINESE:
         return "zh"
     counts = _count_scripts(references)
@@ -75,7 +75,7 @@ def choose_tokenizer(
         return DEFAULT
     if counts["others"] > east_asian:
         return "char"
-    if code in JAPANESE or counts["kana"] > KANA_SHARE * east_asian:
+    if code == "ja" or counts["kana"] > KANA_SHARE * east_asian:
         return "ja-mecab" if may_use_mecab and _is_installed("ja-mecab") else "char"
     return "zh"
 

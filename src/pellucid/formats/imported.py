@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,10 +20,12 @@ from pellucid.config import (
     TokenizerConfig,
     validate,
 )
+from pellucid.config.config_json import MASKS, RESERVED
+from pellucid.documents.placeholder_masks import mask
 from pellucid.errors import BundleError
 from pellucid.files import hash_file
 from pellucid.formats.tensor_names import weight_shapes
-from pellucid.text.tokenizers.marian import MarianTokenizer
+from pellucid.text.tokenizers.marian import MarianTokenizer, unused_name
 from pellucid.text.tokenizers.tokenizer import write_vocabulary
 
 Take = Callable[[str], tuple[str, Tensor | None]]
@@ -125,6 +127,7 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> MarianTokenize
         "bos_id": None if bos_id in taken else bos_id,
         "eos_id": vocabulary.eos_id,
         "target_start_id": vocabulary.start_id,
+        "symbols": _find_symbols(sides),
     }
     names = ("vocabulary.txt",) if is_joint else ("source.txt", "target.txt")
     files = {
@@ -133,6 +136,18 @@ def make_tokenizer(vocabulary: ImportedVocabulary, where: str) -> MarianTokenize
         **{name: write_vocabulary(tokens) for name, tokens in zip(names, sides, strict=True)},
     }
     return MarianTokenizer.load(validate(TokenizerConfig, values, where), files, where)
+
+
+def _find_symbols(sides: Sequence[Sequence[str]]) -> list[str]:
+    """Find the symbols of a model that has masks, and so was made by pellucid.
+
+    What its tokenizer has as one token in brackets, and would be taken for a placeholder, is a tag.
+    """
+    if not all({*MASKS} <= {*tokens} for tokens in sides):
+        return []
+    names = [one for one in sides[0] if one.startswith("<") and not RESERVED.search(one)]
+    unused = {unused_name(id_) for id_ in range(len(sides[0]))}
+    return [*(one for one in names if mask(one)[0] in MASKS and one not in unused), *MASKS]
 
 
 def collect_weights(

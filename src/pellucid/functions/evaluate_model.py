@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -164,7 +165,9 @@ def _read_references(given: Any) -> References:
 
 def _read_test(run: str | Path) -> tuple[list[str], list[str]]:
     """Read the test text of the recipe that a run was trained with."""
-    from pellucid.training.start.prepare import read_test
+    from pellucid.training.start.prepare import describe_known, read_test
 
-    pairs = read_test(Path(expand_home(run)))
+    pairs, num_known = read_test(Path(expand_home(run)))
+    if num_known:
+        warnings.warn(describe_known(num_known), stacklevel=3)
     return [pair.source for pair in pairs], [pair.target for pair in pairs]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from py3langid.langid import LanguageIdentifier
@@ -33,12 +34,173 @@ NAMES = {code: name for code, _, name in _ROWS}
 
 _SHORT = {other: code for code, others, _ in _ROWS for other in others.split(",")}
 
+# Codes that stand for a language with a script or a region.
+_WHOLE = {"zht": "zh-Hant", "zt": "zh-Hant", "pob": "pt-BR", "pb": "pt-BR"}
+
+_OWN_NAMES = """
+ar العربية|bg български|ca català|cs čeština|da dansk|de deutsch|el ελληνικά|es español,castellano
+et eesti|eu euskara|fa فارسی|fi suomi|fr français|ga gaeilge|gl galego|he עברית|hi हिन्दी|hr hrvatski
+hu magyar|id bahasa indonesia|is íslenska|it italiano|ja 日本語|ko 한국어|lt lietuvių|lv latviešu
+nl nederlands|no norsk|pl polski|pt português|ro română|ru русский|sk slovenčina|sl slovenščina
+sr српски,srpski|sv svenska|th ไทย|tr türkçe|uk українська|ur اردو|vi tiếng việt|zh 中文,汉语
+zh-Hans 简体中文,simplified chinese,chinese (simplified)
+zh-Hant 繁體中文,traditional chinese,chinese (traditional)
+pt-BR português (brasil),brazilian portuguese,portuguese (brazil)
+pt-PT português (portugal),european portuguese,portuguese (portugal)
+"""
+"""What headers call languages besides the names in English."""
+_BY_NAME = {name.casefold(): code for code, name in NAMES.items()}
+_BY_NAME |= {
+    name: row.partition(" ")[0]
+    for row in _OWN_NAMES.replace("\n", "|").strip("|").split("|")
+    for name in row.partition(" ")[2].split(",")
+}
+
+# Scripts that follow from the region. Without one a code says nothing: zh may be either.
+_SCRIPTS = {
+    **dict.fromkeys(("zh-TW", "zh-HK", "zh-MO"), "Hant"),
+    **dict.fromkeys(("zh-CN", "zh-SG", "zh-MY"), "Hans"),
+}
+_USUAL_SCRIPT = {"zh": "Hans"}
+"""The script that a code without one more likely means, of languages that have several."""
+
+_SEVERAL_SCRIPTS = frozenset(("az", "bs", "kk", "mn", "pa", "sr", "uz", "zh"))
+
+# A language, then a script of four letters and a region, both of which may be missing.
+_TAG = re.compile(
+    r"(?P<language>[a-z]{2,8})(?:-[a-z]{3}(?=-|$))?(?:-(?P<script>[a-z]{4})(?![^-]))?"
+    r"(?:-(?P<region>[a-z]{2}|\d{3})(?![^-]))?(?:-.*)?"
+)
+_CODE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,8}){0,2}")
+_ADDED = re.compile(r"[ _-](?:text|sentence|segment)s?$")
+"""What names of columns have after the language."""
+
+_MODIFIERS = {"@latin": "-latn", "@cyrillic": "-cyrl"}
+
+
+class Tag(NamedTuple):
+    """The parts of a language code that are compared.
+
+    Attributes:
+        language: the code of two letters, or as it is if there is none.
+        script: such as ``Hant``; empty if unknown.
+        region: such as ``BR``; empty if unknown.
+
+    Source:
+        RFC 5646, "Tags for Identifying Languages", section 2.1.
+    """
+
+    language: str
+    script: str
+    region: str
+
+    def __str__(self) -> str:
+        """Write the tag as documents have it, such as ``pt-BR``; ``eng_Latn`` becomes ``en``."""
+        has_script = self.language in _SEVERAL_SCRIPTS and self.script
+        # Who knows the region knows the script.
+        is_implied = _SCRIPTS.get(f"{self.language}-{self.region}") == self.script
+        script = self.script if has_script and not is_implied else ""
+        return "-".join(filter(None, (self.language, script, self.region)))
+
+
+def read_tag(code: str) -> Tag:
+    """Read a code such as ``en``, ``eng_Latn``, ``pt-BR``, ``zh_TW.UTF-8`` or ``sr@latin``."""
+    plain = code.strip().lower().replace("_", "-")
+    plain = _WHOLE.get(plain, plain).lower()
+    for modifier, script in _MODIFIERS.items():
+        plain = plain.replace(modifier, script)
+    # Locales name an encoding.
+    plain = re.sub(r"[.@].*", "", plain)
+    match = _TAG.fullmatch(plain)
+    if match is None:
+        return Tag(plain, "", "")
+    language = _SHORT.get(match["language"], match["language"])
+    region = (match["region"] or "").upper()
+    script = (match["script"] or "").title()
+    return Tag(language, script or _SCRIPTS.get(f"{language}-{region}", ""), region)
+
 
 def short_code(language: str) -> str:
-    """Shorten a code such as ``en_GB`` or ``eng_Latn`` to two letters, or leave it if unknown."""
-    # Locales too: en_GB.UTF-8, sr@latin.
-    code = re.split(r"[-_.@]", language.strip().lower())[0]
-    return _SHORT.get(code, code)
+    """Shorten a code such as ``en_GB`` or ``eng_Latn`` to two letters, or leave it if unknown.
+
+    Use `pick_codes` to choose among codes: this one knows no script and no region.
+    """
+    return read_tag(language).language
+
+
+def are_same_language(first: str, second: str) -> bool:
+    """Tell whether two codes may mean the same language: regions differ, scripts do not."""
+    return _closeness(read_tag(first), read_tag(second)) is not None
+
+
+def pick_codes(wanted: str, codes: Iterable[str]) -> list[str]:
+    """Pick the codes that are nearest to a wanted one: its own script and region if they exist.
+
+    Returns:
+        None of another language or script. Several if they are equally near: of ``pt-BR`` and
+        ``pt-PT`` both for ``pt``.
+    """
+    asked = read_tag(wanted)
+    found: dict[tuple[bool, int], list[str]] = {}
+    for code in codes:
+        near = _closeness(asked, read_tag(code))
+        if near is not None:
+            found.setdefault(near, []).append(code)
+    return found[max(found)] if found else []
+
+
+def _closeness(first: Tag, second: Tag) -> tuple[bool, int] | None:
+    """Compare two tags: whether their scripts agree, and how well their regions do."""
+    if first.language != second.language or not first.language:
+        return None
+    usual = _USUAL_SCRIPT.get(first.language, "")
+    if first.script and second.script and first.script != second.script:
+        return None
+    has_script = (first.script or usual) == (second.script or usual)
+    if first.region == second.region:
+        return has_script, 2
+    return has_script, int(not (first.region and second.region))
+
+
+def plain_name(name: str) -> str:
+    """Reduce the name of a column to what it means: ``Source text`` to ``source``."""
+    return _ADDED.sub("", name.strip().casefold())
+
+
+def find_language(name: str) -> str:
+    """Find the language that a header means: ``English``, ``Deutsch``, ``en-US`` or ``eng``.
+
+    Returns:
+        Its code, or ``""`` if the name is none of a known language.
+    """
+    plain = plain_name(name)
+    if plain in _BY_NAME:
+        return _BY_NAME[plain]
+    tag = read_tag(plain)
+    return str(tag) if tag.language in NAMES and _CODE.fullmatch(plain) else ""
+
+
+def find_languages(names: Sequence[str]) -> list[str]:
+    """Find the language of each name of a header, as `find_language` does.
+
+    ``id`` next to two languages is a column of numbers rather than Indonesian.
+    """
+    codes = [find_language(name) for name in names]
+    has_two = len({*codes} - {"", "id"}) > 1
+    return ["" if code == "id" and has_two else code for code in codes]
+
+
+def find_columns(language: str, names: Sequence[str]) -> list[int]:
+    """Find the columns whose names mean a language; its own region's if they have several."""
+    codes = [find_language(name) for name in names]
+    near = pick_codes(language, filter(None, codes))
+    # A code that is unknown must be repeated.
+    own = language.casefold()
+    return [
+        place
+        for place, (code, name) in enumerate(zip(codes, names, strict=True))
+        if code in near or (own and name.strip().casefold() == own)
+    ]
 
 
 @cache

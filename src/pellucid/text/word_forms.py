@@ -9,6 +9,8 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from pellucid.languages.codes import short_code
+
 Match = Literal["auto", "exact", "forms"]
 """Words as they are; with attached particles and articles; in all common forms, also plurals."""
 
@@ -70,7 +72,7 @@ def base_forms(word: str, language: str, match: Match) -> tuple[str, ...]:
     """
     if match == "exact" or not word:
         return (word,)
-    code = re.split("[-_]", language.lower())[0]
+    code = short_code(language)
     found = [word]
     if _HANGUL <= ord(word[-1]) <= _HANGUL_END:
         found += _korean(word, shortest=2 if match == "auto" else 1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, product
@@ -11,7 +11,15 @@ from typing import NamedTuple
 from pellucid.config.config_json import MASKS
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.placeholder_masks import SYMBOL, mask, mask_copies, mask_with, unmask
+from pellucid.documents.placeholder_masks import (
+    SYMBOL,
+    Wanted,
+    is_reordered,
+    mask,
+    mask_copies,
+    mask_with,
+    unmask,
+)
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import TranslatedHypothesis, Translation
@@ -78,8 +86,12 @@ def hide(
     """
     if not (tokenizer.has_masks or is_copying) or not texts:
         return Hidden(texts, constraints, [None] * len(texts))
-    wanted = None if tokenizer.has_masks else partial(_is_unknown, tokenizer)
-    found = [_hide(text, one, wanted) for text, one in zip(texts, constraints, strict=True)]
+    wanted = tokenizer.maskable if tokenizer.has_masks else partial(_is_unknown, tokenizer)
+    is_copying = not tokenizer.has_masks
+    found = [
+        _hide(text, one, wanted, is_copying=is_copying)
+        for text, one in zip(texts, constraints, strict=True)
+    ]
     return Hidden(*map(list, zip(*found, strict=True)))
 
 
@@ -89,7 +101,7 @@ def hide_copies(tokenizer: Tokenizer, segments: Sequence[Segment]) -> Hidden:
     # A model that can spell a symbol, for example in bytes, would not copy it as unknown.
     if not (tokenizer.has_masks or is_unknown(MASKS[0])):
         return Hidden([one.text.strip() for one in segments], (), [None] * len(segments))
-    wanted = None if tokenizer.has_masks else is_unknown
+    wanted = tokenizer.maskable if tokenizer.has_masks else is_unknown
     found = [mask_copies(one, wanted) for one in segments]
     copies = [[own] if own else None for _, own in found]
     return Hidden([text for text, _ in found], (), copies)
@@ -100,7 +112,7 @@ def _is_unknown(tokenizer: Tokenizer, copy: str) -> bool:
 
 
 def _hide(
-    text: str, constraints: LineConstraints, wanted: Callable[[str], bool] | None
+    text: str, constraints: LineConstraints, wanted: Wanted | None, *, is_copying: bool
 ) -> tuple[str, LineConstraints, Copies | None]:
     if isinstance(text, CutLine):
         return text, constraints, None
@@ -112,7 +124,7 @@ def _hide(
         lines.append(masked)
         copies.append(own)
     # Only unknown words are hidden here. Without one, nothing has to come back.
-    if wanted is not None and not any(copies):
+    if is_copying and not any(copies):
         return text, constraints, None
     if isinstance(constraints, Constraints):
         return "\n".join(lines), _mask_phrases(constraints, _join(copies)), copies
@@ -171,6 +183,8 @@ def _show(translation: Translation, source: str, masked: str, copies: Copies) ->
         unknown = {one: count for one, count in notes.unknown.items() if one not in everything}
         strange = tuple(unmask(word, everything) for word in notes.unknown_words)
         notes = replace(notes, unknown=unknown, unknown_words=strange)
+    if found and any(is_reordered(*line) for line in _lines(found[0].text, copies)):
+        notes = replace(notes, flags=tuple(dict.fromkeys((*notes.flags, "reordered"))))
     if found and all(_lost(one, copies) for one in found):
         notes = replace(notes, flags=tuple(dict.fromkeys((*notes.flags, "partial"))))
         words |= dict.fromkeys(_lost(found[0], copies))

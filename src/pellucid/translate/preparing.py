@@ -16,6 +16,7 @@ from typing import final
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.constraints.request import Constraints, LineConstraints, Request
+from pellucid.documents.placeholder_masks import has_only_symbols
 from pellucid.errors import DataError, InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.cleaning import Cleaned, Cleaner
@@ -145,7 +146,9 @@ class Preparer:
         is_plain = text.isascii() and not isinstance(text, CutLine)
         if not is_plain and (damage := not_a_line(text)) is not None:
             return Layout(error=damage)
-        if "\n" not in text and text == text.strip() and not self._has_codes:
+        # What has nothing but placeholders is a gap between texts.
+        is_text = not (self._tokenizer.has_masks and has_only_symbols(text))
+        if is_text and "\n" not in text and text == text.strip() and not self._has_codes:
             only = self._clean(text, how)
             if only.text.strip():  # nearly always
                 return Layout((only,), (0,), (only.before, only.after))

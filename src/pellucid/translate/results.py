@@ -9,7 +9,9 @@ from typing import Any, Literal, Self, final
 
 from pellucid.text.sentences import join_parts
 
-Flag = Literal["repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure", "partial"]
+Flag = Literal[
+    "repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure", "reordered", "partial"
+]
 """A reason to read a translation: see `Notes.flags`."""
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
+from pellucid.documents.placeholder_masks import has_only_symbols
 from pellucid.text.cleaning import Cleaned
 from pellucid.text.language_tokens import split_code
 from pellucid.text.learned import LearnedText
@@ -60,6 +61,10 @@ class Layout(NamedTuple):
                 code = own
             elif code and not own:
                 line = f"{code} {line}"  # the code of the first line counts for all
+            if tokenizer.has_masks and has_only_symbols(alone):
+                gaps[-1] += alone.lstrip() + after
+                number += after.count("\n")
+                continue
             cleaned = clean(line)
             # A line with only a language code, or with only dropped signs, has no text.
             if alone.strip() and split_code(tokenizer, cleaned.text)[1].strip():

@@ -12,9 +12,9 @@ import pytest
 
 from pellucid.config import DataConfig
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.row_sides import find_separator
 from pellucid.text.reading.sentence_pairs import (
-    BadLines,
     SentencePair,
     check_text_files,
     read_pairs,

@@ -10,14 +10,14 @@ import pytest
 
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.errors import ConfigurationError
-from pellucid.text.reading.sentence_pairs import read_pairs
+from pellucid.text.reading.sentence_pairs import find_aside, read_pairs
 from pellucid.training.distill import run
 from pellucid.training.distill.run import (
     Distillation,
     MeasuredModel,
     Speed,
     _find_speeds,
-    _with_validation_named,
+    _with_split_named,
     judge_student,
 )
 from pellucid.training.distill.student import StudentSize, StudentText, student_recipe
@@ -170,12 +170,20 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     task = Distillation(
         ("demo",), values, tmp_path, tmp_path / "out", TeacherSettings(beam=1), SIZE
     )
-    named = _with_validation_named(task, data)["data"]
+    named = _with_split_named(task, data)["data"]
     assert "split" not in named
     ((source, target),) = named["validation"]
     pairs = zip(*(Path(file).read_text().splitlines() for file in (source, target)), strict=True)
     wanted = [(pair.source, pair.target) for pair in read_pairs(data, "validation", tmp_path)]
     assert list(pairs) == wanted
     assert len(wanted) == 4
+    # The test text too, so that the student can be scored on it; and both travel with the student.
+    ((source, target),) = named["test"]
+    pairs = zip(*(Path(file).read_text().splitlines() for file in (source, target)), strict=True)
+    assert list(pairs) == [(p.source, p.target) for p in read_pairs(data, "test", tmp_path)]
+    student = validate(DataConfig, {**named, "split": 0}, "test")
+    assert (
+        find_aside(student, tmp_path).held_out.splits == find_aside(data, tmp_path).held_out.splits
+    )
     with pytest.raises(ConfigurationError, match="--with-original needs a recipe that names"):
-        _with_validation_named(replace(task, with_original=True), data)
+        _with_split_named(replace(task, with_original=True), data)

@@ -1,6 +1,6 @@
 /** What is unusual about a line and its translation, in the words of the command. */
 
-export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "invented" | "unsure" | "partial";
+export type Flag = "repeats" | "long" | "unfinished" | "stuck" | "empty" | "invented" | "unsure" | "reordered" | "partial";
 
 export interface Notes {
   /** The words outside a vocabulary of whole words and what is close to each, in one phrase. */
@@ -26,6 +26,7 @@ const FLAGS: Record<Flag, string> = {
   empty: "it is empty",
   invented: "it has words for a line without letters",
   unsure: "it is improbable to the model itself",
+  reordered: "it has placeholders such as %s in another order, in which programs fill them in",
   partial: "it may leave something out, as some words of the sentence have no counterpart in it",
 };
 const MOST_CHARACTERS = 5;

@@ -159,10 +159,12 @@ def _read_files(
 
 def _read_test(model: str) -> dict[str, list[str]]:
     """Read the test text of the recipe that a run was trained with."""
-    from pellucid.training.start.prepare import read_test
+    from pellucid.training.start.prepare import describe_known, read_test
 
-    pairs = read_test(Path(expand_home(model)))
+    pairs, num_known = read_test(Path(expand_home(model)))
     note(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
+    if num_known:
+        warn(describe_known(num_known))
     return {"--source": [p.source for p in pairs], "--reference": [p.target for p in pairs]}
 
 

@@ -35,7 +35,8 @@ def extract(
     """
     from pellucid.cli.lines.streams import open_output
     from pellucid.files import expand_home
-    from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
+    from pellucid.text.reading.bad_lines import BadLines
+    from pellucid.text.reading.sentence_pairs import read_pairs_of_file
 
     bad = BadLines()
     num_pairs = 0

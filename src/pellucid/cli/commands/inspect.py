@@ -123,7 +123,9 @@ def _to_lines(record: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
     for key, value in record.items():
         indent = "  " * depth
         name = make_printable(str(key))
-        if isinstance(value, Mapping):
+        if key == "set_aside":  # Hashes, thousands of them.
+            yield f"{indent}{name}: hashes (see --json)\n"
+        elif isinstance(value, Mapping):
             yield f"{indent}{name}\n"
             yield from _to_lines(value, depth + 1)
         elif key == "language_codes":

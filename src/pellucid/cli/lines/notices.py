@@ -33,6 +33,7 @@ _FLAGS = {
     "empty": "empty",
     "invented": "words for a line without letters",
     "unsure": "improbable to the model itself",
+    "reordered": "placeholders such as %s in another order, in which programs fill them in",
     "partial": "perhaps without some words of the line",
 }
 

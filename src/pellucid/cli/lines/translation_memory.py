@@ -17,7 +17,8 @@ from pellucid.errors import DataError, need_library
 from pellucid.files import hash_file, reading
 from pellucid.terminal.text import percent
 from pellucid.text.line_words import line_words
-from pellucid.text.reading.sentence_pairs import BadLines, read_pairs_of_file
+from pellucid.text.reading.bad_lines import BadLines
+from pellucid.text.reading.sentence_pairs import read_pairs_of_file
 
 # The least similarity of a text that is taken, one less the share of letters that differ.
 LEAST = 0.85

@@ -51,7 +51,7 @@ def remarks_on(translator: Translator, text: str) -> Iterator[tuple[Callable[[st
     if sentence := codes.sentence(translator.tokenizer):
         yield warn, sentence
     if translator.tokenizer.has_masks:
-        text, copies = mask(text)
+        text, copies = mask(text, wanted=translator.tokenizer.maskable)
         if shown := ", ".join(f"{symbol} for {copy}" for symbol, copy in copies.items()):
             yield note, f"The model reads symbols in the place of placeholders: {shown}."
     if words := unknown_words(translator.tokenizer, text):

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pellucid.documents.markup.lexing import RAISED, Token, cut_html, match_tags, unescape
 from pellucid.documents.markup.segments import QUOTED, Maker, Piece, Segment
-from pellucid.languages.codes import short_code
+from pellucid.languages.codes import are_same_language, read_tag
 from pellucid.languages.letters import is_unspaced
 
 # All other elements are inline, as in browsers, also those that HTML does not know.
@@ -120,8 +120,8 @@ def _read_tag(token: Token, languages: tuple[str, str]) -> list[Piece]:
         start = match.start(2) + len(quote)
         end = match.end(2) - len(quote)
         if name in ("lang", "xml:lang"):
-            if all(languages) and short_code(_value(match)) == short_code(languages[0]):
-                pieces += [token.raw[place:start], short_code(languages[1])]
+            if all(languages) and are_same_language(_value(match), languages[0]):
+                pieces += [token.raw[place:start], str(read_tag(languages[1]))]
                 place = end
         elif name in shown and raw:
             maker = Maker(QUOTED[quote or "="])

@@ -6,18 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid.languages.codes import NAMES, load_identifier, short_code
+from pellucid.languages.codes import NAMES, load_identifier, read_tag
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.responses import Problem
 from pellucid.serve.models import Models, ServedModel
 
 # The codes that LibreTranslate shows instead of others.
-_SHOWN = {
-    "zh": "zh-Hans",
-    "no": "nb",
-    **dict.fromkeys(("zht", "zt", "zh-hant"), "zh-Hant"),
-    **dict.fromkeys(("pob", "pb", "pt-br"), "pt-BR"),
-}
+_SHOWN = {"zh": "zh-Hans", "no": "nb"}
 
 _NAMES = {**NAMES, "zh-Hans": NAMES["zh"], "nb": NAMES["no"]}
 _NAMES |= {"zh-Hant": "Chinese (traditional)", "pt-BR": "Portuguese (Brazil)"}
@@ -26,11 +21,13 @@ _NAMES |= {"zh-Hant": "Chinese (traditional)", "pt-BR": "Portuguese (Brazil)"}
 def to_code(language: str) -> str:
     """Turn a model's or a client's code into the one that is shown.
 
-    ``fra`` and ``fr_FR`` become ``fr``; codes that are not known stay.
+    ``fra`` and ``fr_FR`` become ``fr``, ``zh-TW`` becomes ``zh-Hant``; codes that are not known
+    stay.
     """
-    whole = language.strip().replace("_", "-").lower()
-    short = short_code(language)
-    code = _SHOWN.get(whole) or _SHOWN.get(short, short)
+    tag = read_tag(language)
+    code = _SHOWN.get(tag.language, tag.language)
+    for whole in (f"{tag.language}-{tag.script}", f"{tag.language}-{tag.region}"):
+        code = whole if whole in _NAMES else code
     return code if code in _NAMES else language.strip()
 
 
@@ -65,6 +62,10 @@ class Languages:
             for target in model.targets:
                 if model.source and target:
                     pair = (to_code(model.source), to_code(target))
+                    taken = self._directions.get(pair)
+                    if taken is not None and taken.model is model:
+                        # Such as Serbian in both scripts.
+                        pair = (pair[0], str(read_tag(target)))
                     direction = LanguagePair(model, target if model.is_for_several else None)
                     # The first model that was named on the command line is the one for a pair.
                     self._directions.setdefault(pair, direction)
@@ -93,7 +94,8 @@ class Languages:
         Raises:
             Problem: 400, no model has it.
         """
-        code = to_code(language)
+        whole = str(read_tag(language))
+        code = whole if whole in self.codes else to_code(language)
         if code not in self.codes:
             raise Problem(400, f"{language[:40]} is not supported")
         return code

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
-from itertools import repeat
+from itertools import count, repeat
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,14 @@ from pellucid.text.reading.lines import (
 from pellucid.text.reading.row_sides import Fault, Row, find_separator, read_object
 
 ROWS_AT_ONCE = 1000
+
+LONGEST_ROW = 200
+"""Lines of one row of a ``.csv`` that are looked at again if its quotes are wrong."""
+
+FEWEST_SWALLOWED = 3
+SHARE_SWALLOWED = 0.8
+"""Lines within a quoted cell that must look like rows for its quote to be a stray one: so many, and
+this share. Poems and letters in cells have few lines with one comma and no space after it."""
 
 
 def kind_of_table(name: str) -> str | None:
@@ -79,25 +89,99 @@ def _read_objects(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
 def _read_csv(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:
     """Read a table whose cells may be quoted, with line breaks in them.
 
+    A quotation mark that has no partner makes one cell of all rows up to the next mark. Its line
+    is a fault, and the lines after it are read again, as rows.
+
     Source:
         RFC 4180, "Common Format and MIME Type for Comma-Separated Values (CSV) Files".
     """
-    # Cells in quotes may go over several lines, whose breaks belong to the cell.
-    lines = (f"{line}\n" for line in _lines(path))
-    reader = csv.reader(lines, delimiter=find_separator(path), strict=True)
+    rows = _QuotedRows(path)
     line = 1
-    try:
-        for number, cells in enumerate(reader, start=1):
+    for number in count(1):
+        cells = rows.read()
+        if cells is None:
+            return
+        # More than one line if its cells cannot be read, or have line breaks.
+        num_lines = len(rows.lines)
+        if isinstance(cells, str):
+            what = "A .csv must quote its cells in pairs"
+            fault = Fault("quotes", f"{what}, but {cells} ({path}:{line}). Correct this line.")
+            if cells.startswith("field larger"):
+                most = f"{csv.field_size_limit():,} characters"
+                what = f"A cell of a .csv must have at most {most}, but one has more"
+                fault = Fault("too long", f"{what} ({path}:{line}). Break it into shorter ones.")
+            for place in range(line, line + num_lines):
+                yield number, place, fault
+        else:
             damage = next(filter(None, map(not_a_line, cells)), None)
-            fault = damage and Fault("not UTF-8", f"{damage} ({path}:{line})")
-            yield number, line, fault or cells
-            # A row may have taken more than one line.
-            line = reader.line_num + 1
-    except csv.Error as error:
-        raise DataError(
-            f"A .csv must quote its cells in pairs, but cannot be read: {error} ({path}:{line}). "
-            "Correct the quotes from this line on."
-        ) from error
+            long = next((one for one in rows.lines if isinstance(one, CutLine)), None)
+            if long is not None:
+                yield number, line, find_damage(long, path, line) or cells
+            else:
+                fault_of_cells = damage and Fault("not UTF-8", f"{damage} ({path}:{line})")
+                yield number, line, fault_of_cells or cells
+        line += num_lines
+
+
+class _QuotedRows:
+    """Rows of a ``.csv``, and the lines of the last one."""
+
+    def __init__(self, path: Path) -> None:
+        self.lines: list[str] = []
+        self._separator = find_separator(path)
+        self._rest = _lines(path)
+        self._again = deque[str]()
+        self._rows = self._open()
+
+    def read(self) -> list[str] | str | None:
+        """Read the next row: its cells, a description of what is wrong, or None at the end."""
+        self.lines = []
+        fault = ""
+        cells: list[str] | None = None
+        try:
+            cells = next(self._rows, None)
+        except csv.Error as error:
+            fault = str(error)
+        if cells is not None and self._looks_like_rows(len(cells)):
+            fault = f"a quoted cell spans {len(self.lines)} lines that look like rows"
+        if not fault:
+            return cells
+        # A row that is longer than this is lost as a whole: others may not cost its time again.
+        if len(self.lines) <= LONGEST_ROW:
+            self._again.extendleft(reversed(self.lines[1:]))
+            del self.lines[1:]
+        self._rows = self._open()
+        return fault
+
+    def _open(self) -> Iterator[list[str]]:
+        return csv.reader(self._feed(), delimiter=self._separator, strict=True)
+
+    def _feed(self) -> Iterator[str]:
+        while True:
+            line = self._again.popleft() if self._again else next(self._rest, None)
+            if line is None:
+                return
+            self.lines.append(line)
+            if len(self.lines) == LONGEST_ROW and self._looks_like_rows():
+                raise csv.Error(f"a quoted cell spans {LONGEST_ROW} lines that look like rows")
+            # Cells in quotes may go over several lines, whose breaks belong to the cell.
+            yield f"{line}\n"
+
+    def _looks_like_rows(self, width: int = 2) -> bool:
+        """Tell whether most lines within the last row are rows themselves."""
+        inner = self.lines[1:-1]
+        if len(inner) < FEWEST_SWALLOWED:
+            return False
+        num_rows = sum(_is_row(line, self._separator, width) for line in inner)
+        return num_rows >= SHARE_SWALLOWED * len(inner)
+
+
+def _is_row(line: str, separator: str, width: int) -> bool:
+    """Tell whether a line is a row; a comma of a sentence has a space after it."""
+    with suppress(csv.Error):
+        cells = next(csv.reader([line], delimiter=separator, strict=True), [])
+        return len(cells) >= width and not any(cell.startswith(" ") for cell in cells)
+    return False
 
 
 def _read_columns(path: Path) -> Iterator[tuple[int, int, Row | Fault]]:

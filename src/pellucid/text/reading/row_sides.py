@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import csv
+import json
+import shlex
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol
@@ -15,13 +18,13 @@ from pellucid.config import DataConfig
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import ConfigurationError
 from pellucid.files import endings
-from pellucid.languages.codes import NAMES, short_code
+from pellucid.languages.codes import find_columns, find_languages, plain_name
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import read_lines
 
 SOURCE_NAMES = ("source", "src")
 TARGET_NAMES = ("target", "tgt", "trg")
-"""What headers call the two sides, besides the codes of the languages."""
+"""What headers call the two sides, besides the names and codes of the languages."""
 
 SEPARATORS = {"\t": "tab", "|": "bar", ";": "semicolon", ",": "comma"}
 """What may stand between the cells of a ``.csv``, with names. Sentences have commas most often, so
@@ -32,6 +35,7 @@ JUDGED_LINES = 100
 
 # A longer line is text, and need not be split to see that.
 LONGEST_HEADER = 200
+LONGEST_NAME = 30
 
 NESTED = "translation"
 """The key under which the data sets of Hugging Face hold both languages."""
@@ -44,10 +48,12 @@ class Fault:
     Attributes:
         kind: the fault in a few words, for lists.
         sentence: the fault, its place, and what to do.
+        advice: what to do about many such lines; empty to correct them.
     """
 
     kind: str
     sentence: str
+    advice: str = ""
 
 
 Row = list[str] | dict[str, Any]
@@ -74,7 +80,9 @@ class RowReader(Protocol):
 
 def find_separator(path: Path) -> str:
     """Find the separator of a ``.csv``: most of the first lines have equally many cells with it."""
-    lines = list(islice(read_lines(path, keeps_damaged=True), JUDGED_LINES))
+    found = islice(read_lines(path, keeps_damaged=True), JUDGED_LINES)
+    # A longer one cannot be read, and must not hide what the others say.
+    lines = [line for line in found if len(line) < csv.field_size_limit()]
 
     def judge(separator: str) -> tuple[int, bool]:
         with suppress(csv.Error):
@@ -109,7 +117,11 @@ def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
     if not data.columns:
         named = named_sides(cells, data)
         # Two columns are two sides, and their first line a pair, whatever it says.
-        return _TwoColumns(path) if len(cells) == 2 or named is None else _Table(cells, named, True)
+        return (
+            _TwoColumns(cells, path)
+            if len(cells) == 2 or named is None
+            else _Table(cells, named, True)
+        )
     places = [column - 1 if isinstance(column, int) else -1 for column in data.columns]
     if any(isinstance(column, str) for column in data.columns):
         for number, column in enumerate(data.columns):
@@ -148,26 +160,23 @@ def is_header(line: str, data: DataConfig) -> bool:
 
 def is_source_name(cell: str, data: DataConfig) -> bool:
     """Tell whether a cell of a header names the source."""
-    return cell.strip().casefold() in (*SOURCE_NAMES, data.source_language.casefold())
+    return bool(_find_side([cell.strip()], SOURCE_NAMES, data.source_language))
 
 
 def named_sides(cells: Sequence[str], data: DataConfig) -> tuple[int, int] | None:
     """Find the columns that a header calls source and target; None if it names only one."""
-    lowered = [cell.casefold() for cell in cells]
-    places = []
-    for names, language in (
-        (SOURCE_NAMES, data.source_language),
-        (TARGET_NAMES, data.target_language),
-    ):
-        # Headers name a language by its code or in English.
-        name = NAMES.get(short_code(language), language)
-        known = [*names, *(word.casefold() for word in (language, name) if language)]
-        found = [place for place, cell in enumerate(lowered) if cell in known]
-        # A name that occurs twice does not say which column counts.
-        if len(found) != 1:
-            return None
-        places += found
-    return (places[0], places[1]) if places[0] != places[1] else None
+    source = _find_side(cells, SOURCE_NAMES, data.source_language)
+    target = _find_side(cells, TARGET_NAMES, data.target_language)
+    # A name that occurs twice does not say which column counts.
+    if len(source) != 1 or len(target) != 1 or source == target:
+        return None
+    return source[0], target[0]
+
+
+def _find_side(cells: Sequence[str], names: Sequence[str], language: str) -> list[int]:
+    """Find the columns that a header calls by the name of a side, or of its language."""
+    called = {place for place, cell in enumerate(cells) if plain_name(cell) in names}
+    return sorted(called | set(find_columns(language, cells)))
 
 
 class _TwoColumns:
@@ -175,21 +184,37 @@ class _TwoColumns:
 
     has_header = False
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, cells: Sequence[str], path: str) -> None:
         self._path = Path(path)
+        self._advice = _advise_columns(cells)
 
     def read(self, row: Any, where: str) -> tuple[str, str] | Fault:
         if len(row) == 2:
             return row[0], row[1]
         count = count_of(len(row), "column")
-        more = " Name the two that count in data.columns." if len(row) > 2 else ""
-        is_csv = endings(self._path).kind == ".csv"
-        between = SEPARATORS[find_separator(self._path)] if is_csv else "tab"
+        advice = self._advice if len(row) > 2 else ""
         return Fault(
             count if any(row) else "empty",
-            f"A line must be source, {between}, target, but has {count} ({where}). Correct it or "
-            f"remove it.{more}",
+            f"A line must be source, {self._between}, target, but has {count} ({where}). Correct "
+            f"it or remove it.{advice and f' {advice}.'}",
+            advice,
         )
+
+    @cached_property
+    def _between(self) -> str:
+        """The name of the separator; looked for once, because a file may have many such rows."""
+        is_csv = endings(self._path).kind == ".csv"
+        return SEPARATORS[find_separator(self._path)] if is_csv else "tab"
+
+
+def _advise_columns(cells: Sequence[str]) -> str:
+    """Say how to name the columns that count, so that one can type it."""
+    known = [cell for cell, code in zip(cells, find_languages(cells), strict=True) if code]
+    named: list[str | int] = [*known[:2]] if len(set(known)) > 1 else [1, 2]
+    option = shlex.quote(f"data.columns={json.dumps(named, ensure_ascii=False)}")
+    has_names = len(set(cells)) == len(cells) and max(map(len, cells)) <= LONGEST_NAME
+    names = f" (the first line has {', '.join(map(repr, cells))})" if has_names else ""
+    return f"Name the columns of source and target, such as --set {option}{names}"
 
 
 class _Table:

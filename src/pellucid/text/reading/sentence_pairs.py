@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import chain, zip_longest
@@ -13,12 +14,12 @@ from pathlib import Path
 from pellucid.config.data import SPLITS, DataConfig, Split
 from pellucid.documents.document_pairs import read_document_pairs
 from pellucid.documents.formats import PAIRED, Format
-from pellucid.documents.placeholder_masks import has_no_space, mask_lesson, mask_pair
+from pellucid.documents.placeholder_masks import mask_lesson, mask_pair, maskable
 from pellucid.documents.units import How
 from pellucid.errors import ConfigurationError, DataError, InputError, InputFileNotFoundError
-from pellucid.files import endings, refuse_pipe
-from pellucid.terminal.text import count_of
-from pellucid.text.reading.held_out import hold_out
+from pellucid.files import endings, read_bytes, refuse_pipe
+from pellucid.text.reading.bad_lines import BadLine, BadLines
+from pellucid.text.reading.held_out import NOTHING, SET_ASIDE, HeldOut, hold_out
 from pellucid.text.reading.joining import joiner
 from pellucid.text.reading.lines import read_chunks, read_lines
 from pellucid.text.reading.pair_tables import find_damage, kind_of_table, read_rows
@@ -33,8 +34,8 @@ from pellucid.text.reading.row_sides import (
 PAIRS = ".tsv, .csv, .jsonl, .po, .xlf, .tmx (and .gz, .xz, .bz2 or .zst), .parquet or .arrow"
 """The endings of files with both sides, for messages."""
 
-MOST_LISTED = 10
-"""Bad lines that a message lists."""
+_KEY = "set_aside"
+"""The entry of a model's manifest, under ``data``, with what its training had set aside."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,94 +55,6 @@ class SentencePair:
     where: str
     number: int = field(default=0, compare=False)
     has_breaks: bool = field(default=False, compare=False)
-
-
-@dataclass(frozen=True, slots=True)
-class BadLine:
-    """A line that cannot be used.
-
-    Attributes:
-        where: ``FILE:LINE``, lines from 1.
-        number: the number of the line.
-        fault: the reason.
-    """
-
-    where: str
-    number: int
-    fault: Fault
-
-
-class BadLines:
-    """Lines that cannot be used: their number, by kind, and the first ten.
-
-    Entries of documents that should not be learned from, such as fuzzy ones, are counted apart.
-    """
-
-    def __init__(self) -> None:
-        self.kinds: Counter[str] = Counter()
-        self.first: list[BadLine] = []
-        self.entries: Counter[str] = Counter()
-
-    @property
-    def count(self) -> int:
-        """The number of lines."""
-        return self.kinds.total()
-
-    def add(self, line: BadLine) -> None:
-        """Count a line."""
-        # An entry of a document that should not be learned from is not a mistake.
-        if not line.fault.sentence:
-            self.entries[line.fault.kind] += 1
-            return
-        self.kinds[line.fault.kind] += 1
-        if len(self.first) < MOST_LISTED:
-            self.first.append(line)
-
-    def extend(self, other: BadLines) -> None:
-        """Add the lines of another collection."""
-        self.kinds += other.kinds
-        self.entries += other.entries
-        self.first = (self.first + other.first)[:MOST_LISTED]
-
-    def listed(self) -> str:
-        """List the first ten with their kinds: ``a.tsv:2 (1 column), 7 (empty)``."""
-        shown = []
-        file = ""
-        # A single kind is named once, at the end.
-        only = next(iter(self.kinds)) if len(self.kinds) == 1 else ""
-        for line in self.first:
-            here, _, number = line.where.rpartition(":")
-            place = number if here == file else line.where
-            shown.append(place if only else f"{place} ({line.fault.kind})")
-            file = here
-        more = self.count - len(self.first)
-        listed = ", ".join(shown) + (f" and {more:,} more" if more else "")
-        return f"{listed} ({only})" if only else listed
-
-    def about_entries(self) -> str:
-        """Say how many entries of documents were left out; empty if none was."""
-        kinds = ", ".join(f"{kind}: {count:,}" for kind, count in self.entries.most_common())
-        left = count_of(self.entries.total(), "entry was", "entries were")
-        return f"{left} left out ({kinds})." if kinds else ""
-
-    def sentence(self, num_good: int) -> str:
-        """Say what is wrong and what to do: one line's fault, or a list of lines.
-
-        Args:
-            num_good: the lines that can be used. If they are fewer, the rest cannot be left out.
-        """
-        skip = ', or leave such lines out with data.on_bad_line = "skip".'
-        if num_good < self.count:
-            skip = "."
-        if self.count == 1:
-            return f"{self.first[0].fault.sentence.removesuffix('.')}{skip}"
-        advice = "Correct or remove them"
-        if all(kind.endswith(" columns") for kind in self.kinds):
-            advice = "Name the columns of source and target in data.columns"
-        if all(kind == "not UTF-8" for kind in self.kinds):
-            advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8"
-        example = "" if num_good else f" The first: {self.first[0].fault.sentence}"
-        return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}{skip}{example}"
 
 
 def resolve_folder(folder: str, base: Path) -> Path:
@@ -221,9 +134,7 @@ def read_pairs(
     bad = BadLines() if bad is None else bad
     if not data.split:
         return _read_files(data, split, base, bad)
-    whole = data.whole
-    # The cache needs arguments with a hash: the settings as JSON, and each file's size and time.
-    aside = _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
+    aside = find_aside(data, base).pairs
     if split == "train":
         pairs = _read_files(data, split, base, bad)
         # By the target too, because one entry of a document may have several.
@@ -235,15 +146,29 @@ def read_pairs(
 
 
 def read_lessons(
-    data: DataConfig, split: Split, base: Path, *, bad: BadLines | None = None
+    data: DataConfig,
+    split: Split,
+    base: Path,
+    *,
+    symbols: Collection[str],
+    bad: BadLines | None = None,
 ) -> Iterator[SentencePair]:
-    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does."""
+    """Read pairs as a model learns them, maybe with masks; else as `read_pairs` does.
+
+    Args:
+        data: the recipe's data section.
+        split: ``"train"``, ``"validation"`` or ``"test"``.
+        base: the recipe's folder.
+        symbols: those of the tokenizer, which are no placeholders.
+        bad: takes the lines that are left out.
+    """
     pairs = read_pairs(data, split, base, bad=bad)
     if data.placeholders == "text":
         return pairs
     # Lessons also begin with rare symbols, so that all are learned (docs/decisions/0027).
     hide = mask_lesson if split == "train" else mask_pair
-    wanted = has_no_space if data.train_alignments else None  # Links count the words of a line.
+    # Links count the words of a line.
+    wanted = maskable(symbols, words_only=bool(data.train_alignments))
 
     def masked(pair: SentencePair) -> SentencePair:
         source, target = hide(pair.source, pair.target, wanted=wanted)
@@ -303,26 +228,86 @@ def read_pairs_of_file(
             yield pair
 
 
-@lru_cache(maxsize=4)
-def _set_aside(
-    data: str, base: Path, _states: tuple[tuple[int, int], ...]
-) -> dict[tuple[str, str], tuple[str | None, SentencePair]]:
-    """Find once, as long as the files stay as they are, the pairs that training leaves out.
+@dataclass(frozen=True)
+class Aside:
+    """The pairs that training leaves out because of ``data.split``.
 
-    Returns:
-        Each with its split, None if only its target is set aside, by its place and its target.
+    Attributes:
+        held_out: what is set aside, as hashes.
+        pairs: each pair with its split, None if only its target is set aside, by its place and its
+            target.
     """
+
+    held_out: HeldOut
+    pairs: Mapping[tuple[str, str], tuple[str | None, SentencePair]]
+
+    @property
+    def num_same_target(self) -> int:
+        """The number of pairs that are in no split, because their target is set aside."""
+        return sum(split is None for split, _ in self.pairs.values())
+
+
+def find_aside(data: DataConfig, base: Path) -> Aside:
+    """Find what training leaves out because of ``data.split``, in all of its text.
+
+    Raises:
+        ConfigurationError: ``data.set_aside_as`` names no model that set text aside.
+        DataError: the text cannot be read, or no text is left to set aside or to learn from.
+        InputFileNotFoundError: a file is missing.
+    """
+    whole = data.whole
+    if not whole.split:
+        return Aside(read_held_out(whole, base), {})
+    # The cache needs arguments with a hash: the settings as JSON, and each file's size and time.
+    return _set_aside(whole.model_dump_json(), base, tuple(_states(whole, base)))
+
+
+@lru_cache(maxsize=4)
+def _set_aside(data: str, base: Path, _states: tuple[tuple[int, int], ...]) -> Aside:
+    """Find once, as long as the files stay as they are, the pairs that training leaves out."""
     settings = DataConfig.model_validate_json(data)
 
     def pairs() -> Iterator[SentencePair]:
         return _read_files(settings, "train", base, BadLines())
 
-    held_out = hold_out(((pair.source, pair.target) for pair in pairs()), settings.split or 0)
-    return {
-        (pair.where, pair.target): (split, pair)
-        for pair in pairs()
-        if (split := held_out.split_of(pair.source, pair.target)) != "train"
-    }
+    texts = ((pair.source, pair.target) for pair in pairs())
+    held_out = hold_out(texts, settings.split or 0, read_held_out(settings, base))
+    found: dict[tuple[str, str], tuple[str | None, SentencePair]] = {}
+    has_training = False
+    for pair in pairs():
+        split = held_out.split_of(pair.source, pair.target)
+        if split == "train":
+            has_training = True
+        else:
+            found[pair.where, pair.target] = (split, pair)
+    if not has_training:
+        raise DataError(
+            f"data.split must leave pairs to learn from, but all {len(found):,} have a source or a "
+            "target that is set aside. Give more text, or name other text to validate on: leave "
+            "data.split out of the recipe, and name data.validation."
+        )
+    return Aside(held_out, found)
+
+
+def read_held_out(data: DataConfig, base: Path) -> HeldOut:
+    """Read what the model of ``data.set_aside_as`` had set aside; nothing without one.
+
+    Raises:
+        ConfigurationError: there is no such model, or it set nothing aside.
+    """
+    if not data.set_aside_as:
+        return NOTHING
+    folder = base / data.set_aside_as
+    for name in (SET_ASIDE, "manifest.json", "bundle/manifest.json"):
+        if (folder / name).is_file():
+            # What is damaged is no such model.
+            with suppress(ValueError, KeyError, TypeError, AttributeError):
+                record = json.loads(read_bytes(folder / name))
+                return HeldOut.of_record(record if name == SET_ASIDE else record["data"][_KEY])
+    raise ConfigurationError(
+        "data.set_aside_as must name a model whose training set text aside (its bundle or run "
+        f"folder), but {folder} is none. Name another, or leave it out."
+    )
 
 
 def _usable(

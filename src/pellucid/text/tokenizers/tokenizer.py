@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, Protocol, Self
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
 from pellucid.config.config_json import MASKS
-from pellucid.documents.placeholder_masks import has_no_space, mask, mask_pair
+from pellucid.documents.placeholder_masks import Wanted, mask, mask_pair, maskable
 from pellucid.errors import BundleError
 from pellucid.text.normalization import normalize
 
@@ -123,9 +123,14 @@ class Tokenizer(ABC):
         """True if the model reads symbols in the place of placeholders such as ``%s``."""
         return {*MASKS} <= {*self.config.symbols}
 
+    @cached_property
+    def maskable(self) -> Wanted | None:
+        """Tell which placeholders get a symbol: not those that are tokens, such as ``<formal>``."""
+        return maskable({*self.config.symbols})
+
     def masked(self, source: str) -> str:
         """Write a source line as the model reads it, maybe with symbols for placeholders."""
-        return mask(source)[0] if self.has_masks else source
+        return mask(source, wanted=self.maskable)[0] if self.has_masks else source
 
     def masked_pair(self, source: str, target: str, *, words_only: bool = False) -> tuple[str, str]:
         """Write a line and its translation as the model reads and writes them.
@@ -138,7 +143,8 @@ class Tokenizer(ABC):
         if not self.has_masks:
             return source, target
         # Together, because the source decides which symbol stands for a placeholder.
-        return mask_pair(source, target, wanted=has_no_space if words_only else None)
+        wanted = maskable({*self.config.symbols}, words_only=words_only)
+        return mask_pair(source, target, wanted=wanted)
 
     def language_code(self, text: str) -> str:
         """Return the code at the start of a source text that names a language, such as ``>>fra<<``.

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from pellucid.bundle import WEIGHTS, resolve_model
+from pellucid.bundle import MANIFEST, WEIGHTS, bundle_json, read_json_object, resolve_model
 from pellucid.config import DataConfig, Recipe, validate
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError
@@ -21,13 +21,15 @@ from pellucid.evaluation.statistics import Scoring
 from pellucid.files import new_folder, write_text
 from pellucid.machine.hardware import leave_lasting_objects
 from pellucid.terminal.text import count_of
+from pellucid.text.reading.held_out import SET_ASIDE
 from pellucid.text.reading.lines import read_lines
-from pellucid.text.reading.sentence_pairs import check_text_files, read_pairs
+from pellucid.text.reading.sentence_pairs import check_text_files, find_aside, read_pairs
 from pellucid.training.console.summary import count_stored, describe_seconds
 from pellucid.training.distill.student import StudentSize, StudentText, student_recipe
 from pellucid.training.distill.teacher import LINES_IN_A_PART, TaughtPair, TeacherSettings, teach
 from pellucid.training.loop import train
 from pellucid.training.start.filling import fill_in
+from pellucid.training.start.from_model import knows_set_aside
 from pellucid.translate.translator import Translator, load
 
 SINGLE_LINES = 40
@@ -99,8 +101,14 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
         "sequence-level interpolation".
     """
     began = time.monotonic()
+    task = _with_teachers_split(task)
     data = validate(DataConfig, task.recipe.get("data", {}), "the recipe")
     check_text_files(data, task.recipe_folder)
+    if num_doubtful := find_aside(data, task.recipe_folder).held_out.doubtful.total():
+        say(
+            f"The teacher may have learned {count_of(num_doubtful, 'pair')} of the validation and "
+            "test text, since it set too few of this text's pairs aside: scores may be too high."
+        )
     text = StudentText(
         task.out / "text" / "train.source",
         task.out / "text" / "train.target",
@@ -108,7 +116,7 @@ def distill(task: Distillation, *, say: Callable[[str], None]) -> list[MeasuredM
     )
     # The student's recipe first: its faults should not wait for the teacher.
     values = student_recipe(
-        _with_validation_named(task, data),
+        _with_split_named(task, data),
         task.recipe_folder,
         text,
         task.size,
@@ -157,8 +165,20 @@ def _with_estimate(
         )
 
 
-def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str, Any]:
-    """Write the validation text that a recipe sets aside into files, which the student reads."""
+def _with_teachers_split(task: Distillation) -> Distillation:
+    """Set the pairs aside that the teacher's training set aside, as it may know all others."""
+    data = task.recipe.get("data", {})
+    if not isinstance(data, Mapping) or not data.get("split"):
+        return task
+    folder = resolve_model(task.teacher[0])
+    if not knows_set_aside(read_json_object(folder / MANIFEST)):
+        return task
+    data = {"set_aside_as": str(folder.resolve()), **data}
+    return replace(task, recipe={**task.recipe, "data": data})
+
+
+def _with_split_named(task: Distillation, data: DataConfig) -> Mapping[str, Any]:
+    """Write the text that a recipe sets aside into files, which the student's recipe names."""
     if not data.split:
         return task.recipe
     if task.with_original:
@@ -167,13 +187,19 @@ def _with_validation_named(task: Distillation, data: DataConfig) -> Mapping[str,
             "student would learn from that too. Name data.validation, or leave the option out."
         )
     task.out.mkdir(parents=True, exist_ok=True)
-    pairs = list(read_pairs(data, "validation", task.recipe_folder))
     named = {key: value for key, value in task.recipe["data"].items() if key != "split"}
-    sources = (task.out / "validation.source").resolve()
-    targets = (task.out / "validation.target").resolve()
-    write_text(sources, "".join(f"{pair.source}\n" for pair in pairs))
-    write_text(targets, "".join(f"{pair.target}\n" for pair in pairs))
-    named["validation"] = [[str(sources), str(targets)]]
+    splits: tuple[Split, ...] = ("validation", "test")
+    for split in splits:
+        pairs = list(read_pairs(data, split, task.recipe_folder))
+        sources = (task.out / f"{split}.source").resolve()
+        targets = (task.out / f"{split}.target").resolve()
+        write_text(sources, "".join(f"{pair.source}\n" for pair in pairs))
+        write_text(targets, "".join(f"{pair.target}\n" for pair in pairs))
+        named[split] = [[str(sources), str(targets)]]
+    held_out = find_aside(data, task.recipe_folder).held_out
+    write_text(task.out / SET_ASIDE, bundle_json(held_out.to_record()))
+    # So that it travels with the student too.
+    named["set_aside_as"] = str(task.out.resolve())
     return {**task.recipe, "data": named}
 
 

@@ -47,6 +47,7 @@ MAY_CHANGE = frozenset(
         "training.keep_checkpoints",
         "training.device",
         "start.model",
+        "data.set_aside_as",
         "data.test",
     }
 )

@@ -15,6 +15,7 @@ from pellucid.data import TokenStore
 from pellucid.errors import OutputError, missing_extra
 from pellucid.machine.hardware import describe_machine
 from pellucid.text.learned import STATISTICS
+from pellucid.text.reading.held_out import SET_ASIDE
 from pellucid.training.learner import Learner
 from pellucid.training.run.checkpoint import save_checkpoint
 from pellucid.training.run.folder import RunFolder
@@ -175,6 +176,7 @@ class Saver:
         start = {"started_from": recipe.start.model_hash} if recipe.start.model else {}
         # It is below 0 before the first validation.
         chrf = {"validation_chrf": state.best_chrf} if state.best_chrf >= 0 else {}
+        set_aside = read_json_object(self._run.data / SET_ASIDE)
         return {
             "library": {"pellucid": pellucid.__version__, "torch": torch.__version__},
             "data": {
@@ -182,6 +184,7 @@ class Saver:
                 "pairs": len(store),
                 "dropped": store.dropped,
                 "text": read_json_object(self._run.data / STATISTICS),
+                **({"set_aside": set_aside} if set_aside else {}),
             },
             "training": {
                 "step": state.step,

@@ -13,8 +13,9 @@ from pydantic import ValidationError
 
 from pellucid.check.counting import (
     COMMON_COVERAGE,
+    PlaceholderCounts,
     TextCounts,
-    count_pairs_with_placeholders,
+    count_placeholders_of_pairs,
     count_text,
 )
 from pellucid.config import Recipe
@@ -132,6 +133,10 @@ FEWEST_MASKED = 200
 SHARE_MASKED = 0.05
 """Pairs of these that must have placeholders for masks to be chosen, and their share."""
 
+SHARE_LACKING = 0.1
+"""Pairs with a placeholder that their target lacks, of those with a common one, above which masks
+are not chosen: where it is read, the model would get a symbol that it has not learned."""
+
 _NO_TEXT = TextCounts(0, 0, 0, 0.0, 0, 0, 0)
 """Counts before any text is counted."""
 
@@ -204,7 +209,7 @@ def complete(
     if not _is_open(values, recipe):
         return same, _describe_course(recipe)
     counts = _NO_TEXT
-    masks = _choose_masks(values, recipe, recipe_folder)
+    masks, remarks = _choose_masks(values, recipe, recipe_folder)
     if masks:
         values = _with(values, masks)
         recipe = Recipe.model_validate(values)
@@ -227,28 +232,48 @@ def complete(
         return same, []
     choices = [*masks, *choose(values, recipe, counts)]
     sentences = [*map(str, choices), *_describe_course(recipe)]
-    return _with(values, choices), [*describe_few(counts.pairs), *sentences]
+    return _with(values, choices), [*describe_few(counts.pairs), *remarks, *sentences]
 
 
-def _choose_masks(values: Mapping[str, Any], recipe: Recipe, folder: Path) -> list[ChosenSetting]:
-    """Choose masks for text with many placeholders, such as that of programs."""
-    if "placeholders" in values.get("data", {}) or recipe.start.model:
-        return []
-    pairs = masked = 0
+def _choose_masks(
+    values: Mapping[str, Any], recipe: Recipe, folder: Path
+) -> tuple[list[ChosenSetting], list[str]]:
+    """Choose masks for text with many placeholders, such as that of programs.
+
+    Returns:
+        The choice, if any, and a sentence on placeholders for which masks teach nothing.
+    """
+    given = values.get("data", {}).get("placeholders")
+    if given == "text" or recipe.start.model:
+        return [], []
+    counts = PlaceholderCounts(0, 0, 0, "")
     with suppress(PellucidError):  # Who reads all of the text says what is wrong.
-        pairs, masked = count_pairs_with_placeholders(recipe.data, folder, SAMPLE)
-    if masked < max(FEWEST_MASKED, SHARE_MASKED * pairs):
-        return []
-    reason = (
-        f"{percent(masked / pairs)} of the pairs have placeholders such as %s, which come back "
-        "whole if the model reads symbols in their place"
+        symbols = recipe.tokenizer.symbols
+        counts = count_placeholders_of_pairs(recipe.data, folder, SAMPLE, symbols)
+    is_worth_it = counts.masked >= max(FEWEST_MASKED, SHARE_MASKED * counts.pairs)
+    if not (is_worth_it or given):
+        return [], []
+    lacks = (
+        f"{percent(counts.lacking / max(1, counts.pairs))} of the sources have a placeholder that "
+        f"their targets lack, such as {counts.example}"
     )
-    return [ChosenSetting("data.placeholders", "masks", reason)]
+    advice = "if it is the tag of a domain, name it in tokenizer.symbols"
+    has_many = counts.lacking > SHARE_LACKING * max(1, counts.masked)
+    if given:
+        sentence = f"With masks a model reads symbols that it never learned: {lacks}; {advice}."
+        return [], [sentence] if has_many else []
+    if has_many:
+        return [ChosenSetting("data.placeholders", "text", f"{lacks}; {advice}")], []
+    reason = (
+        f"{percent(counts.masked / counts.pairs)} of the pairs have placeholders such as %s, which "
+        "come back whole if the model reads symbols in their place"
+    )
+    return [ChosenSetting("data.placeholders", "masks", reason)], []
 
 
 def describe_few(num_pairs: int) -> list[str]:
-    """Warn of training text that is too small; an empty list if it is large enough."""
-    if num_pairs >= FEW_PAIRS:
+    """Warn of training text that is too small; an empty list if it is large enough, or refused."""
+    if num_pairs >= FEW_PAIRS or not num_pairs:
         return []
     return [
         f"{count_of(num_pairs, 'pair is', 'pairs are')} too few to learn a language from: expect a "

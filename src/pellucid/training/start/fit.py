@@ -19,7 +19,8 @@ from pellucid.config import ModelConfig, Recipe
 from pellucid.config.data import Split
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.text.outside import count_outside
-from pellucid.text.reading.sentence_pairs import BadLines, SentencePair, read_lessons
+from pellucid.text.reading.bad_lines import BadLines
+from pellucid.text.reading.sentence_pairs import SentencePair, read_lessons
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.start.kept_pairs import KeptText
 from pellucid.training.start.training_pairs import CorpusCount, KeptPairs
@@ -57,6 +58,7 @@ def check_fit(
     """
     findings: list[Finding] = []
     splits: tuple[Split, ...] = ("train", "validation")
+    symbols = recipe.tokenizer.symbols
     tokenizer = given
     # What cannot be read at all is a finding of the rest of the check.
     with suppress(DataError, InputFileNotFoundError):
@@ -64,7 +66,7 @@ def check_fit(
             tokenizer = text.learn(recipe, given)
         except ConfigurationError as error:
             findings.append(Finding("error", "vocabulary", "train", 1, 0.0, str(error)))
-        validation = read_lessons(recipe.data, "validation", base, bad=BadLines())
+        validation = read_lessons(recipe.data, "validation", base, symbols=symbols, bad=BadLines())
         long = count_long_pairs(validation, recipe.model, tokenizer)
         findings += describe_too_long(long.number, long.total, recipe.model)
         if tokenizer is not None:
@@ -72,7 +74,7 @@ def check_fit(
             findings += describe_tags(tokenizer, tags, is_new=given is None)
         if given is not None:
             for split in splits:
-                pairs = read_lessons(recipe.data, split, base, bad=BadLines())
+                pairs = read_lessons(recipe.data, split, base, symbols=symbols, bad=BadLines())
                 outside = count_outside(given, ((pair.source, pair.target) for pair in pairs))
                 findings.append(describe_unknown_tokens(outside, split))
     return findings
@@ -83,7 +85,8 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> list[Finding]
     counts: list[CorpusCount] = []
     kept = KeptPairs(recipe, base, tokenizer, dropped, counts)
     deque(kept, maxlen=0)  # Reading them counts them.
-    del dropped["unreadable"]  # The rest of the check reports these.
+    for reason in ("unreadable", "target set aside"):
+        del dropped[reason]  # The rest of the check reports these.
     total = sum(corpus.pairs for corpus in counts)
     return list(describe_left_out(dropped, total, recipe.data, kept.first_dropped))
 

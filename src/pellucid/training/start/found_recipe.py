@@ -103,9 +103,14 @@ def _keep(path: Path, values: dict[str, Any], say: Say) -> dict[str, Any]:
     """
     if path.exists():
         earlier = parse_toml(read_bytes(path), str(path))
-        if earlier.get("data") != values["data"]:
+        own = values["data"]
+        data = earlier.get("data")
+        if data != own:
+            before = data if isinstance(data, dict) else {}
+            keys = [key for key in {**own, **before} if own.get(key) != before.get(key)]
             raise ConfigurationError(
-                f"{path} must be the recipe for this text, but names other text or languages. "
+                f"{path} must be the recipe for this text, but differs from the command in "
+                f"{', '.join(f'data.{key}' for key in keys)}. "
                 "Choose another folder with -o, or delete it."
             )
         return earlier

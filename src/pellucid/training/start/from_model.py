@@ -14,6 +14,7 @@ from torch import Tensor
 
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import NAMED_SIZES, StartConfig, load_recipe, named_size
+from pellucid.config.config_json import MASKS
 from pellucid.errors import BundleError, ConfigurationError, InputFileNotFoundError
 from pellucid.model import make_model
 from pellucid.model.unowned import NEVER
@@ -146,6 +147,11 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     }
     if bundle.tokenizer.has_masks:
         data["placeholders"] = placeholders
+    if text.get("split") and knows_set_aside(bundle.manifest):
+        data.setdefault("set_aside_as", str(bundle.folder.resolve()))
+    # Its own symbols, such as tags, are no placeholders (docs/decisions/0027).
+    own = [one for one in bundle.config.tokenizer.symbols if one not in MASKS]
+    symbols = {"symbols": own} if own and bundle.tokenizer.has_masks else {}
     given = values.get("start", {})
     if not isinstance(given, Mapping):
         return dict(values)
@@ -156,9 +162,15 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
         **values,
         "data": data,
         "model": {**asked, **sizes},
-        "tokenizer": {"sharing": sharing},
+        "tokenizer": {"sharing": sharing, **symbols},
         "start": {**given, "model": str(Path(model)), "model_hash": model_hash},
     }
+
+
+def knows_set_aside(manifest: Mapping[str, Any]) -> bool:
+    """Tell whether a model's manifest says what its training had set aside."""
+    data = manifest.get("data")
+    return isinstance(data, Mapping) and bool(data.get("set_aside"))
 
 
 def extend_bundle(start: Bundle, tokenizer: Tokenizer) -> Bundle:

@@ -88,11 +88,9 @@ class KeptText:
         Raises:
             PellucidError: the text cannot be read, or no such vocabulary be learned from it.
         """
-        text = recipe.data.model_dump_json()
+        text = f"{recipe.data.model_dump_json()} {recipe.tokenizer.symbols}"
         if text not in self._estimated:
-            self._estimated[text] = self._select(
-                recipe.data, _estimate, _estimate, "Reading the text"
-            )
+            self._estimated[text] = self._select(recipe, _estimate, _estimate, "Reading the text")
         kept = self._estimated[text]
         for _ in range(MOST_ROUNDS):
             recipe = recipe if choose is None else choose(kept)
@@ -100,7 +98,7 @@ class KeptText:
             if key not in self._learned:
                 tokenizer = self._learn(recipe, given, kept)
                 selected = self._select(
-                    recipe.data,
+                    recipe,
                     tokenizer.encode_sources,
                     tokenizer.encode_targets,
                     "Counting tokens with the new vocabulary",
@@ -114,7 +112,7 @@ class KeptText:
 
     def _learn(self, recipe: Recipe, given: Tokenizer | None, kept: bytes) -> Tokenizer:
         def pairs() -> Iterator[SentencePair]:
-            pairs = read_lessons(recipe.data, "train", self._base)
+            pairs = read_lessons(recipe.data, "train", self._base, symbols=recipe.tokenizer.symbols)
             return compress(say_progress(pairs, "Learning a vocabulary", self._say), kept)
 
         def sources() -> Iterator[str]:
@@ -128,9 +126,11 @@ class KeptText:
             return tokenizer.extended(recipe.start.new_tokens, sources, targets)
         return tokenizer
 
-    def _select(self, data: DataConfig, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
+    def _select(self, recipe: Recipe, cut_source: Cut, cut_target: Cut, doing: str) -> bytes:
         kept = bytearray()
-        pairs = say_progress(read_lessons(data, "train", self._base), doing, self._say)
+        data = recipe.data
+        lessons = read_lessons(data, "train", self._base, symbols=recipe.tokenizer.symbols)
+        pairs = say_progress(lessons, doing, self._say)
         for group in in_groups(pairs):
             sources = cut_source([pair.source for pair in group])
             targets = cut_target([pair.target for pair in group])

@@ -23,9 +23,11 @@ from pellucid.text.learned import (
     read_text_counts,
 )
 from pellucid.text.outside import Outside, count_outside
+from pellucid.text.reading.bad_lines import BadLines
+from pellucid.text.reading.held_out import SET_ASIDE
 from pellucid.text.reading.sentence_pairs import (
-    BadLines,
     SentencePair,
+    find_aside,
     read_lessons,
     read_pairs,
     resolve_folder,
@@ -46,7 +48,17 @@ TEXT_HASHES = "text.json"
 RECIPE_FOLDER = "recipe_folder.txt"
 """Where the names of the run's recipe start; it stays out of everything that is reproducible."""
 
-OWN_FILES = frozenset((TOKENIZER_CONFIG, CORPORA, TEXT_HASHES, STATISTICS, MANIFEST, RECIPE_FOLDER))
+OWN_FILES = frozenset(
+    (
+        TOKENIZER_CONFIG,
+        CORPORA,
+        TEXT_HASHES,
+        SET_ASIDE,
+        STATISTICS,
+        MANIFEST,
+        RECIPE_FOLDER,
+    )
+)
 """The files of the folder that are not the tokenizer's."""
 TRAIN = "train"
 VARIANTS = "segmentations"
@@ -121,7 +133,7 @@ def prepare_data(
         advice = f"train on with the new text in another folder (-o), with --start {run.path}"
         _check_same_text(run.data, recipe, base, advice)
     bad = BadLines()
-    pairs = read_lessons(recipe.data, "validation", base, bad=bad)
+    pairs = read_lessons(recipe.data, "validation", base, symbols=recipe.tokenizer.symbols, bad=bad)
     validation = [pair for pair in pairs if pair.source.strip() and pair.target.strip()]
     if not validation:
         raise DataError(
@@ -193,6 +205,14 @@ def _prepare_into(
     known = {side: len(former.vocabulary(side)) for side in ("source", "target")}
     text_counts = merge_statistics(read_text_counts(learned or {}), counted, known)
     write_text(folder / STATISTICS, bundle_json(text_counts))
+    held_out = find_aside(recipe.data, base).held_out
+    write_text(folder / SET_ASIDE, bundle_json(held_out.to_record() if held_out.splits else {}))
+    if num_doubtful := held_out.doubtful.total():
+        yield (
+            f"{count_of(num_doubtful, 'pair')} of the validation and test text may be known to "
+            f"{recipe.data.set_aside_as}, which set too few of this text's pairs aside. Scores may "
+            "be too high: name other text in data.validation and data.test."
+        )
     if recipe.training.subword_samples:
         dropped.clear()
         counts.clear()
@@ -221,8 +241,19 @@ def _prepare_into(
     write_text(folder / RECIPE_FOLDER, str(base.resolve()))
 
 
-def read_test(run: Path) -> list[SentencePair]:
+def describe_known(num_known: int) -> str:
+    """Warn that a model may know some pairs of its test text."""
+    return (
+        f"{num_known:,} of these may be text that the model it started from has learned, so that "
+        "scores are too high. Name another source and reference."
+    )
+
+
+def read_test(run: Path) -> tuple[list[SentencePair], int]:
     """Read the test text of a run's recipe.
+
+    Returns:
+        The pairs, and the number of those that the model that the run started from may know.
 
     Raises:
         ConfigurationError: the text that the test text is set aside from has changed.
@@ -247,7 +278,11 @@ def read_test(run: Path) -> list[SentencePair]:
     if data.split:  # Other text has other pairs set aside, perhaps some of the training text.
         name_it = "name a test text: --source FILE --reference FILE"
         _check_same_text(run / "data", recipe, folder, name_it)
-    return list(read_pairs(data, "test", folder))
+        if data.set_aside_as and (run / "untrained").is_dir():
+            # The run's own copy knows the same pairs, wherever the model has gone.
+            data = data.model_copy(update={"set_aside_as": str((run / "untrained").resolve())})
+    num_doubtful = find_aside(data, folder).held_out.doubtful["test"]
+    return list(read_pairs(data, "test", folder)), num_doubtful
 
 
 def _describe_bad(bad: BadLines, text: str) -> Iterator[str]:

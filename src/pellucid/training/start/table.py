@@ -14,11 +14,12 @@ from pellucid.config import DataConfig, apply_overrides, validate
 from pellucid.documents.formats import PAIRED
 from pellucid.errors import ConfigurationError, DataError, InputFileNotFoundError
 from pellucid.files import endings
-from pellucid.languages.codes import NAMES, short_code
+from pellucid.languages.codes import NAMES, find_languages, short_code
 from pellucid.terminal.text import count_of
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.pair_tables import kind_of_table, read_rows
 from pellucid.text.reading.row_sides import NESTED, Fault, Row, named_sides
-from pellucid.text.reading.sentence_pairs import BadLines, read_pairs
+from pellucid.text.reading.sentence_pairs import read_pairs
 
 HELD_OUT = 1000
 """Pairs set aside for each of validation and test, if there is enough text."""
@@ -40,8 +41,16 @@ def is_text(names: Sequence[str]) -> bool:
 
 def run_name(names: Sequence[str]) -> str:
     """Return the name of the run for text: that of its first file without endings."""
-    name = Path(names[0]).resolve().name.lower()
-    return Path(name.removesuffix(endings(name).packing)).stem
+    name = _place(Path(names[0])).name
+    return Path(name[: len(name) - len(endings(name).packing)]).stem
+
+
+def _place(path: Path) -> Path:
+    """Return the absolute path of a file under its own name, which may be a link to another."""
+    if path.name in ("", ".."):
+        return path.resolve()
+    # The cache of Hugging Face's hub links names with endings to hashes without.
+    return path.parent.resolve() / path.name
 
 
 def describe_direction(data: DataConfig) -> str:
@@ -75,7 +84,7 @@ def recipe_for(
     start = Path(names[0]) if Path(names[0]).is_dir() else Path(names[0]).parent
     data: dict[str, Any] = {"folder": str(start.resolve())}
     for key, paths in files.items():
-        found = [os.path.relpath(path.resolve(), start.resolve()) for path in paths]
+        found = [os.path.relpath(_place(path), start.resolve()) for path in paths]
         data[key] = [found] if len(names) > 1 else found
     if not files.keys() & {"validation", "test"}:
         data["split"] = HELD_OUT
@@ -87,7 +96,7 @@ def recipe_for(
     is_table = len(names) == 1 and kind_of_table(files["train"][0].name) not in PAIRED
     first = _first_row(files["train"][0]) if is_table else None
     told = languages if first is None else _in_header(first, languages)
-    data |= _section(told) | (_columns(first, told) if isinstance(first, list) else {})
+    data |= _section(told) | ({} if first is None else _columns(first, told))
     values = apply_overrides({"data": data}, changes)
     section = validate(DataConfig, values["data"], "the command")
     for side, code in enumerate(_languages_of(section, folder, names)):
@@ -155,11 +164,8 @@ def _first_row(path: Path) -> Row:
 
 def _in_header(row: Row, languages: tuple[str | None, str | None]) -> tuple[str | None, str | None]:
     """Tell the languages that were not named from the names of columns or keys, if they say it."""
-    inner = row.get(NESTED) if isinstance(row, dict) else None
-    keys = [str(key) for key in (inner if isinstance(inner, dict) else row)]
-    codes = {name.casefold(): code for code, name in NAMES.items()}
-    known = [codes.get(key.strip().casefold()) or short_code(key) for key in keys]
-    known = [code for code in known if code in NAMES]
+    _, keys = _keys_of(row)
+    known = list(dict.fromkeys(map(short_code, filter(None, find_languages(keys)))))
     given = {short_code(language) for language in languages if language}
     if not known or (isinstance(row, list) and len(known) < 2):
         return languages
@@ -181,12 +187,22 @@ def _section(languages: tuple[str | None, str | None]) -> dict[str, str]:
     return {key: language for key, language in sides if language}
 
 
-def _columns(cells: list[str], languages: tuple[str | None, str | None]) -> dict[str, list[str]]:
-    """Name the columns if the first row names both sides."""
-    cells = [cell.strip() for cell in cells]
+def _keys_of(row: Row) -> tuple[str, list[str]]:
+    """List the cells of a row, or the keys of an object, with what stands before nested ones."""
+    inner = row.get(NESTED) if isinstance(row, dict) else None
+    if isinstance(inner, dict):
+        return f"{NESTED}.", list(map(str, inner))
+    return "", [str(key).strip() for key in row]
+
+
+def _columns(row: Row, languages: tuple[str | None, str | None]) -> dict[str, list[str]]:
+    """Name the columns if the first row names both sides, or the keys if they are no codes."""
+    before, names = _keys_of(row)
     section = DataConfig.model_construct(None, **_section(languages))
-    places = named_sides(cells, section)
-    return {} if places is None else {"columns": [cells[place] for place in places]}
+    places = named_sides(names, section)
+    if places is None or (isinstance(row, dict) and set(names) >= set(languages)):
+        return {}
+    return {"columns": [f"{before}{names[place]}" for place in places]}
 
 
 def _languages_of(data: DataConfig, base: Path, names: Sequence[str]) -> tuple[str, str]:

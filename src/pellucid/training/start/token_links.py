@@ -9,7 +9,7 @@ from pellucid.check.link_check import MOST_BROKEN, find_link_fault, linked_words
 from pellucid.errors import DataError
 from pellucid.evaluation.word_links import parse_links
 from pellucid.terminal.text import count_of
-from pellucid.text.reading.sentence_pairs import BadLine, BadLines
+from pellucid.text.reading.bad_lines import BadLine, BadLines
 from pellucid.text.token_words import words_of_tokens
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 

@@ -14,9 +14,10 @@ from pellucid.check.scan import MOST_EXAMPLES, corpora
 from pellucid.config import Recipe, TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.text.outside import Outside, OutsideCounter
+from pellucid.text.reading.bad_lines import BadLines
 from pellucid.text.reading.sentence_pairs import (
-    BadLines,
     SentencePair,
+    find_aside,
     read_lessons,
     resolve_folder,
 )
@@ -74,6 +75,7 @@ class KeptPairs:
             counts: gets the counts of each corpus.
         """
         self._data = recipe.data
+        self._symbols = recipe.tokenizer.symbols
         self._base = base
         self._tokenizer = tokenizer
         self._dropped = dropped
@@ -91,7 +93,7 @@ class KeptPairs:
         for number, corpus in enumerate(parts):
             num_pairs = num_kept = 0
             bad = BadLines()
-            pairs = read_lessons(corpus.data, "train", self._base, bad=bad)
+            pairs = read_lessons(corpus.data, "train", self._base, symbols=self._symbols, bad=bad)
             for group in in_groups(read_links(pairs, self._alignment(number), bad)):
                 num_pairs += len(group)
                 cut = self._cut([pair for pair, *_ in group])
@@ -114,6 +116,8 @@ class KeptPairs:
             self._counts.append(CorpusCount(corpus.source, num_pairs, num_kept, weight))
         if self.bad.count:
             self._dropped["unreadable"] = self.bad.count
+        if num_same_target := find_aside(self._data, self._base).num_same_target:
+            self._dropped["target set aside"] = num_same_target
 
     @property
     def outside(self) -> Outside:
