@@ -3,9 +3,9 @@
     python benchmarks/doc_blocks.py [--made DIR] [PAGE…]
 
 Shell blocks run in bash, in a new folder with the files and models that the pages name; a page's
-Python runs as one program; recipes are compared with the keys that exist. A block with a comment
-``<!-- not run: … -->`` above it is left out. Takes about a quarter of an hour on one core; the
-tests run a sample.
+Python runs as one program; recipes are compared with the keys that exist. Comments above blocks say
+what runs at a smaller size, by a test, or nowhere (tests/shared/page_code.py); the last lines count
+these. Takes about a quarter of an hour on one core; the tests run a sample.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def make_program(folder: Path) -> dict[str, str]:
 
 def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[str]]:
     """Run the blocks of a page in a folder. Return how many ran, and the complaints."""
-    blocks = [one for one in page_code.read_blocks(page) if not one.reason]
+    blocks = [one for one in page_code.read_blocks(page) if one.is_run]
     for kind in ("ctranslate2", "marian"):
         if page.stem == kind:
             shutil.copytree(folder / f"of-{kind}", folder / "FOLDER")
@@ -127,7 +127,7 @@ def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[s
     python = [one for one in blocks if one.language == "python"]
     if python and (found := page_code.run_python(python, folder, env)):
         complaints.append(f"{page.name}: its Python\n{found}")
-    return sum(one.language in page_code.RUNS for one in blocks), complaints
+    return len(blocks), complaints
 
 
 def main() -> None:
@@ -159,6 +159,9 @@ def main() -> None:
     finally:
         shutil.rmtree(base, ignore_errors=True)
     print(f"{num_run} blocks ran, {len(failures)} failed.")
+    blocks = page_code.all_blocks()
+    names = {page.relative_to(ROOT).as_posix() for page in wanted}
+    print(page_code.describe_left_out([one for one in blocks if one.page in names]))
     sys.exit(bool(failures))
 
 
