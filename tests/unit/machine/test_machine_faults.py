@@ -235,6 +235,6 @@ def test_a_child_whose_connection_breaks_is_ended_not_waited_for(
     child.process = start([sys.executable, "-c", "import time; time.sleep(1000)"])
     child.connection, theirs = Pipe()
     theirs.close()
-    with pytest.raises(PellucidError, match="was ended by signal 9, .* Use fewer"):
+    with pytest.raises(PellucidError, match=r"was ended by signal 9, .* Use fewer"):
         child.send(b"work")
     assert child.process.poll() == -signal.SIGKILL
