@@ -31,7 +31,7 @@ from faults.preloading import build_library
 from pellucid import __version__
 from pellucid.native.loading import describe_processor
 
-BEGIN = ("bulk", "demo")
+BEGIN = ("bulk", "run", "demo")
 CLOCKS = (0, 600)
 """Seconds that the clocks of the two commands are ahead."""
 
@@ -120,7 +120,7 @@ def run_field(arguments: argparse.Namespace, folder: Path) -> dict[str, Any]:
     run("translate", "demo", "-i", str(source), "-o", str(target), "--threads", "1")
     # As many pieces as events, so that these hit all of the job.
     piece_bytes = source.stat().st_size // max(20, arguments.kills)
-    command = [*COMMAND, *BEGIN, "-i", str(source), "-o", str(job)]
+    command = [*COMMAND, *BEGIN, str(source), "-o", str(job)]
     command += ["--piece-bytes", str(piece_bytes), "--workers", "2"]
     wanted = {"kills": arguments.kills, "commands": arguments.commands, "stops": arguments.stops}
     began = time.monotonic()

@@ -52,7 +52,7 @@ num_decoder_layers = 3
 """
 """What keeps the model small, except on a page that starts from a model and takes its sizes."""
 
-SETUP = """
+FILES = """
 pellucid corpus -o text --count 400 --part train --part validation --part test
 for side in en fr align; do
   cp text/train.$side train.$side
@@ -61,8 +61,13 @@ done
 cp valid.en raw.en; cp valid.fr raw.fr; cp valid.en tokenized.en; cp valid.fr tokenized.fr
 cp valid.align gold.align; cp test.en in.txt; cp test.en many.txt; cp test.fr human.txt
 cp test.fr theirs.txt; cp test.en a.en; cp test.fr a.fr
+mkdir -p shards bucket/mono; cp test.en part.1; cp valid.en part.2
+gzip -c test.en > shards/a.gz; gzip -c valid.en > shards/b.gz; cp shards/*.gz bucket/mono
 echo '{"text": "The dog ate it."}' > reviews.jsonl
 paste train.en train.fr > pairs.tsv; cp test.fr test.cs
+"""
+
+MODELS = """
 pellucid train my-recipe.toml -o runs/mine
 sed 's/"en"/"xx"/; s/"fr"/"en"/; s/"xx"/"fr"/; s/[.]en"/.xx"/; s/[.]fr"/.en"/; s/[.]xx"/.fr"/' \
   my-recipe.toml > back.toml
@@ -79,11 +84,11 @@ pellucid export MODEL --format marian -o of-marian
 """
 
 
-def make_folder(folder: Path, env: dict[str, str]) -> None:
-    """Make the files and models that the pages name."""
+def make_folder(folder: Path, env: dict[str, str], program: str = FILES + MODELS) -> None:
+    """Make the files and models that the pages name, or only what a program makes of them."""
     (folder / "my-recipe.toml").write_text(DATA + SIZES, encoding="utf-8")
     subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", SETUP],
+        ["bash", "-euo", "pipefail", "-c", program],
         cwd=folder,
         env=os.environ | env,
         check=True,

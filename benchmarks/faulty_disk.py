@@ -55,15 +55,17 @@ CASES = {
         ("translate", "demo", "-i", "in.txt", "-o", "out.jsonl.gz", "--json"), ("out.jsonl.gz",)
     ),
     "document": Case(("translate", "demo", "-i", "page.html", "-o", "out.html"), ("out.html",)),
-    "ctranslate2": Case(("export", "demo", "--to", "ctranslate2", "--out", "model"), ("model",)),
-    "int8": Case(("export", "demo", "--to", "int8", "--out", "model"), ("model",)),
+    "ctranslate2": Case(("export", "demo", "--format", "ctranslate2", "-o", "model"), ("model",)),
+    "int8": Case(
+        ("export", "demo", "--format", "pellucid", "--precision", "int8", "-o", "model"), ("model",)
+    ),
     "bulk": Case(
-        ("bulk", "demo", "-i", "in.txt", "-o", "job", "--workers", "1", "--piece-bytes", "200"),
+        ("bulk", "run", "demo", "in.txt", "-o", "job", "--workers", "1", "--piece-bytes", "200"),
         ("job/manifest.json", "job/pieces", "collected.txt"),
-        others=(("bulk", "-o", "job", "--collect", "collected.txt"),),
+        others=(("bulk", "collect", "job", "-o", "collected.txt"),),
     ),
     "train": Case(
-        ("train", "recipe.toml", "--out", "run"),
+        ("train", "recipe.toml", "-o", "run"),
         ("run/bundle/model.safetensors", "run/samples.jsonl"),
     ),
 }

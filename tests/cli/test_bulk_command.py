@@ -212,10 +212,12 @@ def test_a_stopped_worker_is_replaced_and_loses_and_doubles_nothing(
     monkeypatch.setattr(LocalWorker, "__init__", begin_stopped)
     monkeypatch.setattr(LocalWorker, "send_window", send_stopped)
     done = run_bulk(
-        *("bulk", str(bundle_folder), "-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job")),
-        *("--piece-bytes", "200", "--workers", "1", "--collect", str(tmp_path / "out")),
+        *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt"), "--workers", "1"),
+        *("-o", str(tmp_path / "job"), "--piece-bytes", "200"),
     )
     assert done.returncode == 0, done.stderr
+    collected = run_bulk("bulk", "collect", str(tmp_path / "job"), "-o", str(tmp_path / "out"))
+    assert collected.returncode == 0
     assert stopped
     with pytest.raises(ProcessLookupError):
         os.kill(stopped[0], 0)

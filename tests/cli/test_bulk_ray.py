@@ -83,13 +83,14 @@ def test_a_cluster_of_this_machine_translates_as_one_process(
     chance = random.Random(2)
     lines = [" ".join(chance.choices(WORDS, k=chance.randint(1, 9))) for _ in range(1200)]
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
-    job = ("-i", str(tmp_path / "in.txt"), "-o", str(tmp_path / "job"), "--piece-bytes", "4000")
+    job = str(tmp_path / "job")
     done = run_cli(
-        *("bulk", "demo", *job, "--ray", "local", "--workers", "2"),
-        *("--collect", str(tmp_path / "out")),
+        *("bulk", "run", "demo", str(tmp_path / "in.txt"), "-o", job, "--piece-bytes", "4000"),
+        *("--ray", "local", "--workers", "2"),
         env=QUIET if kind == "ray" else stand_in,
     )
     assert (done.returncode, done.stderr) == (0, "")
+    assert run_cli("bulk", "collect", job, "-o", str(tmp_path / "out")).returncode == 0
     expected = run_cli("translate", "demo", "-i", str(tmp_path / "in.txt"))
     assert (tmp_path / "out").read_text() == expected.stdout
 
@@ -100,7 +101,7 @@ def test_a_cluster_that_is_lost_is_a_sentence_and_the_same_command_resumes(
 ) -> None:
     (tmp_path / "in.txt").write_text("The pizza came out of the oven .\n" * 3000)
     command = [
-        *(sys.executable, "-m", "pellucid", "bulk", "demo", "-i", str(tmp_path / "in.txt")),
+        *(sys.executable, "-m", "pellucid", "bulk", "run", "demo", str(tmp_path / "in.txt")),
         *("-o", str(tmp_path / "job"), "--piece-bytes", "9000", "--ray", "local"),
     ]
     process = start(command, stderr=subprocess.PIPE, env={**os.environ, **stand_in})
