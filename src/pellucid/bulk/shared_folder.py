@@ -47,10 +47,10 @@ class Store:
     """
 
     def __init__(self, place: str) -> None:
-        from fsspec.implementations.local import LocalFileSystem
-
         self.place = place
         self._files, self._root = find_files(place)
+        from fsspec.implementations.local import LocalFileSystem
+
         # An address may be that of a folder too: file:///mnt/job.
         self._is_remote = not isinstance(self._files, LocalFileSystem)
 
