@@ -88,7 +88,8 @@ class Field:
         with contextlib.suppress(OSError, ValueError):
             shards = json.loads((self._job / "manifest.json").read_text())["shards"]
             total = sum(len(shard["pieces"]) for shard in shards)
-            return (len(list((self._job / "pieces").iterdir())) + 0.5) / total
+            done = len(list((self._job / "pieces").iterdir()))
+            return min(1.0, (done + 0.5) / total)
         return 0.0
 
     def _let_happen(self) -> None:
