@@ -84,7 +84,7 @@ def run(*arguments: str) -> float:
     done = subprocess.run(
         [*COMMAND, *arguments], env=os.environ | QUIET, stderr=subprocess.PIPE, check=False
     )
-    assert done.returncode in (0, 2), done.stderr.decode()
+    assert done.returncode in (0, 3), done.stderr.decode()
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 

@@ -3,9 +3,9 @@
     python benchmarks/doc_blocks.py [--made DIR] [PAGE…]
 
 Shell blocks run in bash, in a new folder with the files and models that the pages name; a page's
-Python runs as one program; recipes are compared with the keys that exist. A block with a comment
-``<!-- not run: … -->`` above it is left out. Takes about a quarter of an hour on one core; the
-tests run a sample.
+Python runs as one program; recipes are compared with the keys that exist. Comments above blocks say
+what runs at a smaller size, by a test, or nowhere (tests/shared/page_code.py); the last lines count
+these. Takes about a quarter of an hour on one core; the tests run a sample.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ num_decoder_layers = 3
 """
 """What keeps the model small, except on a page that starts from a model and takes its sizes."""
 
-SETUP = """
+FILES = """
 pellucid corpus -o text --count 400 --part train --part validation --part test
 for side in en fr align; do
   cp text/train.$side train.$side
@@ -61,8 +61,13 @@ done
 cp valid.en raw.en; cp valid.fr raw.fr; cp valid.en tokenized.en; cp valid.fr tokenized.fr
 cp valid.align gold.align; cp test.en in.txt; cp test.en many.txt; cp test.fr human.txt
 cp test.fr theirs.txt; cp test.en a.en; cp test.fr a.fr
+mkdir -p shards bucket/mono; cp test.en part.1; cp valid.en part.2
+gzip -c test.en > shards/a.gz; gzip -c valid.en > shards/b.gz; cp shards/*.gz bucket/mono
 echo '{"text": "The dog ate it."}' > reviews.jsonl
 paste train.en train.fr > pairs.tsv; cp test.fr test.cs
+"""
+
+MODELS = """
 pellucid train my-recipe.toml -o runs/mine
 sed 's/"en"/"xx"/; s/"fr"/"en"/; s/"xx"/"fr"/; s/[.]en"/.xx"/; s/[.]fr"/.en"/; s/[.]xx"/.fr"/' \
   my-recipe.toml > back.toml
@@ -79,11 +84,11 @@ pellucid export MODEL --format marian -o of-marian
 """
 
 
-def make_folder(folder: Path, env: dict[str, str]) -> None:
-    """Make the files and models that the pages name."""
+def make_folder(folder: Path, env: dict[str, str], program: str = FILES + MODELS) -> None:
+    """Make the files and models that the pages name, or only what a program makes of them."""
     (folder / "my-recipe.toml").write_text(DATA + SIZES, encoding="utf-8")
     subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", SETUP],
+        ["bash", "-euo", "pipefail", "-c", program],
         cwd=folder,
         env=os.environ | env,
         check=True,
@@ -108,7 +113,7 @@ def make_program(folder: Path) -> dict[str, str]:
 
 def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[str]]:
     """Run the blocks of a page in a folder. Return how many ran, and the complaints."""
-    blocks = [one for one in page_code.read_blocks(page) if not one.reason]
+    blocks = [one for one in page_code.read_blocks(page) if one.is_run]
     for kind in ("ctranslate2", "marian"):
         if page.stem == kind:
             shutil.copytree(folder / f"of-{kind}", folder / "FOLDER")
@@ -127,7 +132,7 @@ def run_page(page: Path, folder: Path, env: dict[str, str]) -> tuple[int, list[s
     python = [one for one in blocks if one.language == "python"]
     if python and (found := page_code.run_python(python, folder, env)):
         complaints.append(f"{page.name}: its Python\n{found}")
-    return sum(one.language in page_code.RUNS for one in blocks), complaints
+    return len(blocks), complaints
 
 
 def main() -> None:
@@ -159,6 +164,9 @@ def main() -> None:
     finally:
         shutil.rmtree(base, ignore_errors=True)
     print(f"{num_run} blocks ran, {len(failures)} failed.")
+    blocks = page_code.all_blocks()
+    names = {page.relative_to(ROOT).as_posix() for page in wanted}
+    print(page_code.describe_left_out([one for one in blocks if one.page in names]))
     sys.exit(bool(failures))
 
 

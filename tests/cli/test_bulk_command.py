@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -183,22 +184,33 @@ def test_killed_workers_and_commands_lose_and_double_nothing(
     assert (tmp_path / "out").read_text() == expected
 
 
+@pytest.mark.parametrize("when", ["loading", "translating"])
 def test_a_stopped_worker_is_replaced_and_loses_and_doubles_nothing(
-    run_bulk: Run, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    run_bulk: Run, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     text = "".join(f"{line}\n" for line in make_lines(60))
     (tmp_path / "in.txt").write_text(text)
-    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 2.0)
+    monkeypatch.setattr("pellucid.bulk.local.SECONDS_TO_MOVE", 2.0)
     stopped: list[int] = []
-    plain = LocalWorker.send_window
+    begin, send = LocalWorker.__init__, LocalWorker.send_window
 
-    def send(worker: LocalWorker, window: WorkerWindow) -> None:
-        if window.piece.number == 3 and not stopped:
+    def stop(worker: LocalWorker) -> None:
+        if not stopped:
             stopped.append(worker.process.pid)
             os.kill(worker.process.pid, signal.SIGSTOP)
-        plain(worker, window)
 
-    monkeypatch.setattr(LocalWorker, "send_window", send)
+    def begin_stopped(worker: LocalWorker, *arguments: Any, **options: Any) -> None:
+        begin(worker, *arguments, **options)
+        if when == "loading":
+            stop(worker)
+
+    def send_stopped(worker: LocalWorker, window: WorkerWindow) -> None:
+        if when == "translating" and window.piece.number == 3:
+            stop(worker)
+        send(worker, window)
+
+    monkeypatch.setattr(LocalWorker, "__init__", begin_stopped)
+    monkeypatch.setattr(LocalWorker, "send_window", send_stopped)
     done = run_bulk(
         *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt")),
         *("-o", str(tmp_path / "job"), "--piece-bytes", "200", "--workers", "1"),

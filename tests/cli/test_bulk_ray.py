@@ -1,4 +1,7 @@
-"""``pellucid bulk run --ray``: actors of a real cluster of this machine, which are killed."""
+"""``pellucid bulk run --ray``: actors of a real cluster of this machine, which are killed.
+
+Where Ray is not installed, a stand-in shows what Ray's processes do to the command.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,12 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray")
+needs_ray = pytest.mark.skipif(find_spec("ray") is None, reason="needs the package ray")
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 Start = Callable[..., subprocess.Popen[bytes]]
@@ -61,6 +65,64 @@ def find_actors() -> list[int]:
     return found
 
 
+@pytest.fixture
+def stand_in(tmp_path: Path) -> dict[str, str]:
+    """The variables of a process that finds the stand-in for Ray."""
+    shared = Path(__file__).parents[1] / "shared"
+    (tmp_path / "library").mkdir()
+    (tmp_path / "library" / "ray.py").write_text("from ray_stand_in import *\n")
+    places = (tmp_path / "library", shared, shared.parents[1] / "src")
+    return {"PYTHONPATH": os.pathsep.join(map(str, places))}
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("kind", ["stand-in", pytest.param("ray", marks=needs_ray)])
+def test_a_cluster_of_this_machine_translates_as_one_process(
+    run_cli: Run, tmp_path: Path, stand_in: dict[str, str], kind: str
+) -> None:
+    chance = random.Random(2)
+    lines = [" ".join(chance.choices(WORDS, k=chance.randint(1, 9))) for _ in range(1200)]
+    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in lines))
+    job = str(tmp_path / "job")
+    done = run_cli(
+        *("bulk", "run", "demo", str(tmp_path / "in.txt"), "-o", job, "--piece-bytes", "4000"),
+        *("--ray", "local", "--workers", "2"),
+        env=QUIET if kind == "ray" else stand_in,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert run_cli("bulk", "collect", job, "-o", str(tmp_path / "out")).returncode == 0
+    expected = run_cli("translate", "demo", "-i", str(tmp_path / "in.txt"))
+    assert (tmp_path / "out").read_text() == expected.stdout
+
+
+@pytest.mark.timeout(240)
+def test_a_cluster_that_is_lost_is_a_sentence_and_the_same_command_resumes(
+    start: Start, run_cli: Run, tmp_path: Path, stand_in: dict[str, str]
+) -> None:
+    (tmp_path / "in.txt").write_text("The pizza came out of the oven .\n" * 3000)
+    command = [
+        *(sys.executable, "-m", "pellucid", "bulk", "run", "demo", str(tmp_path / "in.txt")),
+        *("-o", str(tmp_path / "job"), "--piece-bytes", "9000", "--ray", "local"),
+    ]
+    process = start(command, stderr=subprocess.PIPE, env={**os.environ, **stand_in})
+    while not list((tmp_path / "job").glob("pieces/*")):
+        assert process.poll() is None, process.communicate()[1].decode()
+        time.sleep(0.02)
+    children = Path(f"/proc/{process.pid}/task").glob("*/children")
+    pids = [int(pid) for path in children for pid in path.read_text().split()]
+    (cluster,) = [
+        pid for pid in pids if b"sleep(1000)" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    ]
+    os.kill(cluster, signal.SIGKILL)
+    said = process.communicate(timeout=60)[1].decode().splitlines()
+    assert process.returncode == 1
+    assert len(said) == 1
+    assert "Ray ended it" in said[0]
+    done = run_cli(*command[3:], env=stand_in)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_ray
 @pytest.mark.timeout(240)
 def test_killed_actors_and_commands_lose_nothing(
     start: Start, run_cli: Run, cluster: str, tmp_path: Path
@@ -92,6 +154,7 @@ def test_killed_actors_and_commands_lose_nothing(
     assert (tmp_path / "out").read_text() == expected.stdout
 
 
+@needs_ray
 @pytest.mark.timeout(240)
 def test_a_bad_line_is_listed_and_a_bad_model_is_a_sentence(
     run_cli: Run, cluster: str, tmp_path: Path
@@ -110,6 +173,7 @@ def test_a_bad_line_is_listed_and_a_bad_model_is_a_sentence(
     assert not (tmp_path / "bad").exists()
 
 
+@needs_ray
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1"])
 def test_a_cluster_that_is_not_there_is_a_sentence(
@@ -124,6 +188,7 @@ def test_a_cluster_that_is_not_there_is_a_sentence(
     assert "bug" not in done.stderr
 
 
+@needs_ray
 @pytest.mark.timeout(240)
 def test_a_cluster_that_is_silent_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from pellucid.bulk import on_ray
@@ -137,6 +202,7 @@ def test_a_cluster_that_is_silent_is_a_sentence(monkeypatch: pytest.MonkeyPatch)
             on_ray.RayCrew(address, "a:b", {"files": {}}, size=1)
 
 
+@needs_ray
 def test_a_cluster_of_another_version_is_a_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
     from pellucid.bulk import on_ray
     from pellucid.errors import PellucidError

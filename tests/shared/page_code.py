@@ -1,6 +1,11 @@
 """The blocks of code on the pages: read them, and run them in a folder that has what they name.
 
-A block that cannot run has a comment above it that says why: ``<!-- not run: needs a GPU -->``.
+A comment above a block tells how it runs, if it does not run as it stands:
+
+- ``<!-- run with: --minutes 20 = --minutes 1; srun = -->`` writes something else in the place of
+  what would take too long, or needs other machines;
+- ``<!-- run by: tests/serve/test_process.py -->`` names the test that does the same;
+- ``<!-- not run: needs a GPU -->`` says why it runs nowhere. Tests count these.
 """
 
 from __future__ import annotations
@@ -25,7 +30,8 @@ MADE = ("docs/lessons/", "docs/claims.md")
 """Pages that a program writes, whose commands it runs, and `test_lesson_command` too."""
 
 _BLOCK = re.compile(
-    r"(?:^<!-- not run: (?P<reason>[^\n]+) -->\n)?^```(?P<language>\w*)\n(?P<text>.*?)^```$"
+    r"(?:^<!-- (?P<how>not run|run by|run with): (?P<said>[^\n]+) -->\n)?"
+    r"^```(?P<language>\w*)\n(?P<text>.*?)^```$"
     r"(?:\n\n```text\n(?P<output>.*?)^```$)?",
     re.MULTILINE | re.DOTALL,
 )
@@ -33,7 +39,18 @@ _BLOCK = re.compile(
 
 @dataclass(frozen=True)
 class Block:
-    """A block of code, with what the page says that it prints, if it does."""
+    """A block of code.
+
+    Attributes:
+        page: the name of its page.
+        line: the number of its first line.
+        language: as the page names it.
+        text: the code.
+        reason: why it runs nowhere; empty if it runs.
+        runner: the test that runs it; empty if the page's own blocks do.
+        changes: what stands on the page, and what runs in its place.
+        output: what the page says that it prints, if it does.
+    """
 
     page: str
     line: int
@@ -41,10 +58,26 @@ class Block:
     text: str
     reason: str
     output: str | None
+    runner: str = ""
+    changes: tuple[tuple[str, str], ...] = ()
 
     @property
     def place(self) -> str:
         return f"{self.page}:{self.line}"
+
+    @property
+    def is_run(self) -> bool:
+        """Whether it runs among the blocks of its page."""
+        return self.language in RUNS and not self.reason and not self.runner
+
+    @property
+    def runnable(self) -> str:
+        """The code with its changes."""
+        text = self.text
+        for old, new in self.changes:
+            assert old in text, f"{self.place}: {old}"
+            text = text.replace(old, new)
+        return text
 
 
 def find_pages() -> list[Path]:
@@ -57,17 +90,34 @@ def read_blocks(page: Path) -> list[Block]:
     """Read the blocks of a page, in order."""
     text = page.read_text(encoding="utf-8")
     name = page.relative_to(ROOT).as_posix()
-    return [
-        Block(
+    found = []
+    for match in _BLOCK.finditer(text):
+        said = {match["how"]: match["said"]}
+        changes = [re.split(r" = ?", one) for one in said.get("run with", "").split("; ") if one]
+        block = Block(
             name,
             text.count("\n", 0, match.start()) + 1,
             match["language"],
             match["text"],
-            match["reason"] or "",
+            said.get("not run", ""),
             match["output"],
+            runner=said.get("run by", ""),
+            changes=tuple((old, new) for old, new in changes),
         )
-        for match in _BLOCK.finditer(text)
-    ]
+        found.append(block)
+    return found
+
+
+def describe_left_out(blocks: list[Block]) -> str:
+    """Count the blocks that run nowhere, with the reasons."""
+    left_out = [one for one in blocks if one.language in RUNS and one.reason]
+    reasons = "".join(f"\n  {one.place}: {one.reason}" for one in left_out)
+    runs = [one for one in blocks if one.is_run]
+    elsewhere = sum(bool(one.runner) for one in blocks)
+    return (
+        f"{len(runs)} blocks run ({sum(bool(one.changes) for one in runs)} at a smaller size), "
+        f"{elsewhere} are run by tests, {len(left_out)} run nowhere:{reasons}"
+    )
 
 
 def all_blocks() -> list[Block]:
@@ -90,9 +140,9 @@ def commands(text: str) -> list[list[str]]:
 
 def run_shell(block: Block, folder: Path, env: dict[str, str]) -> str:
     """Run a block of shell commands. Return a complaint, or nothing."""
-    text, wanted = block.text, block.output
+    text, wanted = block.runnable, block.output
     if block.language == "console":
-        lines = block.text.splitlines(keepends=True)
+        lines = text.splitlines(keepends=True)
         text = "".join(line.removeprefix("$ ") for line in lines if line.startswith("$ "))
         wanted = "".join(line for line in lines if not line.startswith("$ "))
         text = "exec 2>&1\n" + text
@@ -153,7 +203,7 @@ def run_python(blocks: list[Block], folder: Path, env: dict[str, str]) -> str:
         doctest.DocTestRunner(verbose=False).run(test, out=failures.append)
         return "".join(failures)
     mark = "\x1e"
-    code = f"\nprint({mark!r})\n".join(mark_prints(block.text) for block in blocks)
+    code = f"\nprint({mark!r})\n".join(mark_prints(block.runnable) for block in blocks)
     done = subprocess.run(
         [sys.executable, "-c", code], cwd=folder, env=os.environ | env, capture_output=True
     )

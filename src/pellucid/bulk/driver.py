@@ -278,7 +278,7 @@ class Driver:
                 limit = max(SECONDS_TO_ANSWER, _MOST_TIMES * expected)
             if windows and self._waited[worker] > limit:
                 self._crew.drop(worker)
-                self._lose(worker, PellucidError(f"It gave no answer for {limit:.0f} s."))
+                self._lose(worker, PellucidError(f"A worker gave no answer for {limit:.0f} s."))
         # All are busy, so that no piece is asked for; somebody else may have finished theirs.
         is_still = bool(waited) and min(waited) > SECONDS_TO_ANSWER
         if is_still and time.monotonic() > self._next_look:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
 from contextlib import suppress
 from multiprocessing.connection import wait
+from pathlib import Path
 from subprocess import TimeoutExpired
 from typing import Any
 
@@ -14,13 +16,38 @@ from pellucid.machine.processes import Child, to_bytes
 
 ADVICE = "Use fewer workers (--workers), since each has the model in its own memory."
 _SECONDS_TO_END = 1.0
+# Time in which a process that has something to do must get some of a processor, however busy.
+SECONDS_TO_MOVE = 60.0
 
 
 class LocalWorker(Child):
-    """A process that answers windows."""
+    """A process that answers windows.
+
+    Attributes:
+        num_owed: the number of its replies that are to come, of which its start is the first.
+    """
+
+    num_owed = 1
+    _ticks = -1
+    _seconds_still = 0.0
+
+    def is_still(self, seconds: float) -> bool:
+        """Tell whether it owes a reply, but has long been stopped, or hangs in the system.
+
+        Args:
+            seconds: the time since the last look.
+        """
+        ticks = _processor_ticks(self.process.pid)
+        if not self.num_owed or ticks is None or ticks != self._ticks:
+            self._seconds_still = 0.0
+            self._ticks = -1 if ticks is None else ticks
+        else:
+            self._seconds_still += seconds
+        return self._seconds_still > SECONDS_TO_MOVE
 
     def send_window(self, window: WorkerWindow) -> None:
         """Send a window; its answer comes later."""
+        self.num_owed += 1
         with suppress(PellucidError):  # If it has ended, its connection says so next.
             self.send(to_bytes(window.place()), window.raw)
 
@@ -48,12 +75,22 @@ class LocalCrew:
     def receive(self, seconds: float) -> list[tuple[Worker, Any]]:
         """Wait so long for replies; an exception is the end of a worker."""
         replies: list[tuple[Worker, Any]] = []
+        began = time.monotonic()
         ready = wait([worker.connection for worker in self._workers], seconds)
+        # No more than was asked for, as this process may have been stopped together with them.
+        passed = min(time.monotonic() - began, seconds)
         # A copy, as workers that have ended are removed.
-        for worker in [one for one in self._workers if one.connection in ready]:
+        for worker in list(self._workers):
+            if worker.connection not in ready:
+                if worker.is_still(passed):
+                    self.drop(worker)
+                    stopped = f"A worker process stood still for {SECONDS_TO_MOVE:.0f} s."
+                    replies.append((worker, PellucidError(stopped)))
+                continue
             try:
                 reply = worker.receive()
                 if reply != "ready":
+                    worker.num_owed -= 1
                     replies.append((worker, reply))
                 else:
                     # It has started; without a place this asks it to introduce itself.
@@ -77,3 +114,13 @@ class LocalCrew:
             worker.process.kill()
         for worker in list(self._workers):
             self.drop(worker)
+
+
+def _processor_ticks(pid: int) -> int | None:
+    """Read how much of a processor a process has used; None where the system does not say."""
+    try:
+        # Its name, in brackets, may hold anything.
+        fields = Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].split()
+    except OSError:
+        return None
+    return int(fields[11]) + int(fields[12])

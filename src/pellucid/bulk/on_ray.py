@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import socket
+import subprocess
 import tempfile
 import time
 from collections import deque
@@ -23,6 +24,13 @@ from pellucid.files import read_bytes
 SECONDS_TO_JOIN = 90.0
 # Time in which a cluster must start its first worker.
 SECONDS_TO_START = 180.0
+
+# Ray's C++ ends a process whose cluster is gone, with code 1 and no word. Another process speaks.
+_SPEAKER = 'read -r word || printf "%s\\n" "$1" >&2'
+_LAST_WORDS = (
+    "error: This command was killed, or Ray ended it, as it does when its cluster is lost (see "
+    "/tmp/ray/session_latest/logs). Finished pieces are kept: give the command again."
+)
 
 
 class Actor:
@@ -92,15 +100,24 @@ class RayCrew:
         self._begun = time.monotonic()
         self._workers: list[RayWorker] = []
         self._is_up = False
+        # Its one thread lives as long as the crew: Ray's processes end with the thread that started
+        # them. In a thread, Ray leaves SIGTERM to us, and need not be waited for.
+        self._starter = ThreadPoolExecutor(1)
+        self._speaker: subprocess.Popen[bytes] | None = None
         logging.getLogger("ray").setLevel(logging.CRITICAL)
         host, _, port = address.rpartition("/")[2].rpartition(":")
         with self._speaking():
             if port.isdecimal():  # Ray would wait for minutes.
                 socket.create_connection((host, int(port)), SECONDS_TO_JOIN).close()
-            # In a thread it leaves SIGTERM to us, and need not be waited for.
-            ThreadPoolExecutor(1).submit(
+            self._starter.submit(
                 self._ray.init, address, log_to_driver=False, logging_level="CRITICAL"
             ).result(SECONDS_TO_JOIN)
+            self._speaker = subprocess.Popen(
+                ["sh", "-c", _SPEAKER, "sh", _LAST_WORDS],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                process_group=0,
+            )
             self.size = size or int(self._ray.cluster_resources().get("CPU", 1))
             files: dict[str, bytes] = {}
             packed = _rename(task, lambda name: _pack(name, files))
@@ -153,14 +170,19 @@ class RayCrew:
     def close(self) -> None:
         """End all workers, and leave the cluster."""
         self._workers.clear()
-        with suppress(Exception):
-            self._ray.shutdown()
+        if self._speaker is not None:
+            self._speaker.communicate(b"Bye\n")
+            self._speaker = None
+            with suppress(Exception):
+                self._ray.shutdown()
+        self._starter.shutdown(wait=False)
 
     @contextmanager
     def _speaking(self) -> Iterator[None]:
         try:
             yield
         except Exception as error:
+            self.close()
             reason = " ".join(str(error).split()) or type(error).__name__
             raise PellucidError(
                 f"The Ray cluster at {self._address} cannot be used: {reason.rstrip('.')}. Check "

@@ -49,6 +49,10 @@ class Store:
     def __init__(self, place: str) -> None:
         self.place = place
         self._files, self._root = find_files(place)
+        from fsspec.implementations.local import LocalFileSystem
+
+        # An address may be that of a folder too: file:///mnt/job.
+        self._is_remote = not isinstance(self._files, LocalFileSystem)
 
     def read(self, name: str) -> bytes:
         """Read a file.
@@ -62,7 +66,7 @@ class Store:
     def write(self, name: str, data: bytes) -> None:
         """Write a file so that it appears whole, in the place of an older one."""
         with reaching(self.place):
-            if is_remote(self.place):
+            if self._is_remote:
                 self._files.pipe_file(f"{self._root}/{name}", data)
             else:
                 self._place(name, data, is_new=False)
@@ -71,7 +75,7 @@ class Store:
         """Write a new file; return False if there is one of this name."""
         path = f"{self._root}/{name}"
         with reaching(self.place), suppress(FileExistsError):
-            if not is_remote(self.place):
+            if not self._is_remote:
                 self._place(name, data, is_new=True)
                 return True
             # Some stores cannot refuse: two may then claim a piece, and write the same bytes.
@@ -99,7 +103,7 @@ class Store:
         Only the clock of the file server counts, which dates the files: a file that is written now
         tells its time.
         """
-        hidden = [] if is_remote(self.place) else list(Path(self._root, folder).glob(".*"))
+        hidden = [] if self._is_remote else list(Path(self._root, folder).glob(".*"))
         if not hidden:
             return
         with suppress(OSError):

@@ -39,6 +39,8 @@ module, _, function = task["run"].partition(":")
 getattr(import_module(module), function)(**task["arguments"])
 """
 
+_SECONDS_TO_END = 10.0
+
 Take = Callable[[], bytes]
 """Waits for the next message of the parent and returns it."""
 
@@ -118,7 +120,12 @@ class Child:
         return reply
 
     def _death(self) -> PellucidError:
-        code = self.process.wait()
+        try:
+            code = self.process.wait(_SECONDS_TO_END)
+        except subprocess.TimeoutExpired:
+            # The connection broke although the child lives; nobody could reach it any more.
+            self.process.kill()
+            code = self.process.wait()
         how = f"ended with exit code {code}"
         if code < 0:
             how = f"was ended by signal {-code}"

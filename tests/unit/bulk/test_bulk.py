@@ -266,7 +266,7 @@ def test_a_line_that_never_ends_is_found_and_listed(tmp_path: Path, hurried: Non
     assert "".join(collect_lines(board)) == TEXT.upper().replace("LINE 33\n", "\n")
     count, shown = board.list_failures()
     assert count == 1
-    assert "in.txt:34: It ended 2 workers: It gave no answer for " in shown[0]
+    assert "in.txt:34: It ended 2 workers: A worker gave no answer for " in shown[0]
 
 
 @pytest.mark.timeout(60)

@@ -24,6 +24,7 @@ from page_code import (
     compare,
     compare_comment,
     complain,
+    describe_left_out,
     find_pages,
     mark_prints,
     read_blocks,
@@ -161,13 +162,24 @@ SAMPLE = (
 """Pages whose Python the tests run; `benchmarks/doc_blocks.py` runs everything."""
 
 
+RUN_NOWHERE = 9
+"""Blocks that no program runs: they install, need a network, or take hours. Lower it if you can."""
+
+
 def test_every_block_runs_or_has_a_reason() -> None:
     unknown = [one.place for one in BLOCKS if one.language not in (*RUNS, *SHOWS)]
     assert not unknown, "name the language, or teach tests/shared/page_code.py to run it"
-    assert sum(one.language in RUNS and not one.reason for one in BLOCKS) > 70
+    assert sum(one.is_run for one in BLOCKS) > 80
     assert all(len(one.reason.split()) > 1 for one in BLOCKS if one.reason)
+    assert all((ROOT / one.runner).is_file() for one in BLOCKS if one.runner)
+    assert all(one.runnable for one in BLOCKS)
     complaints = [check_toml(one) for one in BLOCKS if one.language == "toml"]
     assert not any(complaints), complaints
+
+
+def test_blocks_that_run_nowhere_are_counted() -> None:
+    left_out = [one for one in BLOCKS if one.reason]
+    assert len(left_out) == RUN_NOWHERE, describe_left_out(BLOCKS)
 
 
 def test_commands_of_the_pages_have_only_options_that_exist() -> None:
@@ -203,7 +215,7 @@ def test_python_of_a_page_prints_what_the_page_says(
     name: str, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (page,) = (page for page in find_pages() if page.stem == name)
-    blocks = [one for one in read_blocks(page) if one.language == "python" and not one.reason]
+    blocks = [one for one in read_blocks(page) if one.language == "python" and one.is_run]
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "pairs").symlink_to(bundle_folder)
     monkeypatch.chdir(tmp_path)
@@ -212,14 +224,14 @@ def test_python_of_a_page_prints_what_the_page_says(
     names: dict[str, Any] = {}
     for block in blocks:
         with contextlib.redirect_stdout(io.StringIO()) as shown:
-            exec(mark_prints(block.text), names)
+            exec(mark_prints(block.runnable), names)
         assert not complain(block, shown.getvalue())
 
 
 @pytest.mark.parametrize("name", ["looking", "recurrent", "translating", "what-if"])
 def test_commands_of_a_page_print_what_the_page_says(name: str, tmp_path: Path) -> None:
     (page,) = (page for page in find_pages() if page.stem == name)
-    blocks = [one for one in read_blocks(page) if one.language in ("sh", "console")]
+    blocks = [one for one in read_blocks(page) if one.is_run and one.language != "python"]
     shown = [one for one in blocks if one.output is not None or one.language == "console"]
     assert shown
     env = {

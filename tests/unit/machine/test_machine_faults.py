@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
 import subprocess
+import sys
 from collections.abc import Callable
+from multiprocessing import Pipe
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +30,7 @@ from pellucid.errors import (
 )
 from pellucid.files import write_bytes
 from pellucid.inside import load_trace
+from pellucid.machine import processes
 from pellucid.text.reading.lines import read_lines
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -220,3 +224,17 @@ def test_pictures_without_a_home_say_nothing_and_leave_nothing(
     env = {"HOME": "/nowhere", "TMPDIR": str(tmp_path), "XDG_CONFIG_HOME": "", "XDG_CACHE_HOME": ""}
     done = run_python("-c", NO_HOME, str(tmp_path / "p.png"), env=env)
     assert (done.stdout, done.stderr) == ("0 False ['p.png']\n", "")
+
+
+def test_a_child_whose_connection_breaks_is_ended_not_waited_for(
+    start: Callable[..., subprocess.Popen[bytes]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(processes, "_SECONDS_TO_END", 0.1)
+    child = processes.Child.__new__(processes.Child)
+    child._advice = "Use fewer."
+    child.process = start([sys.executable, "-c", "import time; time.sleep(1000)"])
+    child.connection, theirs = Pipe()
+    theirs.close()
+    with pytest.raises(PellucidError, match=r"was ended by signal 9, .* Use fewer"):
+        child.send(b"work")
+    assert child.process.poll() == -signal.SIGKILL
