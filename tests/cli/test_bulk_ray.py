@@ -89,7 +89,8 @@ def test_a_cluster_of_this_machine_translates_as_one_process(
         *("--ray", "local", "--workers", "2"),
         env=QUIET if kind == "ray" else stand_in,
     )
-    assert (done.returncode, done.stderr) == (0, "")
+    assert done.returncode == 0, done.stderr
+    assert kind == "ray" or not done.stderr  # Ray may say something of its own.
     assert run_cli("bulk", "collect", job, "-o", str(tmp_path / "out")).returncode == 0
     expected = run_cli("translate", "demo", "-i", str(tmp_path / "in.txt"))
     assert (tmp_path / "out").read_text() == expected.stdout

@@ -11,7 +11,6 @@ import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from statistics import median
 from typing import Any, Protocol
 
 from pellucid.bulk.board import SECONDS_BETWEEN_BEATS, Board
@@ -35,15 +34,17 @@ _MOST_DEATHS = 50
 # Workers that may end in a row before they are ready.
 MOST_BAD_STARTS = 10
 
-# A worker stands still if it takes this many times as long as its window should, by the median of
-# the last ones, and at least so many seconds: one line alone takes longer than among others, and
-# machines are busy with other work.
-_MOST_TIMES = 20
-SECONDS_TO_ANSWER = 60.0
+# A worker stands still if its window takes so many times as long as the slowest one of its size
+# did, and at least so many seconds: first windows may be empty lines, and one line alone takes
+# longer than among others.
+_MOST_TIMES = 5
+SECONDS_TO_ANSWER = 600.0
 # The same before any window was answered, when nothing says how fast the model is.
 _SECONDS_TO_FIRST_ANSWER = 3600.0
 # Bytes that take about as long as starting with a line does.
 _BYTES_A_LINE = 100
+# Time without any answer after which a command looks whether others have finished its pieces.
+SECONDS_TO_DOUBT = 60.0
 
 
 @dataclass(frozen=True)
@@ -149,9 +150,9 @@ class Driver:
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
-        # Seconds that workers have been at their windows, and those that windows took, by size.
+        # Seconds that workers have been at their windows, and the most that one took, by size.
         self._waited: dict[Worker, float] = defaultdict(float)
-        self._paces: deque[float] = deque(maxlen=99)
+        self._slowest = 0.0
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
         self._next_look = 0.0
         self._next_words = time.monotonic() + _SECONDS_TO_WORDS
@@ -234,7 +235,7 @@ class Driver:
                 body, failures = reply
                 window = self._at_work[worker].popleft()
                 seconds = self._waited.pop(worker, 0.0)
-                self._paces.append(seconds / _size_of(window))
+                self._slowest = max(self._slowest, seconds / _size_of(window))
                 self._board.patience = max(self._board.patience, 3 * seconds)
                 self._answer(window, body, failures)
 
@@ -242,7 +243,7 @@ class Driver:
         # In a row: one answer shows that workers can live.
         self._num_deaths = 0
         begun = self._begun.get(window.piece.number)
-        if begun is None:  # Another command was faster.
+        if begun is None or window.row in begun.bodies:  # Another command was faster.
             return
         begun.bodies[window.row] = body
         begun.failures += [(window.row + row, sentence) for row, sentence in failures]
@@ -273,14 +274,14 @@ class Driver:
         waited = [self._waited[worker] for worker, windows in self._at_work.items() if windows]
         for worker, windows in list(self._at_work.items()):
             limit = _SECONDS_TO_FIRST_ANSWER
-            if self._paces and windows:
-                expected = median(self._paces) * _size_of(windows[0])
+            if self._slowest and windows:
+                expected = self._slowest * _size_of(windows[0])
                 limit = max(SECONDS_TO_ANSWER, _MOST_TIMES * expected)
             if windows and self._waited[worker] > limit:
                 self._crew.drop(worker)
                 self._lose(worker, PellucidError(f"A worker gave no answer for {limit:.0f} s."))
         # All are busy, so that no piece is asked for; somebody else may have finished theirs.
-        is_still = bool(waited) and min(waited) > SECONDS_TO_ANSWER
+        is_still = bool(waited) and min(waited) > SECONDS_TO_DOUBT
         if is_still and time.monotonic() > self._next_look:
             self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS
             self._board.look()
@@ -301,9 +302,10 @@ class Driver:
         self._board.beat.retries += 1
         if windows:  # It was working on the first.
             blamed = windows.popleft()
-            # To the front: these hold up their piece.
-            self._todo.extendleft(reversed(windows))
-            self._todo.extendleft(reversed(_retry(blamed, error)))
+            again = [*_retry(blamed, error), *windows]
+            # To the front: these hold up their piece, unless another command has finished it.
+            wanted = [window for window in again if window.piece.number in self._begun]
+            self._todo.extendleft(reversed(wanted))
 
 
 def _size_of(window: WorkerWindow) -> float:

@@ -231,6 +231,7 @@ def test_pieces_of_a_dead_command_are_taken_and_those_of_a_living_one_are_not(
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers and commands count as still after moments."""
     monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 0.1)
+    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_DOUBT", 0.1)
     monkeypatch.setattr("pellucid.bulk.driver.SECONDS_BETWEEN_BEATS", 0.05)
     monkeypatch.setattr(board_module, "SECONDS_BETWEEN_BEATS", 0.05)
     monkeypatch.setattr(board_module, "SECONDS_TO_DIE", 0.3)
