@@ -162,7 +162,7 @@ SAMPLE = (
 """Pages whose Python the tests run; `benchmarks/doc_blocks.py` runs everything."""
 
 
-RUN_NOWHERE = 9
+RUN_NOWHERE = 8
 """Blocks that no program runs: they install, need a network, or take hours. Lower it if you can."""
 
 
@@ -184,7 +184,9 @@ def test_blocks_that_run_nowhere_are_counted() -> None:
 
 def test_commands_of_the_pages_have_only_options_that_exist() -> None:
     found: dict[str, list[list[str]]] = {}
-    for block in BLOCKS:
+    # One page adds an option first.
+    blocks = [one for one in BLOCKS if "change_the_architecture" not in one.runner]
+    for block in blocks:
         for arguments in commands(block.text) if block.language in ("sh", "console") else ():
             size = 2 if arguments[0] in SUBCOMMANDS else 1
             if arguments[0] != "help":
