@@ -466,14 +466,11 @@ def test_scores_are_those_of_the_command_score(
     assert [one["log_probability"] for one in objects] == list(map(float, expected.split()))
 
 
-def test_status_names_who_works_where(
-    run_bulk: Run, job: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_names_who_works_where(run_bulk: Run, job: tuple[str, ...], tmp_path: Path) -> None:
     beats = tmp_path / "job" / "workers"
     beats.mkdir(exist_ok=True)
     beat = Beat("far-away", 7, 3, [0, 4], 5000, 2, 100.0, 1, time.time())
     (beats / "far-away-7-a").write_text(json.dumps(vars(beat)))
-    monkeypatch.setattr("pellucid.bulk.board.SECONDS_BETWEEN_BEATS", 0.0)
     silent = Beat("long-gone", 8, 3, [1], 5000, 2, 100.0, 4, time.time() - 1000)
     (beats / "long-gone-8-b").write_text(json.dumps(vars(silent)))
     done = run_bulk("bulk", "status", str(tmp_path / "job"))

@@ -196,23 +196,19 @@ class Board:
             seen.num_beats += 1
         return seen
 
-    def _living(self) -> tuple[list[Beat], bool]:
-        """Return the beats of commands that work, and whether others may do so too.
+    def _living(self) -> list[Beat]:
+        """Return the beats of commands that work.
 
-        One is not counted before its second beat if its clock or this one is wrong.
+        If its clock is not this one's, a command is seen by its second beat.
         """
         found = []
-        is_doubtful = False
         for name in sorted(self.store.names(WORKERS)):
             with suppress(InputFileNotFoundError):  # It may leave between the list and this.
                 seen = self._watch(name)
                 is_fresh = abs(time.time() - seen.beat.time) < SECONDS_TO_DIE
-                if not seen.is_dead():
-                    if is_fresh or seen.num_beats > 1:
-                        found.append(seen.beat)
-                    else:
-                        is_doubtful = True
-        return found, is_doubtful
+                if not seen.is_dead() and (is_fresh or seen.num_beats > 1):
+                    found.append(seen.beat)
+        return found
 
     def finish(self, piece: ShardPiece, body: str, failures: Failures) -> None:
         """Write a piece's results, and give up its claim."""
@@ -254,11 +250,7 @@ class Board:
     def describe(self, most: int = 4) -> str:
         """Describe the state of the job: what is done, how fast, and by which commands."""
         self.look()
-        beats, is_doubtful = self._living()
-        # Only an onlooker, who has no earlier look to compare with.
-        if is_doubtful and self._last_beat == self._begun:
-            time.sleep(2 * SECONDS_BETWEEN_BEATS)
-            beats, _ = self._living()
+        beats = self._living()
         finished = [piece.lines for piece in self.manifest.pieces if piece.name in self.done]
         lines = sum(finished) + sum(beat.partial for beat in beats)
         rate = sum(beat.lines / max(1.0, beat.seconds) for beat in beats)

@@ -34,17 +34,10 @@ _MOST_DEATHS = 50
 # Workers that may end in a row before they are ready.
 MOST_BAD_STARTS = 10
 
-# A worker stands still if its window takes so many times as long as the slowest one of its size
-# did, and at least so many seconds: first windows may be empty lines, and one line alone takes
-# longer than among others.
+# A worker stands still if its window takes so many times as long as the longest one did, and at
+# least so many seconds, since large models are slow. Other commands need not wait for it.
 _MOST_TIMES = 5
-SECONDS_TO_ANSWER = 600.0
-# The same before any window was answered, when nothing says how fast the model is.
-_SECONDS_TO_FIRST_ANSWER = 3600.0
-# Bytes that take about as long as starting with a line does.
-_BYTES_A_LINE = 100
-# Time without any answer after which a command looks whether others have finished its pieces.
-SECONDS_TO_DOUBT = 60.0
+SECONDS_TO_ANSWER = 3600.0
 
 
 @dataclass(frozen=True)
@@ -150,9 +143,9 @@ class Driver:
         self._todo: deque[WorkerWindow] = deque()
         self._begun: dict[int, _Begun] = {}
         self._at_work: dict[Worker, deque[WorkerWindow]] = {} if first is None else {first: deque()}
-        # Seconds that workers have been at their windows, and the most that one took, by size.
+        # Seconds that workers have been at their windows, and the most that one took.
         self._waited: dict[Worker, float] = defaultdict(float)
-        self._slowest = 0.0
+        self._longest = 0.0
         self._num_starting = self._num_deaths = self._num_bad_starts = 0
         self._next_look = 0.0
         self._next_words = time.monotonic() + _SECONDS_TO_WORDS
@@ -235,8 +228,8 @@ class Driver:
                 body, failures = reply
                 window = self._at_work[worker].popleft()
                 seconds = self._waited.pop(worker, 0.0)
-                self._slowest = max(self._slowest, seconds / _size_of(window))
-                self._board.patience = max(self._board.patience, 3 * seconds)
+                self._longest = max(self._longest, seconds)
+                self._board.patience = _MOST_TIMES * self._longest
                 self._answer(window, body, failures)
 
     def _answer(self, window: WorkerWindow, body: str, failures: list[tuple[int, str]]) -> None:
@@ -270,22 +263,12 @@ class Driver:
                 self._todo = deque(rest)
 
     def _end_idle_workers(self) -> None:
-        """End workers that take far longer than windows do; without progress, look at others."""
-        waited = [self._waited[worker] for worker, windows in self._at_work.items() if windows]
+        """End workers that take far longer than windows do."""
+        limit = max(SECONDS_TO_ANSWER, _MOST_TIMES * self._longest)
         for worker, windows in list(self._at_work.items()):
-            limit = _SECONDS_TO_FIRST_ANSWER
-            if self._slowest and windows:
-                expected = self._slowest * _size_of(windows[0])
-                limit = max(SECONDS_TO_ANSWER, _MOST_TIMES * expected)
             if windows and self._waited[worker] > limit:
                 self._crew.drop(worker)
                 self._lose(worker, PellucidError(f"A worker gave no answer for {limit:.0f} s."))
-        # All are busy, so that no piece is asked for; somebody else may have finished theirs.
-        is_still = bool(waited) and min(waited) > SECONDS_TO_DOUBT
-        if is_still and time.monotonic() > self._next_look:
-            self._next_look = time.monotonic() + SECONDS_BETWEEN_BEATS
-            self._board.look()
-            self._drop_done()
 
     def _lose(self, worker: Worker, error: Exception) -> None:
         """Hand the windows of a worker that ended to others."""
@@ -306,11 +289,6 @@ class Driver:
             # To the front: these hold up their piece, unless another command has finished it.
             wanted = [window for window in again if window.piece.number in self._begun]
             self._todo.extendleft(reversed(wanted))
-
-
-def _size_of(window: WorkerWindow) -> float:
-    """Estimate how long a window takes, in units that only compare windows."""
-    return window.lines + len(window.raw) / _BYTES_A_LINE
 
 
 def cut_windows(piece: ShardPiece, raw: bytes) -> list[WorkerWindow]:

@@ -28,7 +28,7 @@ class LocalWorker(Child):
     """
 
     num_owed = 1
-    _ticks = -1
+    _ticks: int | None = None
     _seconds_still = 0.0
 
     def is_still(self, seconds: float) -> bool:
@@ -37,12 +37,10 @@ class LocalWorker(Child):
         Args:
             seconds: the time since the last look.
         """
-        ticks = _processor_ticks(self.process.pid)
-        if not self.num_owed or ticks is None or ticks != self._ticks:
-            self._seconds_still = 0.0
-            self._ticks = -1 if ticks is None else ticks
-        else:
-            self._seconds_still += seconds
+        ticks = _processor_ticks(self.process.pid) if self.num_owed else None
+        is_still = ticks is not None and ticks == self._ticks
+        self._seconds_still = self._seconds_still + seconds if is_still else 0.0
+        self._ticks = ticks
         return self._seconds_still > SECONDS_TO_MOVE
 
     def send_window(self, window: WorkerWindow) -> None:
@@ -110,8 +108,6 @@ class LocalCrew:
 
     def close(self) -> None:
         """End all workers."""
-        for worker in self._workers:  # All end side by side.
-            worker.process.kill()
         for worker in list(self._workers):
             self.drop(worker)
 

@@ -20,10 +20,10 @@ from pellucid.errors import DataError, InputFileNotFoundError
 MANIFEST = "manifest.json"
 FORMAT = 1
 
-# How a manifest begins and ends, and the time in which one that has no end yet must grow.
+# How a manifest begins and ends, and how often one that has no end yet is looked at.
 _BEGINNING = f'{{\n "format": {FORMAT},'.encode()
 _END = b"\n}\n"
-_SECONDS_TO_GROW = 5.0
+_MOST_LOOKS = 100
 
 
 @dataclass(frozen=True)
@@ -150,17 +150,14 @@ def _read_whole(store: Store) -> bytes:
 
     No command works on a job before its manifest is whole, so nothing is lost.
     """
-    before = b""
-    since = time.monotonic()
-    # Also empty: in a folder without hard links the name appears first.
-    while _is_begun(data := store.read(MANIFEST)):
-        if data != before:
-            before = data
-            since = time.monotonic()
-        elif time.monotonic() - since > _SECONDS_TO_GROW:
-            store.delete(MANIFEST)
+    for _ in range(_MOST_LOOKS):
+        data = store.read(MANIFEST)
+        # Also empty: in a folder without hard links the name appears first.
+        if not _is_begun(data):
+            return data
         time.sleep(0.1)
-    return data
+    store.delete(MANIFEST)
+    return store.read(MANIFEST)
 
 
 def _is_begun(data: bytes) -> bool:

@@ -231,7 +231,6 @@ def test_pieces_of_a_dead_command_are_taken_and_those_of_a_living_one_are_not(
 def hurried(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let workers and commands count as still after moments."""
     monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 0.1)
-    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_DOUBT", 0.1)
     monkeypatch.setattr("pellucid.bulk.driver.SECONDS_BETWEEN_BEATS", 0.05)
     monkeypatch.setattr(board_module, "SECONDS_BETWEEN_BEATS", 0.05)
     monkeypatch.setattr(board_module, "SECONDS_TO_DIE", 0.3)
@@ -272,8 +271,9 @@ def test_a_line_that_never_ends_is_found_and_listed(tmp_path: Path, hurried: Non
 
 @pytest.mark.timeout(60)
 def test_pieces_of_a_command_whose_workers_stand_still_are_taken_and_it_ends(
-    tmp_path: Path, hurried: None
+    tmp_path: Path, hurried: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr("pellucid.bulk.driver.SECONDS_TO_ANSWER", 1000.0)
     first = make_job(tmp_path, TEXT)
     still = TameCrew(2)
     still.stops = lambda _: True
@@ -284,6 +284,11 @@ def test_pieces_of_a_command_whose_workers_stand_still_are_taken_and_it_ends(
         time.sleep(0.01)
     second = Board(first.store, first.manifest)
     drive(second, TameCrew(1))
+    assert "".join(collect_lines(first)) == TEXT.upper()
+    assert thread.is_alive()
+    still.stops = lambda _: False
+    for worker in still.workers:
+        worker.replies.append(PellucidError("It was ended."))
     thread.join(20)
     assert not thread.is_alive()
     assert "".join(collect_lines(first)) == TEXT.upper()
@@ -328,7 +333,8 @@ def test_a_command_is_known_by_its_beats_whatever_its_clock_says(
             board.store.write(f"workers/{name}", json.dumps(vars(beats[name])).encode())
 
     write(*beats)
-    monkeypatch.setattr(time, "sleep", lambda _: write("ahead", "behind"))
+    assert "workers" not in board.describe()
+    write("ahead", "behind")
     shown = board.describe()
     assert "ahead (3 workers" in shown
     assert "behind (4 workers" in shown
@@ -416,7 +422,7 @@ def test_a_claim_without_content_is_waited_for_and_then_free(tmp_path: Path, hur
 def test_a_manifest_whose_command_was_killed_amid_writing_it_is_begun_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pellucid.bulk.manifest._SECONDS_TO_GROW", 0.3)
+    monkeypatch.setattr("pellucid.bulk.manifest._MOST_LOOKS", 5)
     whole = make_job(tmp_path, TEXT).store.read("manifest.json")
     store = Store(str(tmp_path / "other"))
     for part in (b"", whole[:5], whole[:-3]):

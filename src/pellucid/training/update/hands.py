@@ -75,7 +75,7 @@ def be_hand(place: RankPlace) -> int:
         if signals or life.is_alone:
             told = min(told, time.monotonic())
         # After a signal rank 0 saves, and says that all is done, unless it ended or stands still.
-        patience = HURRIED_SECONDS if life.has_begun else 0.0
+        patience = HURRIED_SECONDS if life.heard else 0.0
         if time.monotonic() > max(told, life.heard) + patience:
             failures.append(LostRankError(f"Rank 0 ended, and so does rank {place.rank}."))
             break
@@ -94,15 +94,14 @@ class _Life:
         failures: of its work.
 
     Attributes:
-        heard: the time of the last sign of rank 0.
-        has_begun: True once the store is reached, so that rank 0 may know this process.
+        heard: the time of the last sign of rank 0; 0 before the store is reached, where rank 0
+            may know of this process.
         is_alone: True once the store has ended, which rank 0 or the launcher keeps.
         over: set once nothing is left to do.
     """
 
     def __init__(self, place: RankPlace, signals: list[int], failures: list[BaseException]) -> None:
-        self.heard = time.monotonic()
-        self.has_begun = False
+        self.heard = 0.0
         self.is_alone = False
         self.over = threading.Event()
         self._rank = place.rank
@@ -113,13 +112,13 @@ class _Life:
     def begin(self, store: PrefixStore) -> None:
         """Begin to show that this process is alive."""
         self._store = store
-        self.has_begun = True
+        self.heard = time.monotonic()
         self._thread.start()
 
     def end(self) -> None:
         """Say the last word, if somebody listens."""
         self.over.set()
-        if self.has_begun:
+        if self.heard:
             self._thread.join(2 * BEAT_SECONDS)
 
     def _beat(self) -> None:
