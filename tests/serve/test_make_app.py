@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +76,19 @@ def test_app_refuses_wrong_arguments_in_a_sentence(
     with pytest.raises(PellucidError) as refused:
         make_app(models, **options)
     assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("value", [None, 3, b"x", ["a"], object(), "no such thing", -1.5])
+@pytest.mark.parametrize("name", inspect.signature(make_app).parameters)
+def test_wrong_argument_is_named(name: str, value: Any) -> None:
+    given: dict[str, Any] = {"models": "demo", name: value}
+    sentence = name
+    try:
+        make_app(given.pop("models"), **given)
+    except PellucidError as error:
+        sentence = str(error)
+    named = (name, name.replace("_", " "), "no such thing", "proxy", "model", "'a'")
+    assert any(one in sentence for one in named), sentence
 
 
 def test_make_app_is_the_only_name() -> None:

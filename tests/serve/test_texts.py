@@ -133,6 +133,7 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
         ({"texts": ["a"], "model": "demo", "source_language": "fr"}, "en-fr"),
         ({"texts": ["a"], "target": "fr"}, "target_language"),
         ({"texts": ["a"], "to": "fra"}, "target_language"),
+        ({"texts": ["a"], "num_beams": 4}, "Did you mean 'beam'?"),
         ({"texts": ["a"], "align_layer": 1}, "align_head"),
         ({"texts": ["a"], "align_head": "decoder.1"}, "align"),
         ({"texts": ["a"], "words_by": "spaces"}, "align"),

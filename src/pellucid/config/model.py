@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 from pydantic import (
     Field,
@@ -15,10 +15,6 @@ from pydantic import (
 
 from pellucid.config.base import Strict, Width
 from pellucid.errors import ConfigurationError
-
-if TYPE_CHECKING:
-    from pellucid.config.decoding import DecodingConfig
-    from pellucid.config.training import TrainingConfig
 
 _SIZES = ("d_model", "d_ff", "num_heads", "num_encoder_layers", "num_decoder_layers")
 NAMED_SIZES: dict[str, dict[str, int]] = {
@@ -83,9 +79,6 @@ others then refuse it. A new option is added with the value under which it chang
 _LATER = ("norm_kind", "gated_feed_forward", "num_key_value_heads", "max_relative_distance")
 """Options that files name only if they differ from their defaults, so that the files of models that
 do not use them stay as they were."""
-
-_ROUNDING = "its states would add up the rounding of every step"
-_NO_EFFECT = "it drops only inputs, states between layers and outputs"
 
 
 class ModelConfig(Strict):
@@ -386,24 +379,3 @@ def _leave_out_other_architecture(values: dict[str, Any]) -> dict[str, Any]:
     if is_recurrent and values.get("recurrent_attention") != "additive":
         foreign = (*foreign, "d_key")
     return {name: value for name, value in values.items() if name not in foreign}
-
-
-def check_recurrent_recipe(training: TrainingConfig, decoding: DecodingConfig) -> None:
-    """Make sure that the training of a recurrent model asks for nothing that it lacks.
-
-    Raises:
-        ValueError: it does, with the setting and the reason.
-    """
-    for name, value, allowed, reason in (
-        ("training.kernels", training.kernels, ("auto", "pytorch"), "only Transformers have them"),
-        ("training.precision", training.precision, ("auto", "float32"), _ROUNDING),
-        ("decoding.precision", decoding.precision, ("float32",), _ROUNDING),
-        ("training.compile", training.compile, (False,), "each length would be compiled again"),
-        ("training.attention_dropout", training.attention_dropout, (0.0,), _NO_EFFECT),
-        ("training.feed_forward_dropout", training.feed_forward_dropout, (0.0,), _NO_EFFECT),
-    ):
-        if value not in allowed:
-            rule = " or ".join(map(repr, allowed))
-            raise ValueError(
-                f"{name} must be {rule} for a recurrent model ({reason}), but is {value!r}"
-            )

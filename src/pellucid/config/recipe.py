@@ -19,7 +19,7 @@ from pellucid.config.base import Strict, describe_problem, validate
 from pellucid.config.config_json import MASKS, TokenizerConfig
 from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig
-from pellucid.config.model import NAMED_SIZES, ModelConfig, check_recurrent_recipe, named_size
+from pellucid.config.model import NAMED_SIZES, ModelConfig, named_size
 from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.config.training import TrainingConfig
 from pellucid.errors import ConfigurationError, suggestion
@@ -27,6 +27,10 @@ from pellucid.files import endings, read_bytes
 
 SPECIAL_TOKENS = 4
 """Padding, unknown, start and end, which every vocabulary holds."""
+
+
+_ROUNDING = "its states would add up the rounding of every step"
+_NO_EFFECT = "it drops only inputs, states between layers and outputs"
 
 
 class TokenizerRecipe(TokenizerConfig):
@@ -166,7 +170,7 @@ class Recipe(Strict):
     @model_validator(mode="after")
     def _check_together(self) -> Recipe:
         if self.model.is_recurrent:
-            check_recurrent_recipe(self.training, self.decoding)
+            _check_recurrent(self.training, self.decoding)
         if self.tokenizer.sharing == "separate" and self.model.tied_embeddings == "all":
             raise ValueError(
                 "model.tied_embeddings must be 'decoder' or 'none' with separate vocabularies, "
@@ -225,6 +229,27 @@ class Recipe(Strict):
                 f"belong to one segmentation), but is {self.training.subword_samples}"
             )
         return self
+
+
+def _check_recurrent(training: TrainingConfig, decoding: DecodingConfig) -> None:
+    """Make sure that the training of a recurrent model asks for nothing that it lacks.
+
+    Raises:
+        ValueError: it does, with the setting and the reason.
+    """
+    for name, value, allowed, reason in (
+        ("training.kernels", training.kernels, ("auto", "pytorch"), "only Transformers have them"),
+        ("training.precision", training.precision, ("auto", "float32"), _ROUNDING),
+        ("decoding.precision", decoding.precision, ("float32",), _ROUNDING),
+        ("training.compile", training.compile, (False,), "each length would be compiled again"),
+        ("training.attention_dropout", training.attention_dropout, (0.0,), _NO_EFFECT),
+        ("training.feed_forward_dropout", training.feed_forward_dropout, (0.0,), _NO_EFFECT),
+    ):
+        if value not in allowed:
+            rule = " or ".join(map(repr, allowed))
+            raise ValueError(
+                f"{name} must be {rule} for a recurrent model ({reason}), but is {value!r}"
+            )
 
 
 def parse_toml(data: bytes, where: str) -> dict[str, Any]:

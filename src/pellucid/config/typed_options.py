@@ -24,7 +24,7 @@ class DecodingOptions(TypedDict, total=False):
     # Sampling
     sample: bool
     temperature: float
-    top_k: int
+    top_k: int | None
     top_p: float
     epsilon: float
     seed: int
@@ -32,12 +32,12 @@ class DecodingOptions(TypedDict, total=False):
     # Length
     max_length_ratio: float
     max_length_offset: int
-    max_length: int
+    max_length: int | None
     min_length: int
     min_length_ratio: float
 
     # Repetition
-    no_repeat_ngram: int
+    no_repeat_ngram: int | None
     repetition_penalty: float
 
     # Tokens

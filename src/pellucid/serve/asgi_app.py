@@ -7,8 +7,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 
+from pellucid.arguments import check_kind, check_text, list_texts, refuse
 from pellucid.config.base import validate
-from pellucid.errors import InputError, shorten
 from pellucid.serve.models import load_models, name_models
 from pellucid.serve.service import Service
 from pellucid.serve.settings import Keys, Limits, Settings
@@ -56,18 +56,22 @@ def make_app(
     if isinstance(models, str | Path):
         models = name_models([str(models)])
     if not isinstance(models, Mapping) or not models:
-        raise InputError(
-            "models must be a model, or a dict of models by name, but is "
-            f"{shorten(repr(models))}. Write make_app('demo') or make_app({{'demo': 'demo'}})."
-        )
+        advice = "Write make_app('demo') or make_app({'demo': 'demo'})."
+        refuse("models", "a model, or a dict of models by name", models, advice)
+    for name, model in models.items():
+        check_kind(f"models[{name!r}]", model, (str, Path), "a folder, or demo")
+    if key_file is not None:
+        check_kind("key_file", key_file, (str, Path), "a file")
+    check_kind("keys_in_query", keys_in_query, bool, "True or False")
+    check_kind("limits", limits, Mapping, "a dict of limits")
     settings = Settings(
         limits=validate(Limits, dict(limits), "limits"),
         keys=None if key_file is None else Keys.read(Path(key_file)),
-        allowed_hosts=tuple(allow_host),
-        allowed_origins=tuple(allow_origin),
+        allowed_hosts=tuple(list_texts("allow_host", allow_host)),
+        allowed_origins=tuple(list_texts("allow_origin", allow_origin)),
         keys_in_query=keys_in_query,
-        path_prefix=path_prefix,
-        trusted_proxies=tuple(trust_proxy),
+        path_prefix=check_text("path_prefix", path_prefix),
+        trusted_proxies=tuple(list_texts("trust_proxy", trust_proxy)),
     )
     named = {name: str(model) for name, model in models.items()}
     return Service(load_models(named, threads=threads, precision=precision), settings)

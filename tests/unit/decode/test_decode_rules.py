@@ -66,7 +66,7 @@ def apply_naively(
     if len(ids) < len(asked.prefix_ids):
         forced = asked.prefix_ids[len(ids)]
         return [value if id_ == forced else -math.inf for id_, value in enumerate(values)]
-    size = options["no_repeat_ngram"]
+    size = options["no_repeat_ngram"] or 0
     result = []
     for id_, value in enumerate(values):
         longer = [*ids, id_]
@@ -96,7 +96,7 @@ REQUESTS = st.builds(
     st.lists(REQUESTS, min_size=1, max_size=3),
     st.lists(st.lists(TOKENS, max_size=T), min_size=1, max_size=A),
     st.sampled_from([(), (PAD,), (PAD, 2)]),
-    st.sampled_from([0, 1, 2, 3]),
+    st.sampled_from([None, 1, 2, 3]),
     st.sampled_from([1.0, 1.5]),
     st.randoms(use_true_random=False),
 )
@@ -104,7 +104,7 @@ def test_rules_random_histories_give_what_loops_give(
     requests: list[Request],
     histories: list[list[int]],
     never: tuple[int, ...],
-    size: int,
+    size: int | None,
     penalty: float,
     dice: random.Random,
 ) -> None:

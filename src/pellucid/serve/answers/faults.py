@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pellucid.config.other_names import hint_of
 from pellucid.config.wording import OUT_OF_BOUNDS, word_fault
-from pellucid.errors import InputError, make_printable, shorten, suggestion
+from pellucid.errors import InputError, make_printable, shorten
 from pellucid.serve.answers.responses import Problem, from_error
 
-# Names that fields had, or have in other tools, and the names that they have here.
+# Names that fields had, and the names that they have now.
 RENAMED: Mapping[str, str] = {
     "source": "source_language",
     "target": "target_language",
@@ -18,11 +19,6 @@ RENAMED: Mapping[str, str] = {
     "parts": "heads, such as decoder",
     "layers": "heads, such as decoder.1",
     "kinds": "heads, such as *.*.cross",
-    "num_beams": "beam",
-    "beam_size": "beam",
-    "num_return_sequences": "n_best",
-    "do_sample": "sample",
-    "q": "texts",
 }
 
 
@@ -64,7 +60,7 @@ def _advise(name: str, known: Sequence[str], *, is_nested: bool) -> str:
     new = RENAMED.get(name, "")
     if new.partition(",")[0] in known:
         return f"Its name is {new}."
-    near = suggestion(name, known)
+    near = hint_of(name, known)
     # All names together would be a long sentence.
     return near if near.startswith("Did") else "See /docs for the fields."
 
