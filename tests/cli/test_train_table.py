@@ -167,7 +167,10 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     monkeypatch.chdir(tmp_path)
     (name,) = make("tsv", tmp_path)
     steps = ("--set", "training.max_steps=3", "--samples", "0")
-    first = run_here("train", name, *steps, "--set", "model.size=tiny", "--out", "r/a")
+    layers = ("model.num_encoder_layers=1", "model.num_decoder_layers=1")
+    sizes = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2", *layers)
+    small = [word for one in sizes for word in ("--set", one)]
+    first = run_here("train", name, *steps, *small, "--out", "r/a")
     assert first.returncode == 0, first.stderr
     record = json.loads((tmp_path / "r/a/bundle/manifest.json").read_text())["data"]["set_aside"]
     assert set(record) == {"validation", "test", "targets"}
