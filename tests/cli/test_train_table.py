@@ -191,7 +191,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     # Text of which the model set too little aside is said to be known to it.
     own = parse_toml((tmp_path / "r/b/recipe.toml").read_bytes(), "b")["data"]
     assert own["set_aside_as"] == str(tmp_path / "r/a/bundle")
-    few = HeldOut({hash_text(PAIRS[0][0]): "test"}, frozenset())
+    few = HeldOut({hash_text(PAIRS[0][0]): "validation"}, frozenset())
     manifest = tmp_path / "r/b/untrained/manifest.json"
     manifest.write_text(json.dumps({"data": {"set_aside": few.to_record()}}))
     sentence_pairs._set_aside.cache_clear()

@@ -142,7 +142,7 @@ def with_start(values: Mapping[str, Any], model: str, run: Path) -> dict[str, An
     data = {
         "source_language": languages.source,
         "target_language": languages.target,
-        "max_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
+        "max_pair_length": min(256, sizes["max_source_length"], sizes["max_target_length"]),
         **text,
     }
     if bundle.tokenizer.has_masks:
