@@ -197,6 +197,11 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     sentence_pairs._set_aside.cache_clear()
     said = run_here("evaluate", "r/b", "--json").stderr
     assert "of these may be text that the model it started from has learned" in said
+    # A run without a model is refused before anything is said of scores.
+    shutil.rmtree(tmp_path / "r/b/bundle")
+    refused = run_here("evaluate", "r/b")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Scored on" not in refused.stderr
 
 
 @pytest.mark.parametrize(
