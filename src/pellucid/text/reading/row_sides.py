@@ -211,7 +211,7 @@ def _advise_columns(cells: Sequence[str]) -> str:
     """Say how to name the columns that count, so that one can type it."""
     known = [cell for cell, code in zip(cells, find_languages(cells), strict=True) if code]
     has_names = len(set(cells)) == len(cells) and max(map(len, cells)) <= LONGEST_NAME
-    named: list[str | int] = [1, 2]
+    named: Sequence[str | int] = [1, 2]
     if len(known) > 1:
         named = [*known[:2]]
     elif has_names:
