@@ -224,4 +224,4 @@ def test_training_on_a_memory_alone_makes_its_recipe(tmp_path: Path, run_here: R
     done = run_here("check", str(path), *LANGUAGES)
     assert "48 training, 6 validation and 6 test pairs" in done.stdout
     done = run_here("check", str(path))
-    assert "must be named, but are not; its own are en-GB, fr, en" in done.stderr
+    assert "must be named, but are not; its own are en, fr" in done.stderr

@@ -166,8 +166,11 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (name,) = make("tsv", tmp_path)
-    steps = ("--set", "training.max_steps=3", "--samples", "0")
-    first = run_here("train", name, *steps, "--set", "model.size=tiny", "--out", "r/a")
+    steps = ("--set", "training.max_steps=3")
+    layers = ("model.num_encoder_layers=1", "model.num_decoder_layers=1")
+    sizes = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2", *layers)
+    small = [word for one in sizes for word in ("--set", one)]
+    first = run_here("train", name, *steps, *small, "-o", "r/a")
     assert first.returncode == 0, first.stderr
     record = json.loads((tmp_path / "r/a/bundle/manifest.json").read_text())["data"]["set_aside"]
     assert set(record) == {"validation", "test", "targets"}
@@ -175,7 +178,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     # Cleaned: other hashes are now the largest ones.
     rows = Path(name).read_text().splitlines(keepends=True)
     (tmp_path / "clean.tsv").write_text("".join(row for n, row in enumerate(rows) if n % 5 < 3))
-    second = run_here("train", "clean.tsv", *steps, "--from", "r/a", "--out", "r/b")
+    second = run_here("train", "clean.tsv", *steps, "--start", "r/a", "-o", "r/b")
     assert second.returncode == 0, second.stderr
     learned = parse_toml((tmp_path / "r/a/recipe.toml").read_bytes(), "a")["data"]
     known = {p.source for p in read_pairs(DataConfig(**learned), "train", tmp_path)}
@@ -188,12 +191,17 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     # Text of which the model set too little aside is said to be known to it.
     own = parse_toml((tmp_path / "r/b/recipe.toml").read_bytes(), "b")["data"]
     assert own["set_aside_as"] == str(tmp_path / "r/a/bundle")
-    few = HeldOut({hash_text(PAIRS[0][0]): "test"}, frozenset())
+    few = HeldOut({hash_text(PAIRS[0][0]): "validation"}, frozenset())
     manifest = tmp_path / "r/b/untrained/manifest.json"
     manifest.write_text(json.dumps({"data": {"set_aside": few.to_record()}}))
     sentence_pairs._set_aside.cache_clear()
     said = run_here("evaluate", "r/b", "--json").stderr
     assert "of these may be text that the model it started from has learned" in said
+    # A run without a model is refused before anything is said of scores.
+    shutil.rmtree(tmp_path / "r/b/bundle")
+    refused = run_here("evaluate", "r/b")
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert "Scored on" not in refused.stderr
 
 
 @pytest.mark.parametrize(

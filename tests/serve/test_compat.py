@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -284,11 +285,36 @@ def test_files_are_dropped_if_they_are_too_many() -> None:
     ("given", "code"),
     [
         ("fra", "fr"), ("fr_FR", "fr"), ("EN", "en"), ("zh", "zh-Hans"), ("zt", "zh-Hant"),
-        ("pb", "pt-BR"), ("pt-br", "pt-BR"), ("zh_Hans", "zh-Hans"), ("deu", "de"), ("tlh", "tlh"),
+        ("pb", "pt-BR"), ("pt-br", "pt-BR"), ("zh-TW", "zh-Hant"), ("zh_HK", "zh-Hant"),
+        ("cmn_Hant", "zh-Hant"), ("zh_TW", "zh-Hant"), ("zh-SG", "zh-Hans"), ("por_PT", "pt"),
+         ("zh_Hans", "zh-Hans"), ("deu", "de"), ("tlh", "tlh"),
     ],
 )  # fmt: skip
 def test_codes_of_models_and_clients_meet(given: str, code: str) -> None:
     assert to_code(given) == code
+
+
+def test_a_language_of_two_scripts_is_reached_in_both() -> None:
+    several = SimpleNamespace(
+        source="en",
+        targets=("cmn_Hans", "cmn_Hant", "srp_Cyrl", "srp_Latn"),
+        is_for_several=True,
+    )
+    languages = Languages([several])  # type: ignore[arg-type]
+    found = {}
+    for code in ("zh", "zh-TW", "zt", "sr", "sr-Latn", "sr@latin", "srp_Cyrl"):
+        pair = languages.find("en", languages.check(code))
+        assert pair is not None
+        found[code] = pair.to
+    assert found == {
+        "zh": "cmn_Hans",
+        "zh-TW": "cmn_Hant",
+        "zt": "cmn_Hant",
+        "sr": "srp_Cyrl",
+        "sr-Latn": "srp_Latn",
+        "sr@latin": "srp_Latn",
+        "srp_Cyrl": "srp_Cyrl",
+    }
 
 
 def test_languages_of_a_model_without_languages_are_none(models: Models) -> None:

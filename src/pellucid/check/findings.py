@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import textwrap
 import tomllib
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +19,7 @@ SEVERITIES: tuple[Severity, ...] = ("error", "warning", "note")
 NAMES: Mapping[Split, str] = {"train": "training", "validation": "validation", "test": "test"}
 
 WIDTH = 100
-MAX_BRIEF_LINES = 6
+MAX_BRIEF_LINES = 12
 MOST_STRETCHES = 12
 """Stretches of lines that are shown of one finding; JSON has all of them."""
 
@@ -122,17 +121,21 @@ class DataReport:
         }
 
     def brief(self) -> list[str]:
-        """Format errors and warnings without examples, in at most six lines of 100 columns."""
-        listed = [
-            textwrap.shorten(f"{finding.severity}: {finding.sentence}", WIDTH, placeholder=" …")
-            for finding in self.findings
-            if finding.severity != "note"
-        ]
-        room = MAX_BRIEF_LINES - 1
-        if len(listed) > room:
-            left = len(listed) - (room - 1)
-            listed = [*listed[: room - 1], f"and {left} more: see them with pellucid check."]
-        return [self._head(), *listed]
+        """Format errors and warnings without examples, whole, in at most 12 lines of 100 columns.
+
+        Their ends say what to do, so that sentences without room are counted instead of cut.
+        """
+        found = [finding for finding in self.findings if finding.severity != "note"]
+        lines = [self._head()]
+        for number, finding in enumerate(found):
+            sentence = f"{finding.severity}: {finding.sentence}"
+            more = wrap(sentence, WIDTH, later="  ", breaks_words=True)
+            is_last = number == len(found) - 1
+            if len(lines) + len(more) > MAX_BRIEF_LINES - (not is_last):
+                left = len(found) - number
+                return [*lines, f"and {left} more: see them with pellucid check."]
+            lines += more
+        return lines
 
     def _head(self) -> str:
         numbers = [

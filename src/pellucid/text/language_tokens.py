@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from pellucid.arguments import check_text
 from pellucid.errors import InputError, suggestion
+from pellucid.languages.codes import pick_codes
 from pellucid.terminal.text import count_of
 from pellucid.text.reading.lines import CutLine
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -56,9 +57,11 @@ def find_code(tokenizer: Tokenizer, language: str) -> str:
         )
     bare = language.removeprefix(">>").removesuffix("<<")
     if bare not in names:
+        near = pick_codes(bare, names)
+        advice = f"Did you mean {near[0]!r}?" if len(near) == 1 else suggestion(bare, names)
         raise InputError(
             f"The target language must be one that the model has a code for, but is {bare!r}. "
-            f"{suggestion(bare, names)}"
+            f"{advice}"
         )
     return names[bare]
 

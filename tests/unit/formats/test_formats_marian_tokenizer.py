@@ -13,7 +13,9 @@ from small_imported import make_tokenizer as make_imported
 from source_text import source_text
 
 from pellucid.config import TokenizerConfig, TokenizerRecipe
+from pellucid.config.config_json import MASKS
 from pellucid.errors import BundleError
+from pellucid.formats.imported import ImportedVocabulary, make_tokenizer
 from pellucid.text.tokenizers.kinds import learn_tokenizer, load_tokenizer
 from pellucid.text.tokenizers.marian import MarianTokenizer
 
@@ -185,3 +187,23 @@ def test_pieces_of_the_target_s_model_are_written_in_a_source() -> None:
     tokens = tokenizer.vocabulary("source")
     ids = [tokens.index(piece) for piece in ("▁the", "▁chat", "▁dort")]
     assert source_text(tokenizer, ids) == "the chat dort"
+
+
+def test_model_with_masks_keeps_them_and_its_tags_through_marians_format() -> None:
+    config = TokenizerRecipe(
+        vocabulary_size=400, symbols=("<formal>", *MASKS), sharing="joint", byte_fallback=True
+    )
+    learned = learn_tokenizer(config, lambda: iter([WORDS] * 9), lambda: iter([WORDS] * 9))
+    tokens = list(learned.vocabulary("source"))
+    proto = learned.files()["tokenizer.model"]
+    ids = {"pad_id": config.pad_id, "unk_id": config.unk_id, "eos_id": config.eos_id}
+    found = make_tokenizer(
+        ImportedVocabulary((proto, proto), (tokens,), **ids, start_id=config.target_start_id), "x"
+    )
+    assert found.has_masks
+    assert set(found.config.symbols) == {"<formal>", *MASKS}
+    line = "<formal> the %s cat"
+    assert found.masked(line) == "<formal> the ❶ cat"
+    assert "<formal>" in found.source_tokens(found.encode_source(found.masked(line)))
+    # Other models of Marian have none of this.
+    assert make_imported().config.symbols == ()

@@ -128,6 +128,9 @@ def test_code_is_found_by_its_language_or_refused() -> None:
     assert find_code(tokenizer, "fra") == find_code(tokenizer, ">>fra<<") == ">>fra<<"
     with pytest.raises(InputError, match=r"has a code for, but is 'fr'.*'fra'"):
         find_code(tokenizer, "fr")
+    chinese = make_tokenizer(("cmn_Hans", "cmn_Hant"))
+    with pytest.raises(InputError, match=r"but is 'zh-TW'\. Did you mean 'cmn_Hant'"):
+        find_code(chinese, "zh-TW")
     with pytest.raises(InputError, match="this model has none"):
         find_code(make_tokenizer(), "fra")
 

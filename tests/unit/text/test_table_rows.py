@@ -21,7 +21,7 @@ PAIRS = [(f"The cat number {n} sleeps.", f"Die Katze {n} schläft.") for n in ra
 def read(path: Path, on_bad_line: str = "stop") -> tuple[list[tuple[str, str]], BadLines]:
     data = DataConfig(train=(path.name,), split=1, on_bad_line=on_bad_line)  # type: ignore[arg-type]
     bad = BadLines()
-    whole = data.model_copy(update={"split": 0})
+    whole = data.model_copy(update={"split": None})
     pairs = read_pairs(whole, "train", path.parent, bad=bad)
     return [(pair.source, pair.target) for pair in pairs], bad
 
@@ -120,7 +120,7 @@ def test_header_is_known_however_it_names_the_languages(
     path = tmp_path / "a.tsv"
     path.write_text("".join("\t".join(row) + "\n" for row in [header, *rows]))
     values = recipe_for([str(path)], tmp_path, named)
-    data = Recipe.model_validate(values).data.model_copy(update={"split": 0})
+    data = Recipe.model_validate(values).data.model_copy(update={"split": None})
     assert (data.source_language, data.target_language) == ("en", "de")
     found = [(pair.source, pair.target) for pair in read_pairs(data, "train", tmp_path)]
     assert found == PAIRS
@@ -151,10 +151,20 @@ def test_links_of_a_download_cache_are_read_under_their_own_names(
     assert run_name([name]) == ("train" if kind == "file" else "1")
     values = recipe_for([name], tmp_path, ("en", "de"))
     assert values["data"]["train"] == ["train.tsv"]
-    data = Recipe.model_validate(values).data.model_copy(update={"split": 0})
+    data = Recipe.model_validate(values).data.model_copy(update={"split": None})
     assert len(list(read_pairs(data, "train", tmp_path))) == 40
 
 
 def test_run_is_called_as_its_file() -> None:
     assert run_name(["Übersetzung.tsv"]) == "Übersetzung"
     assert run_name(["a/B.TSV.GZ"]) == "B"
+
+
+def test_text_to_validate_on_takes_the_place_of_a_split(tmp_path: Path) -> None:
+    for name in ("a.tsv", "v.tsv"):
+        (tmp_path / name).write_text("".join(f"{a}\t{b}\n" for a, b in PAIRS))
+    change = "data.validation=v.tsv"
+    values = recipe_for([str(tmp_path / "a.tsv")], tmp_path, ("en", "de"), [change])
+    data = Recipe.model_validate(values).data
+    assert data.validation == ("v.tsv",)
+    assert not data.split

@@ -159,9 +159,12 @@ def _read_files(
 
 def _read_test(model: str) -> dict[str, list[str]]:
     """Read the test text of the recipe that a run was trained with."""
+    from pellucid.bundle import resolve_model
     from pellucid.training.start.prepare import describe_known, read_test
 
     pairs, num_known = read_test(Path(expand_home(model)))
+    # A run that has no model yet says so before anything is said of its scores.
+    resolve_model(model)
     note(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
     if num_known:
         warn(describe_known(num_known))

@@ -94,5 +94,6 @@ class BadLines:
         advice = self.first[0].fault.advice or "Correct or remove them"
         if all(kind == "not UTF-8" for kind in self.kinds):
             advice = "Convert the file, for instance with iconv -f WINDOWS-1252 -t UTF-8"
-        example = "" if num_good else f" The first: {self.first[0].fault.sentence}"
+        first = self.first[0].fault.sentence.removesuffix(f" {advice}.")
+        example = "" if num_good else f" The first: {first}"
         return f"{self.count:,} lines cannot be used: {self.listed()}. {advice}{skip}{example}"

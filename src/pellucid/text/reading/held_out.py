@@ -183,7 +183,7 @@ def _choose(
             "data.split sets aside only pairs whose source and target are rare, because training "
             f"leaves out every pair of a target that is set aside, but of {num_pairs:,} pairs "
             f"nearly all have a source or a target that occurs more than {RARE[-1]} times. Name "
-            "other text to validate on: data.validation in place of data.split."
+            "other text to validate on in place of data.split: --set data.validation=FILE."
         )
     chosen = (again.get(key) or kept[key] for key in splits)
     all_targets = frozenset(one for targets in chosen for one in targets)

@@ -210,9 +210,14 @@ class _TwoColumns:
 def _advise_columns(cells: Sequence[str]) -> str:
     """Say how to name the columns that count, so that one can type it."""
     known = [cell for cell, code in zip(cells, find_languages(cells), strict=True) if code]
-    named: list[str | int] = [*known[:2]] if len(set(known)) > 1 else [1, 2]
-    option = shlex.quote(f"data.columns={json.dumps(named, ensure_ascii=False)}")
     has_names = len(set(cells)) == len(cells) and max(map(len, cells)) <= LONGEST_NAME
+    named: Sequence[str | int] = [1, 2]
+    if len(known) > 1:
+        named = [*known[:2]]
+    elif has_names:
+        # Numbers of rows stand first, if at all.
+        named = [cell for cell in cells if plain_name(cell) != "id"][:2]
+    option = shlex.quote(f"data.columns={json.dumps(named, ensure_ascii=False)}")
     names = f" (the first line has {', '.join(map(repr, cells))})" if has_names else ""
     return f"Name the columns of source and target, such as --set {option}{names}"
 

@@ -283,8 +283,8 @@ def _set_aside(data: str, base: Path, _states: tuple[tuple[int, int], ...]) -> A
     if not has_training:
         raise DataError(
             f"data.split must leave pairs to learn from, but all {len(found):,} have a source or a "
-            "target that is set aside. Give more text, or name other text to validate on: leave "
-            "data.split out of the recipe, and name data.validation."
+            "target that is set aside. Give more text, or name other text to validate on in place "
+            "of data.split: --set data.validation=FILE."
         )
     return Aside(held_out, found)
 

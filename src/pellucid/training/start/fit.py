@@ -85,8 +85,10 @@ def _left_out(recipe: Recipe, base: Path, tokenizer: Tokenizer) -> list[Finding]
     counts: list[CorpusCount] = []
     kept = KeptPairs(recipe, base, tokenizer, dropped, counts)
     deque(kept, maxlen=0)  # Reading them counts them.
+    # The rest of the check reports these.
     for reason in ("unreadable", "target set aside"):
-        del dropped[reason]  # The rest of the check reports these.
+        del dropped[reason]
+    dropped -= kept.blank
     total = sum(corpus.pairs for corpus in counts)
     return list(describe_left_out(dropped, total, recipe.data, kept.first_dropped))
 

@@ -87,7 +87,9 @@ def recipe_for(
         found = [os.path.relpath(_place(path), start.resolve()) for path in paths]
         data[key] = [found] if len(names) > 1 else found
     if not files.keys() & {"validation", "test"}:
-        data["split"] = HELD_OUT
+        # Unless the command names other text to validate on.
+        if not any(change.strip().startswith("data.validation") for change in changes):
+            data["split"] = HELD_OUT
     elif "validation" not in files:
         raise DataError(
             f"A folder with test text must have validation text too, but {start} has none. Rename "

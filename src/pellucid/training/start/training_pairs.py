@@ -80,6 +80,7 @@ class KeptPairs:
         self._tokenizer = tokenizer
         self._dropped = dropped
         self.first_dropped: list[FoundPlace] = []
+        self.blank: Counter[str] = Counter()
         self._counts = counts
         self._outside = OutsideCounter(tokenizer)
         self.bad = BadLines()
@@ -101,7 +102,7 @@ class KeptPairs:
                     if ids is not None:
                         num_kept += 1
                         yield KeptPair(pair.source, pair.target, ids, links, place)
-                    elif len(self.first_dropped) < MOST_EXAMPLES:
+                    elif len(self.first_dropped) < MOST_EXAMPLES and _has_both_sides(pair):
                         line = pair.where.rpartition(":")[2]
                         self.first_dropped.append(
                             FoundPlace(
@@ -183,4 +184,10 @@ class KeptPairs:
                 yield source_ids, target_ids
             else:
                 self._dropped[reason] += 1
+                self.blank[reason] += not _has_both_sides(pair)
                 yield None
+
+
+def _has_both_sides(pair: SentencePair) -> bool:
+    """Tell whether neither side is blank: the data check has examples of those."""
+    return bool(pair.source.strip() and pair.target.strip())
