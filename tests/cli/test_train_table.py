@@ -199,7 +199,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "There is nothing to train on: give a recipe"),
+        ((), "RECIPE|TABLE is missing. See: pellucid train --help"),
         (("multi30k-en-fr", "--source-language", "en"), "but multi30k-en-fr is a recipe"),
         (("a.tsv", "--minutes", "0"), "--minutes"),
         (("a.en", "b.fr", "c.de"), "3 were named"),

@@ -101,7 +101,7 @@ def _describe_value(parameter: Any, problem: Any) -> str:
 def _name(parameter: Any) -> str:
     """Name an option or argument as its help does."""
     if parameter.param_type_name == "option":
-        return max(parameter.opts, key=len)
+        return str(max(parameter.opts, key=len))
     return str(parameter.display_name_raw)
 
 
