@@ -166,8 +166,8 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (name,) = make("tsv", tmp_path)
-    steps = ("--set", "training.max_steps=3", "--samples", "0")
-    first = run_here("train", name, *steps, "--set", "model.size=tiny", "--out", "r/a")
+    steps = ("--set", "training.max_steps=3", "--set", "training.validation_samples=0")
+    first = run_here("train", name, *steps, "--set", "model.size=tiny", "-o", "r/a")
     assert first.returncode == 0, first.stderr
     record = json.loads((tmp_path / "r/a/bundle/manifest.json").read_text())["data"]["set_aside"]
     assert set(record) == {"validation", "test", "targets"}
@@ -175,7 +175,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
     # Cleaned: other hashes are now the largest ones.
     rows = Path(name).read_text().splitlines(keepends=True)
     (tmp_path / "clean.tsv").write_text("".join(row for n, row in enumerate(rows) if n % 5 < 3))
-    second = run_here("train", "clean.tsv", *steps, "--from", "r/a", "--out", "r/b")
+    second = run_here("train", "clean.tsv", *steps, "--start", "r/a", "-o", "r/b")
     assert second.returncode == 0, second.stderr
     learned = parse_toml((tmp_path / "r/a/recipe.toml").read_bytes(), "a")["data"]
     known = {p.source for p in read_pairs(DataConfig(**learned), "train", tmp_path)}
