@@ -25,7 +25,7 @@ from pellucid.cli.overview import (
     show_group,
     show_overview,
 )
-from pellucid.cli.usage import describe_mistake, unknown_command
+from pellucid.cli.usage import describe_mistake, unknown_command, unknown_option
 from pellucid.errors import InputError
 from pellucid.files import expand_home
 
@@ -84,7 +84,7 @@ def _take_common_options(arguments: list[str], path: str) -> bool:
             typer.echo(f"pellucid {__version__}")
             raise SystemExit(0)
         if option not in ("-q", "--quiet"):
-            raise InputError(f"The option {option} does not exist. See: {path} --help")
+            raise unknown_option(option, path)
         _be_quiet(True)
     return False
 
