@@ -181,7 +181,7 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     ((source, target),) = named["test"]
     pairs = zip(*(Path(file).read_text().splitlines() for file in (source, target)), strict=True)
     assert list(pairs) == [(p.source, p.target) for p in read_pairs(data, "test", tmp_path)]
-    student = validate(DataConfig, {**named, "split": 0}, "test")
+    student = validate(DataConfig, {**named, "split": None}, "test")
     assert (
         find_aside(student, tmp_path).held_out.splits == find_aside(data, tmp_path).held_out.splits
     )
