@@ -90,7 +90,7 @@ def run_demo(out: Path, *, recipe_file: Path, changes: Sequence[str] = ()) -> No
 
     Args:
         out: the run folder, which also gets the corpus, a report and a page.
-        recipe_file: the recipe ``demo``.
+        recipe_file: the recipe ``tiny-en-fr``.
         changes: ``section.key=value``, as for training.
 
     Raises:

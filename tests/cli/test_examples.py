@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.cli.overview import read_help
+from pellucid.cli.app import load_command
+from pellucid.cli.overview import NAMES, read_help
 from pellucid.corpora import iterate_split
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -18,6 +19,9 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 LONG = ("demo", "train", "distill", "serve", "why", "convert")
 """What trains, measures for minutes, serves for ever, or needs a model of others;
 ``test_examples_parse`` reads these."""
+
+DRAW = ("look", "study", "attend", "inspect")
+"""What draws, whose outputs have tests of their own."""
 
 BEFORE = {
     "bulk join": ["bulk run"],
@@ -72,3 +76,55 @@ def test_examples_run(run_here: Run, name: str) -> None:
         done = run_example(run_here, example)
         # A check of so little text finds something.
         assert done.returncode in ((0, 1) if name == "check" else (0,)), (example, done.stderr)
+
+
+OF_FILES = [
+    (name, max(one.opts, key=len))
+    for name in NAMES
+    if name not in (*LONG, *DRAW)
+    for one in load_command(name).params
+    if one.metavar == "FILE" and one.param_type_name == "option"
+]
+
+
+@pytest.mark.parametrize(("name", "option"), OF_FILES)
+@pytest.mark.usefixtures("folder")
+def test_dash_is_a_standard_stream_in_every_option_with_a_file(
+    run_here: Run, name: str, option: str
+) -> None:
+    examples = read_help()["examples"]
+    for earlier in BEFORE.get(name, ()):
+        assert run_example(run_here, examples[earlier][0]).returncode == 0
+    words = shlex.split(examples[name][0].partition(" | ")[2] or examples[name][0])[1:]
+    if option in words:
+        words[words.index(option) + 1] = "-"
+    else:
+        words += [option, "-"]
+    done = run_here(*words, stdin=Path("lines.fr").read_text())
+    assert not Path("-").exists()
+    for wrong in ("The file - ", "but - does not exist", "but - is", "stdin", "bug in pellucid"):
+        assert wrong not in done.stderr, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["train", "-"], "The text must be a file, because it is read more than once"),
+        (["check", "-"], "The text must be a file, because it is read more than once"),
+        (["recipe", "-"], "The text must be a file, because it is read more than once"),
+        (["extract", "-"], "must end in .tsv"),
+        (["bulk", "run", "demo", "-", "-o", "job"], "A shard must be a file"),
+        (["keys", "add", "x", "--key-file", "-"], "--key-file must be a file, which is changed"),
+        (["distill", "demo", "--data", "tiny-en-fr", "--extra", "-"], "--extra must be a file"),
+        (["serve", "demo", "--config", "-"], "'nothing' is unknown (-). Known are: limits, serve."),
+        (["serve", "demo", "--key-file", "-"], "a key file must begin with the SHA-256"),
+    ],
+)
+@pytest.mark.usefixtures("folder")
+def test_dash_where_a_file_is_read_again_or_changed_is_refused_in_a_sentence(
+    run_cli: Run, arguments: list[str], said: str
+) -> None:
+    done = run_cli(*arguments, stdin="nothing = 1\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr
+    assert not Path("-").exists()

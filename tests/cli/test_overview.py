@@ -85,6 +85,8 @@ def test_an_option_has_one_heading() -> None:
         (["bulk", "demo"], "The command 'demo' does not exist. See: pellucid bulk --help"),
         (["--nothing"], "The option --nothing does not exist. See: pellucid --help"),
         (["--help", "--nothing"], ""),
+        (["bulk", "--join", "job"], "Give pellucid bulk join FOLDER instead."),
+        (["train", "demo"], "The recipe 'demo' does not exist. Give 'tiny-en-fr'."),
         (["bulk", "--nothing"], "The option --nothing does not exist. See: pellucid bulk --help"),
     ],
 )

@@ -64,8 +64,11 @@ def test_recipe_whose_text_is_missing_says_what_is_left_out(
 def test_every_key_of_a_recipe_can_be_described(run_here: Run) -> None:
     shown = run_here("recipe", "--key", "training.patience").stdout
     assert shown.startswith("training.patience\n    ")
-    assert "type: integer, at least 0" in shown
-    assert "default: 0" in shown
+    assert 'type: "none" or integer, more than 0' in shown
+    assert 'default: "none"' in shown
+    assert '"base"' in run_here("recipe", "--key", "model.size").stdout
+    norm = run_here("recipe", "--key", "model.norm").stdout
+    assert 'type: "post" or "pre" or "none"' in norm
     for section, field in (Recipe.model_fields | ServerConfig.model_fields).items():
         kind: Any = field.annotation
         done = run_here("recipe", "--key", section)
@@ -82,7 +85,7 @@ def test_every_key_of_a_recipe_can_be_described(run_here: Run) -> None:
         (["--key", "training.patients"], "Did you mean 'patience'?"),
         (["--key", "training", "--json-schema"], "--key cannot be combined with --json-schema"),
         (["pairs.tsv", "--json-schema"], "--json-schema cannot be combined with RECIPE"),
-        (["nothing"], "RECIPE must be a file or the name of a shipped recipe, but is 'nothing'"),
+        (["nothing"], "A recipe must be a file or the name of a shipped recipe, but is 'nothing'"),
         (["tiny-en-fr", "a.en"], "A recipe must be given without text"),
     ],
 )

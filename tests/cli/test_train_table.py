@@ -166,7 +166,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (name,) = make("tsv", tmp_path)
-    steps = ("--set", "training.max_steps=3")
+    steps = ("--set", "training.max_steps=3", "--set", "training.validation_samples=0")
     layers = ("model.num_encoder_layers=1", "model.num_decoder_layers=1")
     sizes = ("model.d_model=16", "model.d_ff=32", "model.num_heads=2", *layers)
     small = [word for one in sizes for word in ("--set", one)]
@@ -207,7 +207,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        ((), "There is nothing to train on: give a recipe"),
+        ((), "RECIPE|TABLE is missing. See: pellucid train --help"),
         (("multi30k-en-fr", "--source-language", "en"), "but multi30k-en-fr is a recipe"),
         (("a.tsv", "--minutes", "0"), "--minutes"),
         (("a.en", "b.fr", "c.de"), "3 were named"),

@@ -6,6 +6,7 @@ import gzip
 import json
 import os
 import pty
+import re
 import select
 import signal
 import subprocess
@@ -20,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import typer.testing
+import typer
 from echoing import Echo, use_echo
 from forked import Forked
 from of_subwords import SUBWORDS
@@ -63,15 +64,17 @@ def test_options_of_the_command_are_the_fields_of_the_configuration() -> None:
     fields = DecodingConfig.model_fields
     # Ids of tokens are for imported models, not for people.
     assert set(DECODING) == set(fields) - {"forbidden_tokens"}
-    for name, (kind, _, help_text, _) in DECODING.items():
+    for name, (kind, _, help_text, *_) in DECODING.items():
         default = fields[name].default
         if typing.get_origin(kind) is typing.Literal:
             for choice in set(typing.get_args(kind)) - {"auto"}:  # It becomes another one.
                 assert getattr(DecodingConfig(**{name: choice}), name) == choice
             assert default in typing.get_args(kind)
         else:
-            assert type(default) is kind, name
-        assert help_text.endswith(".")
+            # One that is left out has no value.
+            assert default is None or type(default) is kind, name
+        end = r"\.  \[default: \S+\]$" if default is not None else r"\.$"
+        assert re.search(end, help_text), help_text
 
 
 @pytest.mark.parametrize("name", [*TREATMENT, *DECODING, *CONSTRAINTS])

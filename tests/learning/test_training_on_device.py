@@ -13,7 +13,7 @@ from forked import Forked
 from safetensors.torch import load_file
 from small_runs import NO_REPORT, make_recipe, model_bytes, read_metrics, write_text
 
-from pellucid.config.recipe import to_toml
+from pellucid.config.training_recipe import to_toml
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import wraps
 from importlib import import_module
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 import typer
 from typer.core import TyperCommand
@@ -25,7 +25,7 @@ from pellucid.cli.overview import (
     show_group,
     show_overview,
 )
-from pellucid.cli.usage import describe_mistake, unknown_command
+from pellucid.cli.usage import describe_mistake, unknown_command, unknown_option
 from pellucid.errors import InputError
 from pellucid.files import expand_home
 
@@ -84,7 +84,7 @@ def _take_common_options(arguments: list[str], path: str) -> bool:
             typer.echo(f"pellucid {__version__}")
             raise SystemExit(0)
         if option not in ("-q", "--quiet"):
-            raise InputError(f"The option {option} does not exist. See: {path} --help")
+            raise unknown_option(option, path)
         _be_quiet(True)
     return False
 
@@ -131,7 +131,7 @@ class Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Name the arguments, in brackets if they can be left out."""
         pieces = ["[OPTIONS]"]
-        for one in self.params:
+        for one in cast("list[Any]", self.params):
             if one.param_type_name == "argument":
                 name = one.display_name_raw + ("..." if one.nargs != 1 else "")
                 pieces.append(name if one.required else f"[{name}]")
@@ -145,7 +145,7 @@ class Command(TyperCommand):
         if examples := table["examples"].get(self.name):
             formatter.write("\nExamples:\n")
             formatter.write("".join(f"  {one}\n" for one in examples))
-        parameters = self.get_params(ctx)
+        parameters: list[Any] = [*self.get_params(ctx)]
         is_long = len(parameters) > MANY_OPTIONS
         rows: dict[str, list[tuple[str, str]]] = {"Arguments": []}
         rows |= {heading: [] for heading in table["headings"]}

@@ -48,6 +48,9 @@ _LIMITS = (
 REPLACED = {
     "--out": "-o FOLDER",
     "pellucid align --history": "pellucid study RUN --history",
+    "pellucid bulk --collect": "pellucid bulk collect FOLDER -o FILE",
+    "pellucid bulk --join": "pellucid bulk join FOLDER",
+    "pellucid bulk --status": "pellucid bulk status FOLDER",
     "pellucid bulk run --collect": "pellucid bulk collect FOLDER -o FILE",
     "pellucid bulk run --input": "the names of the files as words",
     "pellucid bulk run --join": "pellucid bulk join FOLDER",

@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
 
 import typer
 
@@ -230,12 +230,14 @@ def options_of(
     topics = read_meanings(section)
     options = {}
     for name, kind, _, default, meaning in settings_of(section):
-        metavar = {int: "N", float: "S" if name.endswith("_seconds") else "X"}.get(kind)
+        # A field without a default takes None, which the command line cannot say.
+        plain = next(iter({*get_args(kind)} - {type(None)}), kind) if default is None else kind
+        metavar = {int: "N", float: "S" if name.endswith("_seconds") else "X"}.get(plain)
         if keep and default is False:
             metavar = ""
         kind, sentence = more.get(name, (kind, ""))
         help_text = re.sub(r"``(\w+)( = false)?``", to_flag, f"{meaning} {sentence}").strip()
-        if not keep:
+        if not keep and default is not None:
             # Typer gets None, so that the default of the model in use holds.
             help_text += f"  [default: {_to_word(default)}]"
         heading = topics.get(name, ("",))[0] or None

@@ -49,6 +49,14 @@ def unknown_command(name: str, known: Collection[str], within: str = "pellucid")
     return InputError(f"The command {name!r} does not exist. {hint}See: {within} --help")
 
 
+def unknown_option(option: str, command: str) -> InputError:
+    """Word the refusal of an option that a command does not have."""
+    instead = REPLACED.get(f"{command} {option}") or REPLACED.get(option)
+    if instead is not None:
+        return InputError(f"{command} {option} does not exist. Give {instead} instead.")
+    return InputError(f"The option {option} does not exist. See: {command} --help")
+
+
 def describe_mistake(error: Any, command: str) -> str:
     """Word one of Typer's errors about the command line.
 
@@ -58,9 +66,8 @@ def describe_mistake(error: Any, command: str) -> str:
     """
     parameter = getattr(error, "param", None)
     option = getattr(error, "option_name", "")
-    instead = REPLACED.get(f"{command} {option}") or REPLACED.get(option)
-    if instead is not None:
-        return f"{command} {option} does not exist. Give {instead} instead."
+    if option in REPLACED or f"{command} {option}" in REPLACED:
+        return str(unknown_option(option, command))
     match type(error).__name__:
         case "NoSuchOption":
             near = " or ".join(error.possibilities or ())
@@ -101,7 +108,7 @@ def _describe_value(parameter: Any, problem: Any) -> str:
 def _name(parameter: Any) -> str:
     """Name an option or argument as its help does."""
     if parameter.param_type_name == "option":
-        return max(parameter.opts, key=len)
+        return str(max(parameter.opts, key=len))
     return str(parameter.display_name_raw)
 
 

@@ -5,7 +5,8 @@ from pellucid.config.config_json import BundleConfig, LanguagesConfig, Tokenizer
 from pellucid.config.data import DataConfig
 from pellucid.config.decoding import DecodingConfig, Precision, TreatmentConfig
 from pellucid.config.model import NAMED_SIZES, ModelConfig, known_option, named_size
-from pellucid.config.recipe import (
+from pellucid.config.training import LogConfig, TrainingConfig
+from pellucid.config.training_recipe import (
     Recipe,
     StartConfig,
     TokenizerRecipe,
@@ -15,7 +16,6 @@ from pellucid.config.recipe import (
     parse_toml,
     to_toml,
 )
-from pellucid.config.training import LogConfig, TrainingConfig
 
 __all__ = [
     "NAMED_SIZES",

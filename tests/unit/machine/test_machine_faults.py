@@ -16,7 +16,7 @@ import pytest
 import torch
 
 from pellucid.cli.ending import report
-from pellucid.config.recipe import load_recipe
+from pellucid.config.training_recipe import load_recipe
 from pellucid.errors import (
     DataError,
     InputError,

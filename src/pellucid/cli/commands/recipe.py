@@ -83,7 +83,7 @@ def _list_shipped() -> list[str]:
 
 def _describe_key(key: str) -> list[str]:
     """Describe a key, or each key of a section: meaning, type, bounds and default."""
-    from pellucid.config import Recipe
+    from pellucid.config import NAMED_SIZES, Recipe
     from pellucid.config.sections import read_meanings
     from pellucid.serve.server_config import ServerConfig
 
@@ -96,6 +96,12 @@ def _describe_key(key: str) -> list[str]:
     kind: Any = sections[section].annotation
     schema = kind.model_json_schema()["properties"]
     known = [one for one in read_meanings(kind) if one not in kind.written_by_programs]
+    if key == "model.size":
+        return [
+            "model.size",
+            "    A ready-made size, which the other keys of the section change.",
+            f"    type: {' or '.join(map(to_json, NAMED_SIZES))}",
+        ]
     if name and name not in known:
         hint = suggestion(name, known)
         raise ConfigurationError(f"The key {key!r} is unknown (--key). {hint}")
@@ -117,20 +123,17 @@ _BOUNDS = {
 
 def _rules(schema: dict[str, Any]) -> list[str]:
     """Word the type, the bounds and the default of a key from its JSON schema."""
-    choices = [
-        to_json(one) for part in schema.get("anyOf", [schema]) for one in part.get("enum", ())
-    ]
-    types = [part["type"] for part in schema.get("anyOf", [schema]) if "type" in part]
-    bounds = [
-        f"{words} {part[bound]:g}"
-        for part in schema.get("anyOf", [schema])
-        for bound, words in _BOUNDS.items()
-        if bound in part
-    ]
-    kind = ", ".join([" or ".join(choices or types), *bounds])
-    rules = [f"type: {kind}"] if kind else []
+    kinds = []
+    bounds = []
+    for part in schema.get("anyOf", [schema]):
+        values = part.get("enum", [part["const"]] if "const" in part else [])
+        kinds += map(to_json, values) if values else [part["type"]] if "type" in part else []
+        bounds += [f"{words} {part[bound]:g}" for bound, words in _BOUNDS.items() if bound in part]
+    kinds = [kind for kind in kinds if kind != "null"]
+    rules = [f"type: {', '.join([' or '.join(kinds), *bounds])}"] if kinds else []
     if "default" in schema:
-        rules.append(f"default: {to_json(schema['default'])}")
+        default = schema["default"]
+        rules.append(f"default: {'left out' if default is None else to_json(default)}")
     return rules
 
 

@@ -128,6 +128,10 @@ def recipe_values(path: Path, changes: Sequence[str]) -> dict[str, Any]:
     return dict(values)
 
 
+# Their models are called so, and were trained with other recipes.
+_RENAMED = {"demo": "tiny-en-fr", "demo-recurrent": "tiny-en-fr-recurrent"}
+
+
 def find_recipe(name: str) -> tuple[Path, Path]:
     """Find the file of a recipe, and the folder that its relative names start from.
 
@@ -136,6 +140,10 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     path = Path(name)
     if path.is_file():
         return path, path.parent
+    if name in _RENAMED:
+        raise InputFileNotFoundError(
+            f"The recipe {name!r} does not exist. Give {_RENAMED[name]!r}."
+        )
     shipped = Path(str(files("pellucid") / "recipes" / f"{name}.toml"))
     if shipped.is_file():
         return shipped, Path.cwd()
