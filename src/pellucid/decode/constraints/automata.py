@@ -10,6 +10,7 @@ from itertools import accumulate
 from typing import NamedTuple, final
 
 from pellucid.languages.letters import is_word_letter
+from pellucid.machine.turns import give_way
 
 # The end of a text between two tokens.
 _OPEN, _IN_WORD, _SPACE = range(3)
@@ -203,6 +204,7 @@ class TextAutomata:
         # A letter or a sign, then the end of the text.
         others = [(is_letter, end) for is_letter in (False, True) for end in range(3)]
         for state in range(last + 1):
+            give_way()  # A long phrase of a large vocabulary takes seconds.
             is_whole = state == last
             row = [end for _, end in others]
             gain = [int(is_whole and not (reader.ends and is_letter)) for is_letter, _ in others]

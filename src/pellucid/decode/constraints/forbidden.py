@@ -18,6 +18,7 @@ from pellucid.decode.constraints.token_history import (
     pad_rows,
 )
 from pellucid.errors import InputError
+from pellucid.machine.turns import give_way
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.whole_words import JOINER
 
@@ -150,6 +151,7 @@ class TextRule:
         tokens = list[list[int]]()
         tables = list[Tensor]()
         for place, one in enumerate(phrases):
+            give_way()
             automaton = one.automaton
             classes = automaton.classes
             token_Y = torch.tensor(list(classes), dtype=torch.long)
@@ -179,6 +181,7 @@ class TextRule:
         phrase_AP = self._phrase_RP[history.request_A]
         state_AP = torch.zeros_like(phrase_AP)
         for token_A in last_tokens(history, self._num_tokens).unbind(1):
+            give_way()  # There may be as many tokens as the longest phrase has bytes.
             class_AP = self._class_PU[phrase_AP, token_A[:, None]]
             state_AP = self._next_PSC[phrase_AP, state_AP, class_AP]
         is_last_A = history.length_A + 1 >= self._max_length_R[history.request_A]

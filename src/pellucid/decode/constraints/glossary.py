@@ -10,6 +10,7 @@ from typing import final
 
 from pellucid.errors import DataError
 from pellucid.languages.letters import word_pattern
+from pellucid.machine.turns import give_way
 from pellucid.text.normalization import normalize
 from pellucid.text.reading.lines import read_lines
 from pellucid.text.word_forms import Match, base_forms
@@ -105,6 +106,7 @@ class Glossary:
         place = 0
         is_start = True
         while place < len(words):
+            give_way()
             length, target = self._longest(words, place, is_start)
             if has_capitals:
                 other = self._longest(lowered, place, is_start=False)

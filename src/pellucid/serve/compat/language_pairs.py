@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -118,6 +120,15 @@ class Languages:
         return direction
 
 
+# Two first requests must not load it twice.
+_loading = threading.Lock()
+
+
+def _load() -> None:
+    with _loading:
+        load_identifier()
+
+
 class Detector:
     """Names the language of texts; for one thread only.
 
@@ -127,6 +138,11 @@ class Detector:
 
     def __init__(self, codes: Sequence[str]) -> None:
         self._codes = tuple(codes)
+
+    @staticmethod
+    async def prepare() -> None:
+        """Load the identifier, once, in a thread: it takes seconds, in which others compute."""
+        await asyncio.to_thread(_load)
 
     def detect(self, text: str) -> list[dict[str, Any]]:
         """Rank the languages of a text, each with a confidence from 0 to 100.

@@ -141,6 +141,7 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
         _check_sizes([text, *more], limits, is_list=is_list)
         whole = " ".join([text, *more])
         cost = estimate_tokens(whole)
+        await detector.prepare()
         return reply(await parts.scheduler.call(partial(detector.detect, whole), cost=cost))
 
     return [
@@ -265,6 +266,7 @@ async def _detect(
         ]
 
     cost = sum(map(estimate_tokens, texts))
+    await detector.prepare()
     found: list[dict[str, Any]] = await parts.scheduler.call(detect, cost=cost)
     return found
 
