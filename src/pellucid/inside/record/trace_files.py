@@ -33,7 +33,7 @@ from pellucid.files import (
 )
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
 from pellucid.inside.given import wrong_argument
-from pellucid.inside.record.tensor_files import read_tensors
+from pellucid.inside.record.tensor_files import read_trace_tensors
 from pellucid.inside.record.trace_data import TraceData
 
 FORMAT = 1
@@ -276,7 +276,7 @@ def _read_json(stream: BinaryIO, name: str) -> dict[str, Any]:
 _READERS: dict[str, Callable[[BinaryIO, str], dict[str, Any]]] = {
     ".npz": _read_npz,
     ".json": _read_json,
-    ".safetensors": read_tensors,
+    ".safetensors": read_trace_tensors,
 }
 
 

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
+from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
@@ -17,15 +19,39 @@ from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
 from pellucid.inside.traces import Trace
 from pellucid.text.language_tokens import with_codes
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import one_line
 
-if TYPE_CHECKING:
-    from pellucid.translate.translator import Translator
+
+class LookedInto(Protocol):
+    """What looking inside needs of a `Translator`."""
+
+    tokenizer: Tokenizer
+    bundle: Bundle | None
+    changes: Probe | None
+
+    @property
+    def is_ensemble(self) -> bool:
+        """True for several models together."""
+
+    def configure(self, **options: Any) -> DecodingConfig:
+        """Put options on top of the model's defaults."""
+
+    def translate(
+        self,
+        texts: Sequence[str],
+        *,
+        constraints: Constraints | Sequence[Constraints],
+        clean: bool,
+        split: bool,
+        **options: Any,
+    ) -> list[Translation]:
+        """Translate lines."""
 
 
-def look_at_line(
-    translator: Translator,
+def look_inside(
+    translator: LookedInto,
     text: str,
     *,
     target: str | None,
@@ -58,7 +84,7 @@ def look_at_line(
 
 
 def look_at_lines(
-    translator: Translator,
+    translator: LookedInto,
     texts: Sequence[str],
     how: Replaying | None,
     *,
@@ -88,7 +114,7 @@ def look_at_lines(
 
 
 def pair_of_line(
-    translator: Translator,
+    translator: LookedInto,
     text: str,
     target: str | None,
     *,
@@ -133,7 +159,7 @@ def pair_of_line(
     )
 
 
-def bundle_to_look_at(translator: Translator) -> Bundle:
+def bundle_to_look_at(translator: LookedInto) -> Bundle:
     """Return the bundle of a translator's only model, which may be under changes.
 
     Raises:
@@ -148,7 +174,7 @@ def bundle_to_look_at(translator: Translator) -> Bundle:
 
 
 def _decode(
-    translator: Translator,
+    translator: LookedInto,
     texts: Sequence[str],
     constraints: Constraints | Sequence[Constraints],
     options: dict[str, Any],
