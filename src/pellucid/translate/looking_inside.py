@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from pellucid.attention.probe import Probe
@@ -13,7 +13,7 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
 from pellucid.inside.changes.given_changes import GivenChanges
-from pellucid.inside.given import check_given
+from pellucid.inside.given import checked
 from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
@@ -25,31 +25,26 @@ from pellucid.translate.written_lines import one_line
 
 
 class LookedInto(Protocol):
-    """What looking inside needs of a `Translator`."""
+    """What looking inside needs of a `Translator`, which imports this module."""
 
     tokenizer: Tokenizer
     bundle: Bundle | None
     changes: Probe | None
 
     @property
+    def options(self) -> Callable[..., DecodingConfig]:
+        """Put options on top of the model's defaults."""
+
+    @property
+    def translate(self) -> Callable[..., Any]:
+        """Translate lines."""
+
+    @property
     def is_ensemble(self) -> bool:
         """True for several models together."""
 
-    def configure(self, **options: Any) -> DecodingConfig:
-        """Put options on top of the model's defaults."""
 
-    def translate(
-        self,
-        texts: Sequence[str],
-        *,
-        constraints: Constraints | Sequence[Constraints],
-        clean: bool,
-        split: bool,
-        **options: Any,
-    ) -> list[Translation]:
-        """Translate lines."""
-
-
+@checked
 def look_inside(
     translator: LookedInto,
     text: str,
@@ -63,11 +58,6 @@ def look_inside(
     options: dict[str, Any],
 ) -> Trace:
     """Look inside the best translation of a line, or inside a given target; `Translator.look`."""
-    _check_text(text)
-    check_given("target", target, (str, type(None)), "a text, or left out")
-    check_given(
-        "ask", ask, (Ask, str, type(None)), "an Ask, an address such as 'decoder.1', or left out"
-    )
     combined = {"everything": ("ask", everything and ask is not None)}
     combined |= dict.fromkeys(options, ("target", target is not None))
     for name, (other, are_both) in combined.items():
@@ -83,6 +73,7 @@ def look_inside(
     return traces[0]
 
 
+@checked
 def look_at_lines(
     translator: LookedInto,
     texts: Sequence[str],
@@ -93,11 +84,6 @@ def look_at_lines(
 ) -> Iterator[list[Trace]]:
     """Look inside every hypothesis of every line; see `Translator.look_at_each`."""
     bundle = bundle_to_look_at(translator)
-    if isinstance(texts, str):
-        raise InputError("texts must be a list of lines, but is one text. Put it into a list.")
-    check_given("how", how, (Replaying, type(None)), "a Replaying, or left out")
-    for text in texts:
-        _check_text(text)
     how = how or Replaying()
     # The replay is in float32, and should find the tokens that the search found.
     options = {"precision": "float32", **options}
@@ -113,6 +99,7 @@ def look_at_lines(
         )
 
 
+@checked
 def pair_of_line(
     translator: LookedInto,
     text: str,
@@ -124,8 +111,6 @@ def pair_of_line(
     options: dict[str, Any],
 ) -> Pair:
     """Pair a line with its translation; see `Translator.pair`."""
-    _check_text(text)
-    check_given("target", target, (str, type(None)), "a text, or left out")
     if target is not None and options:
         first = next(iter(options))
         raise InputError(f"{first} cannot be combined with target. Leave one of them out.")
@@ -181,14 +166,10 @@ def _decode(
 ) -> list[Translation]:
     texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
     # The replay reads the line as it stands, so it must not be changed before the search.
-    found = translator.translate(
+    found: list[Translation] = translator.translate(
         texts, constraints=constraints, clean=False, split=False, **options
     )
     for translation in found:
         if translation.error is not None:
             raise InputError(translation.error)
     return found
-
-
-def _check_text(text: object) -> None:
-    check_given("text", text, str, "one text, such as 'The soup was cold.'")

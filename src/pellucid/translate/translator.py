@@ -127,7 +127,7 @@ class Translator:
         pair = f", {languages.source} to {languages.target}" if languages.source else ""
         config = self.config
         layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
-        changed = ", changed" if self.changes else ""
+        changed = ", changed" if self.changes is not None else ""
         return f"<Translator {name}{more}{pair}, {layers} of width {config.d_model}{changed}>"
 
     def __enter__(self) -> Self:

@@ -8,6 +8,7 @@ from typing import cast
 
 from torch import Tensor
 
+from pellucid.arguments import refuse
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched
 from pellucid.config import ModelConfig
@@ -16,7 +17,6 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
 from pellucid.inside.changes.written_changes import is_of_word, parse_changes
-from pellucid.inside.given import wrong_argument
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
@@ -131,7 +131,7 @@ def _items(given: GivenChanges) -> list[object]:
         return [given]
     # A class has the method too, but is no probe.
     if not isinstance(given, Iterable) or isinstance(given, bytes | type | Mapping):
-        raise wrong_argument("changes", given, _RULE)
+        refuse("changes", _RULE, given)
     return list(given)
 
 
@@ -149,7 +149,7 @@ def _to_probe(one: object, sentence: ChangedSentence | None) -> Probe:
     if isinstance(one, Change):
         return Changes(one)
     if isinstance(one, type) or not callable(getattr(one, "see", None)):
-        raise wrong_argument("changes", one, _RULE)
+        refuse("changes", _RULE, one)
     return cast(Probe, one)
 
 
@@ -166,7 +166,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
             check_probe(one, config)
         return
     if isinstance(probe, type) or not callable(getattr(probe, "see", None)):
-        raise wrong_argument("probe", probe, _RULE)
+        refuse("probe", _RULE, probe)
     sites = getattr(probe, "sites", None) or ()
     arrays = [wanted.name for wanted in arrays_of(config)]
     known = {name.rpartition(".")[0] for name in arrays}

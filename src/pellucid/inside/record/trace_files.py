@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
+from pellucid.arguments import refuse
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import InputError, InputFileNotFoundError, fault_of_machine
 from pellucid.files import (
@@ -32,7 +33,6 @@ from pellucid.files import (
     writing,
 )
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
-from pellucid.inside.given import wrong_argument
 from pellucid.inside.record.tensor_files import read_trace_tensors
 from pellucid.inside.record.trace_data import TraceData
 
@@ -71,7 +71,7 @@ def read_trace(source: str | Path | bytes) -> TraceData:
         InputError: the file is damaged, is not a trace, or is of a later version.
     """
     if not isinstance(source, str | bytes | bytearray | os.PathLike):
-        raise wrong_argument("source", source, "the name of a trace's file, or its bytes")
+        refuse("source", "the name of a trace's file, or its bytes", source)
     open_it: Callable[[], Any]
     if isinstance(source, bytes | bytearray):
         name = "in these bytes"
