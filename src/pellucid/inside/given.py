@@ -81,6 +81,8 @@ def _check(name: str, value: object, hint: Any, text: str) -> None:
 def _fits(value: object, hint: Any) -> bool:
     origin = get_origin(hint)
     inner = get_args(hint)
+    if hint is Any:
+        return True
     if origin in (Union, UnionType):
         return any(_fits(value, one) for one in inner)
     if origin is Literal:
