@@ -79,7 +79,7 @@ def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
     traces = [load_trace(tmp_path / f"t.{kind}") for kind in ("npz", "json")]
     for name, array in traces[0].arrays.items():
         assert name.endswith(".weights")
-        np.testing.assert_array_equal(traces[1].get(name), array)
+        np.testing.assert_array_equal(traces[1][name], array)
     assert traces[0].source_tokens == WORDS
     starts = {"html": b"<!doctype html>", "svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
     for kind, start in starts.items():
@@ -298,7 +298,7 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
     for head, message in (
         ("encoder.0.self.1", "of one part and kind"),
         ("decoder.1.cross.9", "must be one of those that the trace holds"),
-        ("decoder.*.cross.1", "must be one head"),
+        ("decoder.*.cross.1", "A single head must be named"),
     ):
         found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", head)
         assert found.returncode == 2

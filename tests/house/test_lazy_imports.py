@@ -58,7 +58,7 @@ def test_help_of_every_command_leaves_heavy_libraries_unimported(run_python: Run
 
 
 def test_the_library_loads_what_few_users_need_on_demand(run_python: Run) -> None:
-    statement = "import pellucid.translate.translator, pellucid.inside, pellucid.formats"
+    statement = "import pellucid.translate.translator, pellucid.inside.pair, pellucid.formats"
     loaded = loaded_after(run_python, statement)
     assert "torch" in loaded
     assert not loaded & {"matplotlib", "ctranslate2"}

@@ -24,9 +24,6 @@ NOT_PROMISED = {
         *("pellucid.config", "pellucid.check.data_check", "pellucid.training.start.worst")
     },
     "docs/guides/why.md": {"pellucid.lessons.why"},
-    "docs/guides/serving.md": {
-        *("pellucid.serve.service", "pellucid.serve.models", "pellucid.serve.settings")
-    },
 }
 
 

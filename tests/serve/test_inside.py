@@ -189,9 +189,9 @@ def test_look_impossible_request_is_refused(live: Live, body: Any, words: str) -
 
 
 def test_change_gives_what_the_library_gives(live: Live, model: ServedModel) -> None:
+    from pellucid.inside import Pair
     from pellucid.inside.changes.what_if import what_if
     from pellucid.inside.changes.written_changes import parse_changes
-    from pellucid.inside.pair import Pair
 
     body = {"text": PIZZA, "changes": ["cut word pizza", "average decoder.1.cross.0"]}
     answer = live.post("/v1/change", body)

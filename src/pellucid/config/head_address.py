@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Literal, cast
+from typing import Any, Literal, Protocol, cast
 
-from pellucid.config.model import ModelConfig
-from pellucid.errors import InputError, suggestion
+from pellucid.arguments import refuse
+from pellucid.errors import InputError, shorten, suggestion
 
 Part = Literal["encoder", "decoder"]
 AttentionKind = Literal["self", "cross"]
@@ -26,7 +26,23 @@ HOW_TO_WRITE = (
 # Python reads no number of more than 4,300 digits, and no model has layers of 18.
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _LEVELS = ("part", "layer", "kind", "head")
-_NAMES = {"part": PARTS, "kind": KINDS}
+_NAMES: dict[str, tuple[str, ...]] = {"part": PARTS, "kind": KINDS}
+
+
+class AttentionSizes(Protocol):
+    """What decides which heads a model has; a `ModelConfig`, which settings of training know."""
+
+    @property
+    def is_recurrent(self) -> bool:
+        """True for gated recurrent units instead of layers of attention."""
+
+    @property
+    def attending_layers(self) -> range:
+        """The layers of the decoder that attend to the source."""
+
+    @property
+    def num_heads(self) -> int:
+        """Number of heads of each attention."""
 
 
 @dataclass(frozen=True)
@@ -87,7 +103,7 @@ class HeadAddress:
         is_there = self.is_at(f"{head.part}.{head.layer}.{head.kind}")
         return is_there and self.head in (None, head.head)
 
-    def heads_of(self, model: ModelConfig) -> list[HeadAddress]:
+    def heads_of(self, model: AttentionSizes) -> list[HeadAddress]:
         """List the heads that are meant, in the order in which the model computes them.
 
         Raises:
@@ -96,7 +112,7 @@ class HeadAddress:
         self.check_in(model)
         return [head for head in heads_of_model(model) if self.holds(head)]
 
-    def check_in(self, model: ModelConfig) -> None:
+    def check_in(self, model: AttentionSizes) -> None:
         """Make sure that a model has what the address names.
 
         Raises:
@@ -119,13 +135,11 @@ class HeadAddress:
                     "Name one that exists, or * for all."
                 )
         sites = sites_of(model)
-        if self.part is not None and self.depth == 1:
-            return
         if not any(self.is_at(site) for site in sites):
             raise InputError(f"This model has no {self}. {suggestion(str(self), sites)}")
 
-    def _check_recurrent(self, model: ModelConfig) -> None:
-        if not model.has_attention:
+    def _check_recurrent(self, model: AttentionSizes) -> None:
+        if not model.attending_layers:
             raise InputError(
                 f"A recurrent model that reads one vector of fixed length has no head ({self}). "
                 "Train one with model.recurrent_attention = 'additive' or 'dot'."
@@ -147,32 +161,30 @@ def parse_address(text: str) -> HeadAddress:
         InputError: the text is not an address (with the nearest name).
     """
     if not isinstance(text, str):
-        raise InputError(
-            f"A head must be a text, but is {text!r} (a {type(text).__name__}). {HOW_TO_WRITE}"
-        )
+        refuse("head", "a text such as 'decoder.1.cross.0'", text, HOW_TO_WRITE)
     levels = text.strip().split(".")
     if len(levels) > len(_LEVELS):
         raise InputError(
-            f"A head must have at most {len(_LEVELS)} levels, but is {_quote(text)}. {HOW_TO_WRITE}"
+            f"A head must have at most {len(_LEVELS)} levels, but is {shorten(repr(text))}. "
+            f"{HOW_TO_WRITE}"
         )
-    found = {
-        what: None if level == "*" else _read(what, level, text)
-        for what, level in zip(_LEVELS, levels, strict=False)
-    }
-    part = cast("Part | None", found["part"])
-    kind = cast("Kind | None", found.get("kind"))
+    # What is left out is open, like a star.
+    open_ones = ["*"] * (len(_LEVELS) - len(levels))
+    found: list[Any] = [
+        None if level == "*" else _read(what, level, text)
+        for what, level in zip(_LEVELS, [*levels, *open_ones], strict=True)
+    ]
+    part, layer, kind, head = found
     if (part, kind) == ("encoder", "cross"):
         raise InputError(
             f"The encoder has no cross-attention ({text!r}). Write encoder.LAYER.self.HEAD, or "
             "decoder.LAYER.cross.HEAD."
         )
-    if kind is not None and kind not in ATTENTION_KINDS and len(levels) == 4:
+    if len(levels) == len(_LEVELS) and kind not in (None, *ATTENTION_KINDS):
         raise InputError(
             f"Only self and cross have heads, but {kind} is asked for one ({text!r}). Leave the "
             "head out."
         )
-    layer = cast("int | None", found.get("layer"))
-    head = cast("int | None", found.get("head"))
     return HeadAddress(part, layer, kind, head, depth=len(levels))
 
 
@@ -192,28 +204,19 @@ def parse_head(text: str) -> HeadAddress:
 
 
 def _read(what: str, level: str, text: str) -> str | int:
-    if what in _NAMES:
-        known = _NAMES[what]
-        if level in known:
-            return level
-        raise InputError(
-            f"The {what} in the address {_quote(text)} must be {', '.join(known)} or *, but is "
-            f"{_quote(level)}. {suggestion(level, known) if level else HOW_TO_WRITE}"
-        )
-    if _NUMBER.fullmatch(level):
+    known = _NAMES.get(what, ())
+    if level in known:
+        return level
+    if not known and _NUMBER.fullmatch(level):
         return int(level)
+    rule = ", ".join(known) or "a number from 0"
     raise InputError(
-        f"The {what} in the address {_quote(text)} must be a number from 0 or *, but is "
-        f"{_quote(level)}. {HOW_TO_WRITE}"
+        f"The {what} in the address {shorten(repr(text))} must be {rule} or *, but is "
+        f"{shorten(repr(level))}. {suggestion(level, known) if known and level else HOW_TO_WRITE}"
     )
 
 
-def _quote(text: str) -> str:
-    """Quote what was written, which may be thousands of digits."""
-    return repr(text if len(text) <= 60 else f"{text[:57]}...")
-
-
-def find_heads(addresses: str | Iterable[str], model: ModelConfig) -> list[HeadAddress]:
+def find_heads(addresses: str | Iterable[str], model: AttentionSizes) -> list[HeadAddress]:
     """List the heads that any of several addresses names, in the order of the model.
 
     Args:
@@ -228,7 +231,7 @@ def find_heads(addresses: str | Iterable[str], model: ModelConfig) -> list[HeadA
     return [head for head in heads_of_model(model) if not asked or head in chosen]
 
 
-def sites_of(model: ModelConfig) -> list[str]:
+def sites_of(model: AttentionSizes) -> list[str]:
     """Name every sub-layer of a model, such as ``decoder.1.cross``, in the order of the model."""
     sites = []
     for part in PARTS:
@@ -242,7 +245,7 @@ def sites_of(model: ModelConfig) -> list[str]:
     return sites
 
 
-def heads_of_model(model: ModelConfig) -> Iterator[HeadAddress]:
+def heads_of_model(model: AttentionSizes) -> Iterator[HeadAddress]:
     """Yield the address of every head, in the order in which the model computes them."""
     for site in sites_of(model):
         part, layer, kind = site.split(".")

@@ -19,8 +19,8 @@ from pellucid.decode.hypothesis import OVERFLOW
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import (
+    ChangedSentence,
     GivenChanges,
-    Sentence,
     check_probe,
     describe_probe,
     join_probes,
@@ -79,7 +79,9 @@ class PairData:
         """
         if given is None:
             return self.changes
-        sentence = Sentence(self.tokenizer, self.source_text, self.source_ids, len(self.target_ids))
+        sentence = ChangedSentence(
+            self.tokenizer, self.source_text, self.source_ids, len(self.target_ids)
+        )
         return join_probes(self.changes, read_changes(given, self.model.config, sentence))
 
     @property

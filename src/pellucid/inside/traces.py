@@ -9,7 +9,7 @@ from typing import Any
 
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
-from pellucid.inside.given import checked, to_path
+from pellucid.inside.given import checked
 from pellucid.inside.record.data_frames import named_array, to_frame, to_labeled
 from pellucid.inside.record.tensor_files import write_tensors
 from pellucid.inside.record.trace_data import TraceData
@@ -40,7 +40,7 @@ class Trace(TraceData):
             InputError: the ending is not known, or the trace does not hold the head.
             OutputError: the file cannot be written.
         """
-        save_trace(self, to_path(path), head=head)
+        save_trace(self, Path(path), head=head)
 
     @checked
     def plot(self, name: str | None = None, *, ax: Any = None) -> Any:

@@ -127,7 +127,7 @@ class Translator:
         pair = f", {languages.source} to {languages.target}" if languages.source else ""
         config = self.config
         layers = f"{config.num_encoder_layers}+{config.num_decoder_layers} layers"
-        changed = ", changed" if self.changes else ""
+        changed = ", changed" if self.changes is not None else ""
         return f"<Translator {name}{more}{pair}, {layers} of width {config.d_model}{changed}>"
 
     def __enter__(self) -> Self:
@@ -618,9 +618,9 @@ class Translator:
             InputError: the line is empty or cannot be translated, ``ask`` names something that
                 does not exist, or arguments contradict each other.
         """
-        from pellucid.translate.looking import look_at_line
+        from pellucid.translate.looking_inside import look_inside
 
-        return look_at_line(
+        return look_inside(
             self,
             text,
             target=target,
@@ -654,7 +654,7 @@ class Translator:
             InputError: a line is empty or cannot be translated, or ``how`` names something that
                 does not exist.
         """
-        from pellucid.translate.looking import look_at_lines
+        from pellucid.translate.looking_inside import look_at_lines
 
         yield from look_at_lines(self, texts, how, constraints=constraints, options=options)
 
@@ -683,7 +683,7 @@ class Translator:
             InputError: the line is empty or cannot be translated, or arguments contradict each
                 other.
         """
-        from pellucid.translate.looking import pair_of_line
+        from pellucid.translate.looking_inside import pair_of_line
 
         return pair_of_line(
             self, text, target, changes=changes, float64=float64, to=to, options=options

@@ -150,10 +150,10 @@ _SAID = {"first_head", "second_head"}
 
 def test_lists_that_are_given_for_one_thing_are_refused(demo: Translator) -> None:
     for call, said in (
-        (lambda: demo.look([TEXT]), "text must be one text"),  # type: ignore[arg-type]
-        (lambda: demo.pair([TEXT]), "text must be one text"),  # type: ignore[arg-type]
+        (lambda: demo.look([TEXT]), "text must be of type str, but is a list"),  # type: ignore[arg-type]
+        (lambda: demo.pair([TEXT]), "text must be of type str, but is a list"),  # type: ignore[arg-type]
         (lambda: demo.look(TEXT, ask="decoder.1.cross.scores"), "must be a number from 0"),
-        (lambda: list(demo.look_at_each(TEXT)), "texts must be a list of lines"),
+        (lambda: list(demo.look_at_each(TEXT)), "texts must be of type"),
     ):
         with pytest.raises(PellucidError, match=said):
             call()  # type: ignore[no-untyped-call]

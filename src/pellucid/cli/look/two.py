@@ -239,7 +239,7 @@ def _describe_difference(
         ("second", second, difference.only_second),
     )
     for which, side, rows in sides:
-        tokens = side.trace.query_tokens(side.head.part)
+        tokens = side.view.rows
         if rows:
             yield f"Rows that only the {which} has: {' '.join(tokens[row] for row in rows)}"
     left = difference.left_out

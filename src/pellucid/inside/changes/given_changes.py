@@ -8,6 +8,7 @@ from typing import cast
 
 from torch import Tensor
 
+from pellucid.arguments import refuse
 from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, is_watched
 from pellucid.config import ModelConfig
@@ -16,7 +17,6 @@ from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.change import Change, Changes, parse_change
 from pellucid.inside.changes.written_changes import is_of_word, parse_changes
-from pellucid.inside.given import wrong_argument
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 
 GivenChanges = str | Change | Probe | Sequence[str | Change | Probe]
@@ -29,7 +29,7 @@ _RULE = (
 
 
 @dataclass(frozen=True)
-class Sentence:
+class ChangedSentence:
     """The one sentence that changes are made in, so that they can name its words.
 
     Attributes:
@@ -79,7 +79,7 @@ def describe_probe(probe: Probe) -> str:
 
 
 def read_changes(
-    given: GivenChanges, model: ModelConfig, sentence: Sentence | None = None
+    given: GivenChanges, model: ModelConfig, sentence: ChangedSentence | None = None
 ) -> Probe:
     """Turn changes into one probe, and check them against a model.
 
@@ -96,10 +96,12 @@ def read_changes(
     probes: list[Probe] = []
     for one in _items(given):
         probe = _to_probe(one, sentence)
-        if isinstance(probe, Changes) and probes and isinstance(probes[-1], Changes):
+        last = probes[-1] if probes else None
+        if isinstance(probe, Changes) and isinstance(last, Changes):
             # Neighbors are one probe, which knows what a mask allows after each of them.
-            probe = Changes(*probes.pop().changes, *probe.changes)  # type: ignore[attr-defined]
-        probes.append(probe)
+            probes[-1] = Changes(*[*last.changes, *probe.changes])
+        else:
+            probes.append(probe)
     if len(probes) > 1 and model.is_recurrent:
         raise InputError(
             "Changes of a recurrent model must be texts, or one probe, but are several probes. "
@@ -119,7 +121,7 @@ def join_probes(first: Probe | None, second: Probe | None) -> Probe | None:
     if first is None or second is None:
         return second if first is None else first
     if isinstance(first, Changes) and isinstance(second, Changes):
-        return Changes(*first.changes, *second.changes)
+        return Changes(*[*first.changes, *second.changes])
     return SeveralProbes([first, second])
 
 
@@ -129,11 +131,11 @@ def _items(given: GivenChanges) -> list[object]:
         return [given]
     # A class has the method too, but is no probe.
     if not isinstance(given, Iterable) or isinstance(given, bytes | type | Mapping):
-        raise wrong_argument("changes", given, _RULE)
+        refuse("changes", _RULE, given)
     return list(given)
 
 
-def _to_probe(one: object, sentence: Sentence | None) -> Probe:
+def _to_probe(one: object, sentence: ChangedSentence | None) -> Probe:
     if isinstance(one, str):
         if not is_of_word(one):
             return Changes(parse_change(one))
@@ -147,7 +149,7 @@ def _to_probe(one: object, sentence: Sentence | None) -> Probe:
     if isinstance(one, Change):
         return Changes(one)
     if isinstance(one, type) or not callable(getattr(one, "see", None)):
-        raise wrong_argument("changes", one, _RULE)
+        refuse("changes", _RULE, one)
     return cast(Probe, one)
 
 
@@ -164,7 +166,7 @@ def check_probe(probe: Probe | None, config: ModelConfig) -> None:
             check_probe(one, config)
         return
     if isinstance(probe, type) or not callable(getattr(probe, "see", None)):
-        raise wrong_argument("probe", probe, _RULE)
+        refuse("probe", _RULE, probe)
     sites = getattr(probe, "sites", None) or ()
     arrays = [wanted.name for wanted in arrays_of(config)]
     known = {name.rpartition(".")[0] for name in arrays}

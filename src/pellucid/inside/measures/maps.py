@@ -12,7 +12,7 @@ import numpy as np
 from pellucid.config.head_address import Part
 from pellucid.errors import need_library
 from pellucid.inside.ask import check_number
-from pellucid.inside.given import to_path
+from pellucid.inside.given import checked
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.data_frames import axes_of_map, to_labeled
 from pellucid.inside.record.trace_data import row_labels
@@ -151,6 +151,7 @@ class Map:
 
         return plot_panel(self._panel(), self.title, ax)
 
+    @checked
     def save(self, path: str | Path) -> None:
         """Draw the map into a file.
 
@@ -164,7 +165,7 @@ class Map:
         from pellucid.inside.show.figures.draw import draw_map_figure
 
         caption = [f"{self.title}.", f"{self.source}."]
-        draw_map_figure(self._panel(), to_path(path), caption=caption, label=self.name)
+        draw_map_figure(self._panel(), path, caption=caption, label=self.name)
 
     def _panel(self) -> MapPanel:
         from pellucid.inside.show.figures.panels import MapPanel

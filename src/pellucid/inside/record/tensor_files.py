@@ -69,7 +69,7 @@ def write_tensors(trace: TraceData, path: Path) -> None:
     write_bytes(path, b"".join(tensor_chunks(records, trace.arrays.items())), follows_link=True)
 
 
-def read_tensors(stream: BinaryIO, name: str) -> dict[str, Any]:
+def read_trace_tensors(stream: BinaryIO, name: str) -> dict[str, Any]:
     """Read the arrays and the records of a trace.
 
     Args:

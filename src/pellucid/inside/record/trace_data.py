@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.arguments import refuse
 from pellucid.config.head_address import ATTENTION_KINDS
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import HEAD_STAGES, STAGES
-from pellucid.inside.given import wrong_argument
 
 ALLOWED_DIFFERENCE = {"float32": 1e-4}
 """The largest difference between replay and decode, in log-probability of a token, by precision."""
@@ -140,7 +140,7 @@ class TraceData:
             InputError: the trace does not hold it.
         """
         if not isinstance(name, str):
-            raise wrong_argument("name", name, "a text such as 'decoder.1.cross.0'")
+            refuse("name", "a text such as 'decoder.1.cross.0'", name)
         if name in self.arrays:
             return name, None
         levels = name.split(".")

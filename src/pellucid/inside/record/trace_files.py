@@ -21,6 +21,7 @@ from typing import Any, BinaryIO, Self, cast
 
 import numpy as np
 
+from pellucid.arguments import refuse
 from pellucid.config.parsing import read_json_text
 from pellucid.errors import InputError, InputFileNotFoundError, fault_of_machine
 from pellucid.files import (
@@ -32,8 +33,7 @@ from pellucid.files import (
     writing,
 )
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES, STAGES
-from pellucid.inside.given import wrong_argument
-from pellucid.inside.record.tensor_files import read_tensors
+from pellucid.inside.record.tensor_files import read_trace_tensors
 from pellucid.inside.record.trace_data import TraceData
 
 FORMAT = 1
@@ -71,7 +71,7 @@ def read_trace(source: str | Path | bytes) -> TraceData:
         InputError: the file is damaged, is not a trace, or is of a later version.
     """
     if not isinstance(source, str | bytes | bytearray | os.PathLike):
-        raise wrong_argument("source", source, "the name of a trace's file, or its bytes")
+        refuse("source", "the name of a trace's file, or its bytes", source)
     open_it: Callable[[], Any]
     if isinstance(source, bytes | bytearray):
         name = "in these bytes"
@@ -276,7 +276,7 @@ def _read_json(stream: BinaryIO, name: str) -> dict[str, Any]:
 _READERS: dict[str, Callable[[BinaryIO, str], dict[str, Any]]] = {
     ".npz": _read_npz,
     ".json": _read_json,
-    ".safetensors": read_tensors,
+    ".safetensors": read_trace_tensors,
 }
 
 

@@ -2,30 +2,51 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
 
+from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
+from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
 from pellucid.inside.changes.given_changes import GivenChanges
-from pellucid.inside.given import check_given
+from pellucid.inside.given import checked
 from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
 from pellucid.inside.traces import Trace
 from pellucid.text.language_tokens import with_codes
+from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import one_line
 
-if TYPE_CHECKING:
-    from pellucid.translate.translator import Translator
+
+class LookedInto(Protocol):
+    """What looking inside needs of a `Translator`, which imports this module."""
+
+    tokenizer: Tokenizer
+    bundle: Bundle | None
+    changes: Probe | None
+
+    @property
+    def options(self) -> Callable[..., DecodingConfig]:
+        """Put options on top of the model's defaults."""
+
+    @property
+    def translate(self) -> Callable[..., Any]:
+        """Translate lines."""
+
+    @property
+    def is_ensemble(self) -> bool:
+        """True for several models together."""
 
 
-def look_at_line(
-    translator: Translator,
+@checked
+def look_inside(
+    translator: LookedInto,
     text: str,
     *,
     target: str | None,
@@ -37,11 +58,6 @@ def look_at_line(
     options: dict[str, Any],
 ) -> Trace:
     """Look inside the best translation of a line, or inside a given target; `Translator.look`."""
-    _check_text(text)
-    check_given("target", target, (str, type(None)), "a text, or left out")
-    check_given(
-        "ask", ask, (Ask, str, type(None)), "an Ask, an address such as 'decoder.1', or left out"
-    )
     combined = {"everything": ("ask", everything and ask is not None)}
     combined |= dict.fromkeys(options, ("target", target is not None))
     for name, (other, are_both) in combined.items():
@@ -57,8 +73,9 @@ def look_at_line(
     return traces[0]
 
 
+@checked
 def look_at_lines(
-    translator: Translator,
+    translator: LookedInto,
     texts: Sequence[str],
     how: Replaying | None,
     *,
@@ -67,11 +84,6 @@ def look_at_lines(
 ) -> Iterator[list[Trace]]:
     """Look inside every hypothesis of every line; see `Translator.look_at_each`."""
     bundle = bundle_to_look_at(translator)
-    if isinstance(texts, str):
-        raise InputError("texts must be a list of lines, but is one text. Put it into a list.")
-    check_given("how", how, (Replaying, type(None)), "a Replaying, or left out")
-    for text in texts:
-        _check_text(text)
     how = how or Replaying()
     # The replay is in float32, and should find the tokens that the search found.
     options = {"precision": "float32", **options}
@@ -87,8 +99,9 @@ def look_at_lines(
         )
 
 
+@checked
 def pair_of_line(
-    translator: Translator,
+    translator: LookedInto,
     text: str,
     target: str | None,
     *,
@@ -98,8 +111,6 @@ def pair_of_line(
     options: dict[str, Any],
 ) -> Pair:
     """Pair a line with its translation; see `Translator.pair`."""
-    _check_text(text)
-    check_given("target", target, (str, type(None)), "a text, or left out")
     if target is not None and options:
         first = next(iter(options))
         raise InputError(f"{first} cannot be combined with target. Leave one of them out.")
@@ -133,7 +144,7 @@ def pair_of_line(
     )
 
 
-def bundle_to_look_at(translator: Translator) -> Bundle:
+def bundle_to_look_at(translator: LookedInto) -> Bundle:
     """Return the bundle of a translator's only model, which may be under changes.
 
     Raises:
@@ -148,21 +159,17 @@ def bundle_to_look_at(translator: Translator) -> Bundle:
 
 
 def _decode(
-    translator: Translator,
+    translator: LookedInto,
     texts: Sequence[str],
     constraints: Constraints | Sequence[Constraints],
     options: dict[str, Any],
 ) -> list[Translation]:
     texts = [one_line(text) for text in texts]  # One search: the replay reads the same line.
     # The replay reads the line as it stands, so it must not be changed before the search.
-    found = translator.translate(
+    found: list[Translation] = translator.translate(
         texts, constraints=constraints, clean=False, split=False, **options
     )
     for translation in found:
         if translation.error is not None:
             raise InputError(translation.error)
     return found
-
-
-def _check_text(text: object) -> None:
-    check_given("text", text, str, "one text, such as 'The soup was cold.'")
