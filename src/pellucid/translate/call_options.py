@@ -6,6 +6,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pellucid.arguments import check_count
 from pellucid.config import DecodingConfig, Recipe
 from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
@@ -36,6 +37,17 @@ class TranslationOptions(DecodingOptions, total=False):
     to: str | None
     changes: GivenChanges | None
     batch_tokens: int
+
+
+def check_head(layer: int | None, head: int | None) -> None:
+    """Refuse a layer or a head that is no number.
+
+    Raises:
+        InputError: one is not.
+    """
+    for name, number in (("layer", layer), ("head", head)):
+        if number is not None:
+            check_count(name, number, least=0)
 
 
 _ADVICE = {

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from pellucid.arguments import (
     check_choice,
@@ -33,14 +33,20 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.call_options import TranslationOptions, check_names
-from pellucid.translate.constraints import UNCONSTRAINED, GivenGlossary, Phrases, fit_glossary
+from pellucid.translate.call_options import TranslationOptions, check_head, check_names
+from pellucid.translate.constraints import (
+    UNCONSTRAINED,
+    GivenGlossary,
+    Phrases,
+    as_list,
+    fit_glossary,
+)
 from pellucid.translate.judging import against_repetition
 from pellucid.translate.line_translation import LineTranslation
 from pellucid.translate.masking import Hidden
 from pellucid.translate.model_weights import check_vocabularies, find_stored
 from pellucid.translate.preparing import Preparer, Ready, Treatment, constraints_of_each
-from pellucid.translate.results import Notes, Scored, Translation
+from pellucid.translate.results import ModelLanguages, Notes, Scored, Translation
 from pellucid.translate.written_lines import (
     TranslationWriter,
     Unknown,
@@ -62,20 +68,6 @@ if TYPE_CHECKING:
     from pellucid.translate.pair_links import PairLinks
 
 BATCH_TOKENS = 4096
-
-
-class ModelLanguages(NamedTuple):
-    """The languages of a model, as it names them; empty if they are unknown.
-
-    Attributes:
-        source: the code of the source language.
-        target: the code of the target language.
-        targets: all that ``to`` takes; none for a model without language codes.
-    """
-
-    source: str
-    target: str
-    targets: tuple[str, ...] = ()
 
 
 class Translator:
@@ -398,7 +390,7 @@ class Translator:
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
-        phrases = self._phrases(prefix, forbid, require, glossary, _as_list(constraints))
+        phrases = self._phrases(prefix, forbid, require, glossary, as_list(constraints))
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         # Nothing is judged: text that is already out cannot be searched for again.
@@ -421,7 +413,7 @@ class Translator:
         from pellucid.translate.aligning import Aligner
 
         check_choice("units", units, UnitRule)
-        _check_head(layer, head)
+        check_head(layer, head)
         return Aligner(
             self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=head
         )
@@ -487,7 +479,7 @@ class Translator:
 
         is_one, given, each = list_pairs(sources, targets)
         check_choice("words", words, UnitRule)
-        _check_head(layer, head)
+        check_head(layer, head)
         check_choice("symmetrize", symmetrize, Symmetrization)
         bundles = [self.own_bundle]
         if reverse is not None:
@@ -512,7 +504,7 @@ class Translator:
         **options: Any,
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
-        phrases = Phrases.read("", (), (), None, _as_list(constraints))
+        phrases = Phrases.read("", (), (), None, as_list(constraints))
         how = Treatment(clean, split, split_long)
         return self._prepare_line(text, phrases, how, to, options)[0].notes
 
@@ -727,19 +719,6 @@ class Translator:
                 "memory, a changed model or an ensemble. Load one model."
             )
         return self.bundle
-
-
-def _as_list(
-    constraints: LineConstraints,
-) -> Constraints | Sequence[LineConstraints]:
-    """Return the constraints of one text as those of a list of one."""
-    return constraints if constraints is UNCONSTRAINED else [constraints]
-
-
-def _check_head(layer: int | None, head: int | None) -> None:
-    for name, number in (("layer", layer), ("head", head)):
-        if number is not None:
-            check_count(name, number, least=0)
 
 
 def load(
