@@ -122,7 +122,7 @@ def test_changed_model_is_compared_with_itself(translator: Translator) -> None:
     )
     assert found.comparison is not None
     assert found.comparison.bleu.score == found.bleu.score
-    assert not translator.is_changed
+    assert translator.changes is None
 
 
 @pytest.mark.parametrize(
