@@ -136,6 +136,8 @@ def export(
             f"A source and a reference cannot be combined with the format {format}, with which "
             "pellucid does not translate. Leave them out."
         )
+    if (source is None) != (reference is None):
+        raise InputError("source and reference belong together. Give both, or leave both out.")
     lines = None
     if has_lines:
         lines = read_given("source", source), read_given("reference", reference)

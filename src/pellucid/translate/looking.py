@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pellucid.arguments import list_texts
 from pellucid.bundle import Bundle
 from pellucid.decode.constraints.request import Constraints
 from pellucid.errors import InputError
@@ -70,7 +71,7 @@ def look_at_lines(
     if isinstance(texts, str):
         raise InputError("texts must be a list of lines, but is one text. Put it into a list.")
     check_given("how", how, (Replaying, type(None)), "a Replaying, or left out")
-    for text in texts:
+    for text in list_texts("texts", texts):
         _check_text(text)
     how = how or Replaying()
     # The replay is in float32, and should find the tokens that the search found.

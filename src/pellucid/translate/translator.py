@@ -33,7 +33,7 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.call_options import TranslationOptions, check_head, check_names
+from pellucid.translate.call_options import TranslationOptions, check_names, cross_head
 from pellucid.translate.constraints import (
     UNCONSTRAINED,
     GivenGlossary,
@@ -211,10 +211,6 @@ class Translator:
         if not options:
             self._plain = self.decoding, found
         return found
-
-    def configure(self, **options: Any) -> DecodingConfig:
-        """Return all decoding options of a call, see `options`."""
-        return self.options(**options)
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:
         """Describe what translates: one call of the engine in C, its steps, or PyTorch.
@@ -397,25 +393,23 @@ class Translator:
         writer = TranslationWriter(self.attention_reader(), None)
         return filter(None, hidden.show_pieces(stream_line(self.decoder, line, config, writer)))
 
-    def aligner(
-        self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
-    ) -> Aligner:
+    def aligner(self, units: UnitRule = "auto", head: str | None = None) -> Aligner:
         """Make what links the words of translations, for several calls of `translate`.
 
         Args:
             units: how lines are cut into the words that links count.
-            layer: the layer of the decoder to read links from; chosen unless given.
-            head: the head of that layer.
+            head: the head to read links from, such as ``decoder.1.cross.0``; ``decoder.1`` is the
+                mean of a layer; chosen unless given.
 
         Raises:
-            InputError: the layer or the head does not exist.
+            InputError: the head does not exist.
         """
         from pellucid.translate.aligning import Aligner
 
         check_choice("units", units, UnitRule)
-        check_head(layer, head)
+        layer, number = cross_head(head)
         return Aligner(
-            self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=head
+            self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=number
         )
 
     @overload
@@ -424,8 +418,7 @@ class Translator:
         sources: str,
         targets: str,
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -437,8 +430,7 @@ class Translator:
         sources: Iterable[str],
         targets: Iterable[str],
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -449,8 +441,7 @@ class Translator:
         sources: str | Iterable[str],
         targets: str | Iterable[str],
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -464,8 +455,8 @@ class Translator:
         Args:
             sources: the line, or several.
             targets: a translation of each.
-            layer: the layer of the decoder to read links from.
-            head: the head of that layer.
+            head: the head to read links from, such as ``decoder.1.cross.0``; ``decoder.1`` is the
+                mean of a layer.
             words: how lines are cut into the words that links count.
             reverse: a translator from the target into the source, whose links are joined with
                 these.
@@ -473,19 +464,18 @@ class Translator:
 
         Raises:
             DataError: something is no text, or sources and targets differ in number.
-            InputError: the layer or the head does not exist, or there are several models.
+            InputError: the head does not exist, or there are several models.
         """
         from pellucid.translate.pair_links import align_texts
 
         is_one, given, each = list_pairs(sources, targets)
         check_choice("words", words, UnitRule)
-        check_head(layer, head)
         check_choice("symmetrize", symmetrize, Symmetrization)
         bundles = [self.own_bundle]
         if reverse is not None:
             check_kind("reverse", reverse, Translator, "a Translator")
             bundles.append(reverse.own_bundle)
-        found = align_texts(bundles, (layer, head), given, each, words, symmetrize)
+        found = align_texts(bundles, cross_head(head), given, each, words, symmetrize)
         return found[0] if is_one else found
 
     def attention_reader(self) -> AttentionReader:
