@@ -93,24 +93,22 @@ def list_texts(name: str, values: object) -> list[str]:
     return found
 
 
-def list_pairs(
-    sources: object, targets: object, names: tuple[str, str] = ("sources", "targets")
-) -> tuple[bool, list[str], list[str]]:
+def list_pairs(sources: object, targets: object) -> tuple[bool, list[str], list[str]]:
     """Return the two sides of pairs as lists, after telling whether each is a single text.
 
     Raises:
         DataError: only one side is a single text, or something is no text.
     """
     is_one = isinstance(sources, str)
-    if is_one != isinstance(targets, str) or (sources is None) != (targets is None):
+    if is_one != isinstance(targets, str):
         raise DataError(
-            f"{names[0]} and {names[1]} must be two texts or two lists of texts, but are "
+            "sources and targets must be two texts or two lists of texts, but are "
             f"{describe_value(sources)} and {describe_value(targets)}. Give both alike."
         )
     if is_one:
         sources = [sources]
         targets = [targets]
-    return is_one, list_texts(names[0], sources), list_texts(names[1], targets)
+    return is_one, list_texts("sources", sources), list_texts("targets", targets)
 
 
 def check_phrases(name: str, value: str | Sequence[str]) -> tuple[str, ...]:

@@ -108,7 +108,7 @@ def test_demo_model_carries_the_bleu_of_each_precision_that_may_be_chosen() -> N
     bleu = read_precisions(load_bundle(resolve_model("demo")).manifest)
     assert bleu.keys() == set(FASTEST_FIRST)
     assert min(bleu.values()) > 95
-    assert pellucid.load("demo").configure().precision == fastest_precision(bleu)
+    assert pellucid.load("demo").options().precision == fastest_precision(bleu)
 
 
 def test_neighbors_were_not_in_training_and_the_texts_sentences_were() -> None:

@@ -102,7 +102,7 @@ def test_student_learns_the_teachers_translations(folder: Path, rows: list[dict[
     # Every word has one translation, so that few updates are enough for most of them.
     assert rows[0]["bleu"] > 60
     student = load(folder / "d" / "student")
-    assert {row["precision"] for row in rows[2:]} == {student.configure().precision}
+    assert {row["precision"] for row in rows[2:]} == {student.options().precision}
     assert rows[2]["bleu"] > 0.8 * rows[0]["bleu"]
     assert json.loads((folder / "d" / "distill.json").read_text())["rows"] == rows
     config = json.loads((folder / "d" / "student" / "bundle" / "config.json").read_text())

@@ -52,7 +52,7 @@ class Echo:
             tokenizer=tokenizer,
         )
 
-    def configure(self, **options: Any) -> DecodingConfig:
+    def options(self, **options: Any) -> DecodingConfig:
         return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:

@@ -20,6 +20,8 @@ from pellucid.training.run.run_end import TrainingSummary
 from pellucid.translate.translator import Translator
 
 WRONG = (None, 3, b"x", ["a"], object(), "no such thing", -1.5)
+WRONG_OPTIONS = (b"x", "no such thing")
+"""For each of the decoding options, which one configuration checks."""
 
 NEEDED = {
     "texts": "The soup was cold.",
@@ -27,6 +29,7 @@ NEEDED = {
     "sources": "The soup was cold.",
     "targets": "La soupe était froide.",
     "changes": "cut decoder.1.cross.0",
+    "word": "soupe",
     "model": "demo",
     "folder": "nowhere",
     "out": "new",
@@ -53,13 +56,13 @@ def public_functions() -> dict[str, Callable[..., Any]]:
     return found | {f"Translator.{name}": one for name, one in methods if name[0] != "_"}
 
 
-def arguments_of(function: Callable[..., Any]) -> list[str]:
-    """List the arguments of a function, decoding options included."""
-    parameters = inspect.signature(function).parameters
-    names = [name for name, one in parameters.items() if one.kind is not one.VAR_KEYWORD]
-    if len(names) < len(parameters):
-        names += get_type_hints(DecodingOptions)
-    return [name for name in names if name != "self"]
+def wrong_arguments(function: Callable[..., Any]) -> Iterator[tuple[str, Any]]:
+    """Yield each argument of a function, decoding options included, with wrong values."""
+    for name, one in inspect.signature(function).parameters.items():
+        if one.kind is one.VAR_KEYWORD:
+            yield from itertools.product(get_type_hints(DecodingOptions), WRONG_OPTIONS)
+        elif name != "self":
+            yield from itertools.product([name], WRONG)
 
 
 def needed_by(function: Callable[..., Any]) -> dict[str, Any]:
@@ -111,9 +114,7 @@ def test_wrong_argument_of_a_public_function_is_named(
     bound = getattr(translator, function.__name__) if "." in name else function
     needed = needed_by(function)
     faults = []
-    for number, (argument, value) in enumerate(
-        itertools.product(arguments_of(function), WRONG),
-    ):
+    for number, (argument, value) in enumerate(wrong_arguments(function)):
         given = dict(needed)
         if "out" in inspect.signature(function).parameters:
             given["out"] = str(tmp_path / str(number))

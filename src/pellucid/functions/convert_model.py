@@ -8,12 +8,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from pellucid.arguments import check_choice, check_kind, list_pairs
+from pellucid.arguments import check_choice, check_kind
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError
-from pellucid.native.precision import LOSS_ALLOWED, AskedPrecision
+from pellucid.functions.given_lines import GivenLines, read_given
+from pellucid.native.precision import AskedPrecision
 
 if TYPE_CHECKING:
     from pellucid.translate.translator import Translator
@@ -78,6 +79,9 @@ class ExportedModel:
     Attributes:
         folder: where it was written.
         precision: of its weights.
+        original: the precision of the weights before.
+        has_masks: True if the model reads symbols in the place of placeholders, which another
+            program must put in and take out.
         before: BLEU of the model on the lines that were given; None without any.
         after: BLEU of the exported bundle on them.
         rejected: BLEU of the int8 bundle that lost too much, so that it was not written.
@@ -86,6 +90,8 @@ class ExportedModel:
 
     folder: Path
     precision: Precision
+    original: Precision
+    has_masks: bool = False
     before: float | None = None
     after: float | None = None
     rejected: float | None = None
@@ -98,8 +104,8 @@ def export(
     *,
     format: ExportFormat,
     precision: AskedPrecision = "float32",
-    source: Sequence[str] | None = None,
-    reference: Sequence[str] | None = None,
+    source: GivenLines | None = None,
+    reference: GivenLines | None = None,
 ) -> ExportedModel:
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
@@ -109,8 +115,8 @@ def export(
         format: ``marian``, ``ctranslate2``, or ``pellucid`` for a bundle.
         precision: of the stored weights; ``auto`` is int8 if it loses at most 0.2 BLEU on the
             lines of ``source``, else that of the model.
-        source: lines to measure BLEU with, for a bundle.
-        reference: their translations.
+        source: the file or the lines to measure BLEU with, for a bundle.
+        reference: the file or the lines of their translations.
 
     Raises:
         InputError: an argument is impossible, the output exists, or the other format cannot
@@ -124,44 +130,48 @@ def export(
     _check_folder("out", out)
     check_choice("format", format, ExportFormat)
     check_choice("precision", precision, AskedPrecision)
+    has_lines = source is not None or reference is not None
+    if has_lines and format != "pellucid":
+        raise InputError(
+            f"A source and a reference cannot be combined with the format {format}, with which "
+            "pellucid does not translate. Leave them out."
+        )
+    if (source is None) != (reference is None):
+        raise InputError("source and reference belong together. Give both, or leave both out.")
     lines = None
-    if source is not None or reference is not None:
-        _, *lines = list_pairs(source, reference, ("source", "reference"))
-        if format != "pellucid":
-            raise InputError(
-                f"source and reference cannot be combined with the format {format}, with which "
-                "pellucid does not translate. Leave them out."
-            )
+    if has_lines:
+        lines = read_given("source", source), read_given("reference", reference)
     # Before the model is loaded, and before minutes of measuring.
     check_place(Path(out))
-    if precision == "auto":
-        if lines is None:
-            raise InputError(
-                "The precision auto needs lines to measure BLEU with. Give source and reference "
-                "with the format pellucid, or name a precision."
-            )
-        return _export_bundle(load_bundle(resolve_model(model)), Path(out), precision, lines)
+    if precision == "auto" and lines is None:
+        raise InputError(
+            "The precision auto needs lines to measure BLEU with. Give a source and a reference "
+            "with the format pellucid, or name a precision."
+        )
     bundle = load_bundle(resolve_model(model))
-    if format == "pellucid":
+    # `auto` needs lines, and lines need a bundle: the first half is for the type checker.
+    if precision == "auto" or format == "pellucid":
         return _export_bundle(bundle, Path(out), precision, lines)
     write = export_marian if format == "marian" else export_ctranslate2
     write(bundle, Path(out), precision)
-    return ExportedModel(Path(out), precision)
+    has_masks = bundle.tokenizer.has_masks
+    return ExportedModel(Path(out), precision, bundle.config.precision, has_masks)
 
 
 def _export_bundle(
-    bundle: Bundle, out: Path, asked: AskedPrecision, lines: Sequence[list[str]] | None
+    bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], list[str]] | None
 ) -> ExportedModel:
     """Write the bundle, measured if there are lines."""
     from pellucid.evaluation.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
+    from pellucid.native.precision import LOSS_ALLOWED
 
     precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"
     if asked != "auto":
         precision = asked
     if lines is None:
         export_bundle(bundle, out, precision)
-        return ExportedModel(out, precision)
+        return ExportedModel(out, precision, bundle.config.precision)
     sources, references = lines
     # The manifest has the scores, so the bundle is translated with before it is written for good.
     with TemporaryDirectory() as folder:
@@ -189,7 +199,13 @@ def _export_bundle(
     }
     export_bundle(bundle, out, precision, measured=measured)
     return ExportedModel(
-        out, precision, before.score, after.score, rejected, errors=(*errors, *lost)
+        out,
+        precision,
+        bundle.config.precision,
+        before=before.score,
+        after=after.score,
+        rejected=rejected,
+        errors=(*errors, *lost),
     )
 
 

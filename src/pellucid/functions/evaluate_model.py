@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import copy
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pellucid.arguments import check_kind, check_text, list_texts
+from pellucid.arguments import check_kind, check_text
 from pellucid.config import DecodingConfig
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
@@ -17,15 +17,12 @@ from pellucid.evaluation.corpus_scores import Comparison, Evaluation, compare, e
 from pellucid.evaluation.form import AS_IT_IS, NFC, Form
 from pellucid.evaluation.statistics import References, Scoring
 from pellucid.files import expand_home
-from pellucid.text.reading.lines import read_lines
+from pellucid.functions.given_lines import GivenLines, read_given
 from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
     from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.translate.results import Translation
-
-GivenLines = str | Path | Iterable[str]
-"""A text file, or its lines."""
 
 
 @dataclass(frozen=True, repr=False)
@@ -109,13 +106,13 @@ def evaluate(
         form=NFC if normalize else AS_IT_IS,
     )
     references = _read_references(reference)
-    other = None if against is None else _read("against", against)
+    other = None if against is None else read_given("against", against)
     if model is None:
-        return _score(_read("hypothesis", hypothesis), other, references, scoring)
+        return _score(read_given("hypothesis", hypothesis), other, references, scoring)
     check_kind("model", model, (str, Path, Translator), "a model")
     if source is None:
         raise InputError("A model needs text to translate. Give source=FILE.")
-    sources = _read("source", source)
+    sources = read_given("source", source)
     translator = model if isinstance(model, Translator) else load(model)
     if changes is not None:
         # Both by the same search in float32, so that nothing but the change differs.
@@ -150,17 +147,12 @@ def _score(
     )
 
 
-def _read(name: str, given: object) -> list[str]:
-    """Read the lines of a file, or take those that are given."""
-    return list(read_lines(given)) if isinstance(given, str | Path) else list_texts(name, given)
-
-
 def _read_references(given: Any) -> References:
     """Read one reference or several; a list of texts is one."""
     is_list = isinstance(given, Sequence) and not isinstance(given, str | bytes)
     if is_list and given and not any(isinstance(one, str) for one in given):
-        return [_read("reference", one) for one in given]
-    return [_read("reference", given)]
+        return [read_given("reference", one) for one in given]
+    return [read_given("reference", given)]
 
 
 def _read_test(run: str | Path) -> tuple[list[str], list[str]]:

@@ -89,10 +89,10 @@ class ServedModel:
         # The engine in C gives the same bits in any batch. What computes in Python does so only
         # with `strict` (docs/decisions/0020-service.md).
         if "strict" not in options:
-            config = translator.configure(**options)
+            config = translator.options(**options)
             if not is_plain or translator.decoder.find_reason(config) is not None:
                 options["strict"] = config.precision == "float32" and not config.sample
-        translator.configure(**options)
+        translator.options(**options)
         if len(self._decided) >= MOST_DECIDED:
             self._decided.clear()
         self._decided[key] = decided = tuple(sorted(options.items()))

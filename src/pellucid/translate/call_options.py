@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig, Recipe
+from pellucid.config.head_address import parse_address
 from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
-from pellucid.errors import ConfigurationError
+from pellucid.config.wording import show_value
+from pellucid.errors import ConfigurationError, InputError
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.request import Constraints, LineConstraints
@@ -36,6 +38,27 @@ class TranslationOptions(DecodingOptions, total=False):
     to: str | None
     changes: GivenChanges | None
     batch_tokens: int
+
+
+def cross_head(address: str | None) -> tuple[int | None, int | None]:
+    """Read the address of a head of cross-attention, or of its whole layer.
+
+    Returns:
+        The layer, and the head or None; both are None without an address.
+
+    Raises:
+        InputError: the address is of something else.
+    """
+    if address is None:
+        return None, None
+    found = parse_address(address)
+    # What is left out at the end means all, so that decoder.1 is the mean of its heads.
+    if found.part != "decoder" or found.layer is None or found.kind not in (None, "cross"):
+        raise InputError(
+            "The head to link by must be one of cross-attention or all of its layer, but is "
+            f"{show_value(address)}. Write decoder.LAYER.cross.HEAD or decoder.LAYER.cross."
+        )
+    return found.layer, found.head
 
 
 _ADVICE = {

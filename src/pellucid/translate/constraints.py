@@ -22,6 +22,11 @@ GivenGlossary = str | Path | Sequence[str | Path] | Mapping[str, str]
 UNCONSTRAINED = Constraints()
 
 
+def as_list(constraints: LineConstraints) -> Constraints | Sequence[LineConstraints]:
+    """Return the constraints of one text as those of a list of one."""
+    return constraints if constraints is UNCONSTRAINED else [constraints]
+
+
 @dataclass(frozen=True)
 class Phrases:
     """What translations may and must contain, as a call or a command names it.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
+from pellucid.arguments import list_texts
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
@@ -84,6 +85,7 @@ def look_at_lines(
 ) -> Iterator[list[Trace]]:
     """Look inside every hypothesis of every line; see `Translator.look_at_each`."""
     bundle = bundle_to_look_at(translator)
+    texts = list_texts("texts", texts)
     how = how or Replaying()
     # The replay is in float32, and should find the tokens that the search found.
     options = {"precision": "float32", **options}

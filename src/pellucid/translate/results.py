@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, Self, final
+from typing import Any, Literal, NamedTuple, Self, final
 
 from pellucid.text.sentences import join_parts
 
@@ -286,6 +286,20 @@ class Translation:
     def score(self) -> float:
         """The ranking value of the best hypothesis."""
         return self.best.score
+
+
+class ModelLanguages(NamedTuple):
+    """The languages of a model, as it names them; empty if they are unknown.
+
+    Attributes:
+        source: the code of the source language.
+        target: the code of the target language.
+        targets: all that ``to`` takes; none for a model without language codes.
+    """
+
+    source: str
+    target: str
+    targets: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, repr=False)

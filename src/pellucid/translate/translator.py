@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
 from pellucid.arguments import (
     check_choice,
@@ -33,14 +33,20 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.call_options import TranslationOptions, check_names
-from pellucid.translate.constraints import UNCONSTRAINED, GivenGlossary, Phrases, fit_glossary
+from pellucid.translate.call_options import TranslationOptions, check_names, cross_head
+from pellucid.translate.constraints import (
+    UNCONSTRAINED,
+    GivenGlossary,
+    Phrases,
+    as_list,
+    fit_glossary,
+)
 from pellucid.translate.judging import against_repetition
 from pellucid.translate.line_translation import LineTranslation
 from pellucid.translate.masking import Hidden
 from pellucid.translate.model_weights import check_vocabularies, find_stored
 from pellucid.translate.preparing import Preparer, Ready, Treatment, constraints_of_each
-from pellucid.translate.results import Notes, Scored, Translation
+from pellucid.translate.results import ModelLanguages, Notes, Scored, Translation
 from pellucid.translate.written_lines import (
     TranslationWriter,
     Unknown,
@@ -62,20 +68,6 @@ if TYPE_CHECKING:
     from pellucid.translate.pair_links import PairLinks
 
 BATCH_TOKENS = 4096
-
-
-class ModelLanguages(NamedTuple):
-    """The languages of a model, as it names them; empty if they are unknown.
-
-    Attributes:
-        source: the code of the source language.
-        target: the code of the target language.
-        targets: all that ``to`` takes; none for a model without language codes.
-    """
-
-    source: str
-    target: str
-    targets: tuple[str, ...] = ()
 
 
 class Translator:
@@ -219,10 +211,6 @@ class Translator:
         if not options:
             self._plain = self.decoding, found
         return found
-
-    def configure(self, **options: Any) -> DecodingConfig:
-        """Return all decoding options of a call, see `options`."""
-        return self.options(**options)
 
     def describe_engine(self, rule: str | None = None, **options: Any) -> str:
         """Describe what translates: one call of the engine in C, its steps, or PyTorch.
@@ -398,32 +386,30 @@ class Translator:
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
-        phrases = self._phrases(prefix, forbid, require, glossary, _as_list(constraints))
+        phrases = self._phrases(prefix, forbid, require, glossary, as_list(constraints))
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         # Nothing is judged: text that is already out cannot be searched for again.
         writer = TranslationWriter(self.attention_reader(), None)
         return filter(None, hidden.show_pieces(stream_line(self.decoder, line, config, writer)))
 
-    def aligner(
-        self, units: UnitRule = "auto", layer: int | None = None, head: int | None = None
-    ) -> Aligner:
+    def aligner(self, units: UnitRule = "auto", head: str | None = None) -> Aligner:
         """Make what links the words of translations, for several calls of `translate`.
 
         Args:
             units: how lines are cut into the words that links count.
-            layer: the layer of the decoder to read links from; chosen unless given.
-            head: the head of that layer.
+            head: the head to read links from, such as ``decoder.1.cross.0``; ``decoder.1`` is the
+                mean of a layer; chosen unless given.
 
         Raises:
-            InputError: the layer or the head does not exist.
+            InputError: the head does not exist.
         """
         from pellucid.translate.aligning import Aligner
 
         check_choice("units", units, UnitRule)
-        _check_head(layer, head)
+        layer, number = cross_head(head)
         return Aligner(
-            self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=head
+            self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=number
         )
 
     @overload
@@ -432,8 +418,7 @@ class Translator:
         sources: str,
         targets: str,
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -445,8 +430,7 @@ class Translator:
         sources: Iterable[str],
         targets: Iterable[str],
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -457,8 +441,7 @@ class Translator:
         sources: str | Iterable[str],
         targets: str | Iterable[str],
         *,
-        layer: int | None = None,
-        head: int | None = None,
+        head: str | None = None,
         words: UnitRule = "auto",
         reverse: Translator | None = None,
         symmetrize: Symmetrization = "grow-diag-final",
@@ -472,8 +455,8 @@ class Translator:
         Args:
             sources: the line, or several.
             targets: a translation of each.
-            layer: the layer of the decoder to read links from.
-            head: the head of that layer.
+            head: the head to read links from, such as ``decoder.1.cross.0``; ``decoder.1`` is the
+                mean of a layer.
             words: how lines are cut into the words that links count.
             reverse: a translator from the target into the source, whose links are joined with
                 these.
@@ -481,19 +464,18 @@ class Translator:
 
         Raises:
             DataError: something is no text, or sources and targets differ in number.
-            InputError: the layer or the head does not exist, or there are several models.
+            InputError: the head does not exist, or there are several models.
         """
         from pellucid.translate.pair_links import align_texts
 
         is_one, given, each = list_pairs(sources, targets)
         check_choice("words", words, UnitRule)
-        _check_head(layer, head)
         check_choice("symmetrize", symmetrize, Symmetrization)
         bundles = [self.own_bundle]
         if reverse is not None:
             check_kind("reverse", reverse, Translator, "a Translator")
             bundles.append(reverse.own_bundle)
-        found = align_texts(bundles, (layer, head), given, each, words, symmetrize)
+        found = align_texts(bundles, cross_head(head), given, each, words, symmetrize)
         return found[0] if is_one else found
 
     def attention_reader(self) -> AttentionReader:
@@ -512,7 +494,7 @@ class Translator:
         **options: Any,
     ) -> Notes:
         """Say what is unusual about a line, without translating it; arguments as for `stream`."""
-        phrases = Phrases.read("", (), (), None, _as_list(constraints))
+        phrases = Phrases.read("", (), (), None, as_list(constraints))
         how = Treatment(clean, split, split_long)
         return self._prepare_line(text, phrases, how, to, options)[0].notes
 
@@ -727,19 +709,6 @@ class Translator:
                 "memory, a changed model or an ensemble. Load one model."
             )
         return self.bundle
-
-
-def _as_list(
-    constraints: LineConstraints,
-) -> Constraints | Sequence[LineConstraints]:
-    """Return the constraints of one text as those of a list of one."""
-    return constraints if constraints is UNCONSTRAINED else [constraints]
-
-
-def _check_head(layer: int | None, head: int | None) -> None:
-    for name, number in (("layer", layer), ("head", head)):
-        if number is not None:
-            check_count(name, number, least=0)
 
 
 def load(

@@ -18,11 +18,11 @@ from of_subwords import SUBWORDS
 from torch import Tensor
 
 from pellucid.bundle import load_bundle, save_bundle
-from pellucid.cli.lines.translate_lines import AllTranslated
 from pellucid.config import BundleConfig, ModelConfig, TokenizerConfig, TokenizerRecipe
 from pellucid.formats.to_marian import export_marian
 from pellucid.model import Transformer, initialize
 from pellucid.text.tokenizers.kinds import learn_tokenizer
+from pellucid.translate.results import TranslatedHypothesis, Translation
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -467,16 +467,16 @@ def test_export_to_marian_and_back_translates_the_same(
         (["--format", "marian", "--precision", "int8"], "float32 or bfloat16"),
         (
             ["--format", "marian", "--source", "x", "--reference", "y"],
-            "combined with --format marian",
+            "combined with the format marian",
         ),
         (["--format", "pellucid", "--source", "x"], "--source needs --reference"),
         (["--format", "pellucid", "--reference", "x"], "--reference needs --source"),
         (["--format", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
         (["--format", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--format", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
-        (["--to", "onnx"], "onnx"),
+        (["--format", "onnx"], "onnx"),
         (["--format", "pellucid", "--precision", "int4"], "int4"),
-        ([], "--to"),
+        ([], "--format"),
     ],
 )
 def test_export_contradictory_options_are_refused(
@@ -598,18 +598,21 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
 ) -> None:
     lines = write_lines("lines.txt", "The pizza came out of the oven.", "x" * 3000)
 
-    def translated(translator: Translator, sources: list[str]) -> AllTranslated:
-        errors = ["line 2 is too long."]
-        if translator.own_bundle.folder != demo_folder():
-            errors.append("line 1: no translation.")
-        return AllTranslated(sources, errors, "")
+    def translate(translator: Translator, sources: list[str]) -> list[Translation]:
+        is_new = translator.own_bundle.folder != demo_folder()
+        problems = ["no translation." if is_new else None, "It is too long."]
+        hypotheses = [TranslatedHypothesis(source) for source in sources]
+        return [
+            Translation(source, (one,), error=problem)
+            for source, one, problem in zip(sources, hypotheses, problems, strict=True)
+        ]
 
-    monkeypatch.setattr("pellucid.cli.commands.export.translate_all", translated)
+    monkeypatch.setattr(Translator, "translate", translate)
     files = ("--source", lines, "--reference", lines)
     arguments = ("export", SUBWORDS, "--format", "pellucid", "-o", str(tmp_path / "out"))
     done = run_here(*arguments, "--precision", "int8", *files)
     assert done.returncode == 3
-    said = ["line 2 is too long.", "After (int8): line 1: no translation."]
+    said = ["line 2: It is too long.", "After (int8): line 1: no translation."]
     said = [f"error: {line}" for line in said]
     assert done.stderr.splitlines() == said
 

@@ -47,10 +47,10 @@ def test_a_forbidden_sequence_forbids_only_its_end_after_its_beginning(folder: P
 
 def test_a_search_that_is_asked_for_replaces_sampling_by_default(folder: Path) -> None:
     sampling = with_defaults(load(folder), sample=True, temperature=0.7)
-    assert sampling.configure().sample
-    assert not sampling.configure(beam=4).sample
-    assert not sampling.configure(beam=1).sample
-    assert sampling.configure(sample=True).temperature == 0.7
+    assert sampling.options().sample
+    assert not sampling.options(beam=4).sample
+    assert not sampling.options(beam=1).sample
+    assert sampling.options(sample=True).temperature == 0.7
     greedy = with_defaults(load(folder)).translate(LINES, max_length=9)
     found = sampling.translate(LINES, beam=1, max_length=9)
     assert [one.text for one in found] == [one.text for one in greedy]

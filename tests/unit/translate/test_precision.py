@@ -64,22 +64,22 @@ def test_auto_is_what_was_measured_and_nothing_else_changes(
 
     translator = pellucid.load(bundle)
 
-    assert translator.configure(precision="auto").precision == used
-    assert translator.configure().precision == used
-    assert translator.configure(precision="float32").precision == "float32"
-    assert translator.configure(strict=True).precision == "float32"
-    assert pellucid.load(bundle, precision="auto").configure().precision == used
-    assert pellucid.load(bundle, precision="float32").configure().precision == "float32"
+    assert translator.options(precision="auto").precision == used
+    assert translator.options().precision == used
+    assert translator.options(precision="float32").precision == "float32"
+    assert translator.options(strict=True).precision == "float32"
+    assert pellucid.load(bundle, precision="auto").options().precision == used
+    assert pellucid.load(bundle, precision="float32").options().precision == "float32"
     # The engine computes the steps of these.
-    assert translator.configure(no_repeat_ngram=3).precision == used
-    assert translator.configure(sample=True).precision == used
+    assert translator.options(no_repeat_ngram=3).precision == used
+    assert translator.options(sample=True).precision == used
 
 
 def test_auto_without_a_measurement_is_the_default(bundle: Path) -> None:
     translator = pellucid.load(bundle)
 
-    assert translator.configure(precision="auto").precision == "float32"
-    assert pellucid.load(bundle, precision="int8").configure(precision="auto").precision == "int8"
+    assert translator.options(precision="auto").precision == "float32"
+    assert pellucid.load(bundle, precision="int8").options(precision="auto").precision == "int8"
 
 
 def test_added_metrics_keep_the_others_and_the_bundle_whole(bundle: Path) -> None:
@@ -104,8 +104,8 @@ def test_an_export_keeps_the_figures_only_with_the_same_weights(
 
     assert read_precisions(load_bundle(tmp_path / "same").manifest) == figures
     assert read_precisions(load_bundle(tmp_path / "bytes").manifest) == {}
-    assert pellucid.load(tmp_path / "bytes", precision="auto").configure().precision == "int8"
-    assert pellucid.load(tmp_path / "bytes").configure().precision == "int8"
+    assert pellucid.load(tmp_path / "bytes", precision="auto").options().precision == "int8"
+    assert pellucid.load(tmp_path / "bytes").options().precision == "int8"
 
 
 @needs_engine
@@ -133,5 +133,5 @@ def test_nothing_is_measured_and_auto_is_the_default_where_pytorch_would_compute
     loaded = load_bundle(bundle)
     monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "bytes would save nothing")
 
-    assert pellucid.load(bundle).configure().precision == "float32"
+    assert pellucid.load(bundle).options().precision == "float32"
     assert measure_precisions(loaded, [pair("The cat slept.", "Le chat dormait.")]) == {}

@@ -189,11 +189,11 @@ def test_options_of_load_hold_for_every_call() -> None:
     assert len(beam.translate(SOUP).hypotheses) == 2
     assert len(beam.translate(SOUP, n_best=1).hypotheses) == 1
     plain = load("demo")
-    assert plain.configure().precision == beam.configure().precision == "int8"
+    assert plain.options().precision == beam.options().precision == "int8"
     # A strict search needs float32, which the model's own default still is.
     assert beam.translate(SOUP, strict=True).text == plain.translate(SOUP, beam=4).text
     named = load("demo", precision="float32", beam=2)
-    assert named.configure().precision == "float32"
+    assert named.options().precision == "float32"
 
 
 @pytest.mark.parametrize(

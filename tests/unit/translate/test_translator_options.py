@@ -336,6 +336,6 @@ def test_every_part_of_a_line_that_is_split_begins_with_its_language(
 
 def test_defaults_that_change_between_calls_are_followed() -> None:
     translator = pellucid.load("demo")
-    before = translator.configure()
-    translator.decoding = translator.configure(beam=3)
-    assert before.beam != translator.configure().beam == 3
+    before = translator.options()
+    translator.decoding = translator.options(beam=3)
+    assert before.beam != translator.options().beam == 3

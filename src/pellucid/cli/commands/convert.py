@@ -28,17 +28,12 @@ def convert(
     of OPUS-MT (decoder.yml, an .npz). No code in it is run. Settings of a translation that a bundle
     has no form for are named on standard error.
     """
-    from pellucid.formats.from_marian import import_marian
-    from pellucid.formats.safe_reading import check_place
+    from pellucid.functions.convert_model import convert as convert_model
 
-    # Before the model is read: a folder that is in the way shows at once.
-    check_place(out)
-    # Another format is another entry.
-    imported = {"marian": import_marian}[kind](folder)
-    imported.save(out)
-    if imported.dropped:
+    made = convert_model(folder, out, format=kind)
+    if made.dropped:
         warn(
             "These generation settings are not carried over, so that translations may differ from "
-            f"Hugging Face's: {'; '.join(imported.dropped)}."
+            f"Hugging Face's: {'; '.join(made.dropped)}."
         )
     show_made(str(out))

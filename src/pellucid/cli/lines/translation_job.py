@@ -77,7 +77,7 @@ class TranslationJob:
         Raises:
             ConfigurationError: an option is impossible, or two contradict each other.
         """
-        return self.translator.configure(**self.given)
+        return self.translator.options(**self.given)
 
     @property
     def languages(self) -> tuple[str, str]:

@@ -79,7 +79,7 @@ def replay_line(
             )
         return [trace]
     given = given_of(DECODING, options)
-    decoding = translator.configure(**given)
+    decoding = translator.options(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):
         warn(sentence)
     constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()

@@ -176,7 +176,7 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
         _hypothesis(translator.tokenizer, one, one.token_log_probabilities, one.score)
         for one in found.hypotheses
     ]
-    decoding = translator.configure(**options).model_dump(mode="json") | {"given": False}
+    decoding = translator.options(**options).model_dump(mode="json") | {"given": False}
     best = found.best
     return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, found.notes.flags)
 

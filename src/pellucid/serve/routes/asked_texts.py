@@ -6,14 +6,12 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import TreatmentConfig
-from pellucid.config.head_address import parse_address
-from pellucid.config.wording import show_value
 from pellucid.decode.constraints.request import Constraints
-from pellucid.errors import InputError
 from pellucid.serve.answers.request_bodies import DECODING, given_fields
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.serve.models import Options, ServedModel
 from pellucid.serve.queue.tasks import Text, Translate
+from pellucid.translate.call_options import cross_head
 from pellucid.translate.constraints import constraints_of, fit_glossary
 
 if TYPE_CHECKING:
@@ -38,27 +36,6 @@ def code_of(body: Any, model: ServedModel) -> str | None:
     """Return the language that every text must name, if the model has several."""
     language: str | None = body.target_language
     return language if model.is_for_several else None
-
-
-def cross_head(address: str | None) -> tuple[int | None, int | None]:
-    """Read the address of a head of cross-attention, or of its whole layer.
-
-    Returns:
-        The layer, and the head or None; both are None without an address.
-
-    Raises:
-        InputError: the address is of something else.
-    """
-    if address is None:
-        return None, None
-    found = parse_address(address)
-    # What is left out at the end means all, so that decoder.1 is the mean of its heads.
-    if found.part != "decoder" or found.layer is None or found.kind not in (None, "cross"):
-        raise InputError(
-            "The head to link by must be one of cross-attention or all of its layer, but is "
-            f"{show_value(address)}. Write decoder.LAYER.cross.HEAD or decoder.LAYER.cross."
-        )
-    return found.layer, found.head
 
 
 def decoding_of(body: Any, model: ServedModel) -> Options:

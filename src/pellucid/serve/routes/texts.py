@@ -20,11 +20,11 @@ from pellucid.serve.routes.asked_texts import (
     NOT_IN_HTML,
     PHRASES,
     code_of,
-    cross_head,
     refuse_given,
     translate_task,
 )
 from pellucid.serve.routes.streaming import EVENTS, stream_translation
+from pellucid.translate.call_options import cross_head
 from pellucid.translate.records import score_record, translation_record
 
 # Makes a route under `/v1` that computes; arguments as for `Operation`.

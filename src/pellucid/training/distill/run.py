@@ -278,7 +278,7 @@ def _compare(
             MeasuredModel(
                 name,
                 search="greedy" if beam == 1 else f"beam {beam}",
-                precision=translator.configure(beam=beam, sample=False).precision,
+                precision=translator.options(beam=beam, sample=False).precision,
                 bleu=bleu.score,
                 low=bleu.low,
                 high=bleu.high,
