@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.decoding_options import DECODING, TREATMENT
+from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, given_decoding
 from pellucid.cli.lines.translation_job import choose_form
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import (
@@ -186,7 +186,7 @@ def _make_task(
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Gather the instructions for workers; names of files become absolute."""
-    given = given_of(DECODING, options)
+    given = given_decoding(options)
     if score and kind == "lines":
         raise InputError(
             "--score needs pairs (.tsv, .jsonl or .parquet), but the files hold lines. Leave it "
