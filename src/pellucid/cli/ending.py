@@ -28,13 +28,12 @@ from pellucid.terminal.text import TerminalOutput, replace_letters
 _RARE = (
     *("stopping", "diverse_groups", "diversity", "max_length_ratio", "max_length_offset"),
     *("min_length", "min_length_ratio", "no_repeat_ngram", "repetition_penalty"),
-    *("alternatives", "strict", "no_alternatives", "no_strict"),
+    *("alternatives", "strict"),
 )
-# Those that look takes only so.
-_NAMED = (
-    *("length_penalty", "alpha", "sample", "no_sample", "temperature", "top_k", "top_p"),
-    *("epsilon", "seed", "max_length"),
-)
+# Those that bulk and look take only so.
+_LESS = ("length_penalty", "alpha", "temperature", "top_k", "top_p", "epsilon", "max_length")
+_NAMED = (*_LESS, "sample", "seed")
+
 EXIT_CODES = {
     0: "done; also if the reader of a pipe has closed it",
     1: "the machine failed, training diverged, or a check found something",
@@ -106,7 +105,7 @@ REPLACED = {
         for command, keys in (
             ("look", (*_RARE, *_NAMED)),
             ("translate", _RARE),
-            ("bulk run", _RARE),
+            ("bulk run", (*_RARE, *_LESS)),
         )
         for key in keys
     },
