@@ -214,7 +214,7 @@ def draw(views: dict[str, dict[str, float]], path: Path) -> None:
     axes.set_yticks(range(len(places)), places, fontsize=8)
     axes.invert_yaxis()
     axes.set_xlim(0, 100)
-    axes.set_xlabel("alignment error in %, test split of the built-in corpus, --links both")
+    axes.set_xlabel("alignment error in %, test split of the built-in corpus, --link-rule both")
     title = "a decoder row counts for the token that it"
     figure.legend(title=title, fontsize=8, ncols=2, loc="outside upper center")
     figure.savefig(path, dpi=130)

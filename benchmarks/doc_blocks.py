@@ -78,7 +78,7 @@ for name in runs/old runs/first runs/en-fr runs/a runs/b en-fr MODEL demo-run; d
   cp -r runs/mine $name
 done
 ln -s "$DEMOS/demo-recurrent" RUN
-pellucid look demo "The dog ate it." --npz x.npz
+pellucid look demo "The dog ate it." -o x.npz
 pellucid export MODEL --format ctranslate2 -o of-ctranslate2
 pellucid export MODEL --format marian -o of-marian
 """

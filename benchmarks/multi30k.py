@@ -62,10 +62,10 @@ def commands_of(recipe: str, seed: int, folder: Path, changes: list[str]) -> dic
         commands[f"translate, {search}"] = ("translate", str(folder), *files, *options)
         compared = ("evaluate", "--hypothesis", str(output), "--reference", str(reference))
         if suffix:
-            commands[f"tokenized, {search}"] = (*compared, "--tokenized", "--json")
+            commands[f"tokenized, {search}"] = (*compared, "--tokenize", "none", "--json")
             continue
         commands[f"cased, {search}"] = (*compared, "--json")
-        lowered = ("--lowercased-tokenized", target, "--json")
+        lowered = ("--moses", target, "--json")
         commands[f"tokenized, {search}"] = (*compared, *lowered)
     return commands
 

@@ -10,7 +10,7 @@ process, on the built-in corpus and the packaged model, so that code may move be
 
 - Training: 40 steps on each back end; the hash of the weights, and the metrics without times.
 - Translating: 200 sentences, greedy, with a beam of 5, sampled and constrained, in each precision.
-- Looking: `--all --npz` of five sentences, and a file of each other kind.
+- Looking: `--everything` of five sentences, and a file of each other kind.
 - Printing: standard output, standard error and exit code of a command of each kind, errors too.
 
 `compare` prints the first lines that differ, and exits with 1 if any do. Files whose names end in
@@ -74,7 +74,7 @@ DECODINGS: dict[str, tuple[str, ...]] = {
     "beam-json": ("--beam", "5", "--json"),
     "sampled": ("--sample", "--temperature", "0.8", "--top-k", "12", "--seed", "7", "--json"),
     "constrained": ("--beam", "4", "--require", "le", "--forbid", "une", "--json"),
-    "strict": ("--beam", "4", "--strict", "--json"),
+    "strict": ("--beam", "4", "--set", "decoding.strict=true", "--json"),
     "bfloat16": ("--precision", "bfloat16", "--json"),
     "int8": ("--precision", "int8", "--json"),
     "workers": ("--workers", "2", "--json"),
@@ -107,15 +107,19 @@ PRINTED: dict[str, tuple[str, ...]] = {
     ),
     "look": ("look", "demo", SENTENCES[0]),
     "look-row": ("look", "demo", SENTENCES[0], "--row", "3", "--verify"),
-    "look-heads": ("look", "demo", SENTENCES[0], "--heads"),
+    "look-heads": ("look", "demo", SENTENCES[0], "--show", "heads"),
     "look-change": ("look", "demo", SENTENCES[0], "--change", "cut decoder.1.cross.0"),
     "look-measure": ("look", "demo", SENTENCES[0], "--measure", "alti"),
-    "look-trust": ("look", "demo", SENTENCES[0], "--trust", "weights"),
-    "look-lens": ("look", "demo", SENTENCES[0], "--lens"),
-    "look-compare": ("look", "demo", SENTENCES[0], "--compare", SENTENCES[1]),
+    "look-trust": ("look", "demo", SENTENCES[0], "--show", "trust", "--measure", "weights"),
+    "why": ("why", "demo", SENTENCES[0], "elle", "--not", "il"),
+    "look-lens": ("look", "demo", SENTENCES[0], "--show", "lens"),
+    "look-compare": ("look", "demo", SENTENCES[0], "--compare-text", SENTENCES[1]),
     "look-plain": ("look", "demo", SENTENCES[0], "--plain"),
-    "look-words": ("look", "demo", SENTENCES[0], "--row", "2", "--words", "3", "--layer", "0"),
-    "look-no-such-head": ("look", "demo", SENTENCES[0], "--head", "99"),
+    "look-words": (
+        *("look", "demo", SENTENCES[0], "--row", "2", "--words", "3"),
+        *("--head", "decoder.0.self"),
+    ),
+    "look-no-such-head": ("look", "demo", SENTENCES[0], "--head", "decoder.99"),
     "attend": ("attend", "pizza"),
     "attend-json": ("attend", "not-on-your-life", "--json"),
     "attend-lets-go": ("attend", "lets-go"),
@@ -163,10 +167,11 @@ def record(out: Path) -> None:
         _run("translate", "demo", "-i", f"{test}.en", "-o", str(result), *options)
         print(result.name)
     for number, sentence in enumerate(SENTENCES):
-        _run("look", "demo", sentence, "--all", "--npz", str(out / f"trace-{number}.npz"))
+        path = out / f"trace-{number}.npz"
+        _run("look", "demo", sentence, "--everything", "-o", str(path), "--overwrite")
     for suffix in ("html", "svg", "png", "json"):
         picture = out / f"look.{suffix}"
-        _run("look", "demo", SENTENCES[0], f"--{suffix}", str(picture))
+        _run("look", "demo", SENTENCES[0], "-o", str(picture), "--overwrite")
     names = {"test": str(test), "out": str(out), "recipe": str(recipe)}
     for name, command in PRINTED.items():
         done = _run(*(word.format(**names) for word in command), is_fine=False)

@@ -15,10 +15,10 @@ import json
 from pathlib import Path
 from typing import Any
 
-from pellucid.cli.commands.why import write_cell
-from pellucid.lessons.why.claim import CLAIMS, measure_claim
+from pellucid.cli.commands.claim import write_cell
 from pellucid.lessons.why.figure import draw_measurement
 from pellucid.lessons.why.kept_results import KeptCells
+from pellucid.lessons.why.known_claims import CLAIMS, measure_claim
 from pellucid.lessons.why.record import to_record
 from pellucid.lessons.why.result import Measurement, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
@@ -31,12 +31,12 @@ PICTURES = ROOT / "docs" / "pictures" / "claims"
 
 OPENING = """# The claims, measured
 
-What five texts on self-attention and the Transformer claim, measured with `pellucid why CLAIM
+What five texts on self-attention and the Transformer claim, measured with `pellucid claim CLAIM
 --full`: three seeds, or five if a run takes seconds. A claim has one verdict for each statement
 of the texts. **Open** means that the seeds disagree: one by itself, or all but one, would be judged
 otherwise. Each name leads to the log: the statements, the numbers, the rule that each verdict
-follows from, and the seeds as dots. [Why](guides/why.md) explains how to read an answer, and how to
-measure one on your machine.
+follows from, and the seeds as dots. [The guide](guides/claim.md) explains how to
+read an answer, and how to measure one on your machine.
 
 """
 
@@ -122,7 +122,7 @@ def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:
     days = " to ".join(dates[:1] + dates[1:][-1:])
     machines = sorted({cell["machine"] for cell in cells.values()})
     lines.append(
-        f"`pellucid why {name} --full`; "
+        f"`pellucid claim {name} --full`; "
         f"{len(cells)} parts in {seconds / 60:.0f} minutes, {days}; {'; '.join(machines)}."
     )
     return "\n".join([*lines, ""])

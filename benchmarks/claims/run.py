@@ -4,7 +4,7 @@
     python benchmarks/claims/run.py --all             # every claim, hours
     python benchmarks/claims/run.py --all --timed     # only those that measure times: idle machine
 
-Each runs ``pellucid why CLAIM --full``. Finished parts are in
+Each runs ``pellucid claim CLAIM --full``. Finished parts are in
 ``benchmarks/results/claims/CLAIM.json``, each with its date and machine, and are not run again: an
 interrupted run continues. Delete a file to measure again. `page.py` makes pictures and a page.
 """
@@ -16,7 +16,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from pellucid.lessons.why.claim import CLAIMS
+from pellucid.lessons.why.known_claims import CLAIMS
 
 RESULTS = Path(__file__).parents[1] / "results" / "claims"
 
@@ -43,7 +43,7 @@ def main() -> int:
     for name in chosen:
         print(f"== {name}", flush=True)
         command = [
-            sys.executable, "-m", "pellucid", "why", name, "--full", "--results", str(RESULTS),
+            sys.executable, "-m", "pellucid", "claim", name, "--full", "--results", str(RESULTS),
             "--threads", options.threads,
         ]  # fmt: skip
         if subprocess.run(command).returncode:

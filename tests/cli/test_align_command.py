@@ -14,7 +14,7 @@ from pellucid.corpora import Example, make_split
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
-HEAD = ("--layer", "1", "--head", "2", "--map", "head", "--convention", "predicts")
+HEAD = ("--head", "decoder.1.cross.2", "--map", "head", "--convention", "predicts")
 
 
 @pytest.fixture(scope="module")
@@ -47,8 +47,8 @@ def test_align_without_options_takes_the_head_that_was_taught_links(
     said = "Links are read from layer 1 head 0, predicts, which was taught word links."
     assert (done.returncode, done.stderr) == (0, f"note: {said}\n")
     asked = run_here(
-        *("align", "demo", *files, "--layer", "1", "--head", "0", "--map", "head"),
-        *("--convention", "predicts", "--links", "all"),
+        *("align", "demo", *files, "--head", "decoder.1.cross.0", "--map", "head"),
+        *("--convention", "predicts", "--link-rule", "all"),
     )
     assert done.stdout == asked.stdout
     other = run_here("align", "demo", *files, "--convention", "reads")
@@ -115,13 +115,13 @@ def test_align_with_gold_has_every_view_and_an_interval(
 def test_align_in_two_directions_joins_them(
     run_here: Run, files: tuple[str, ...], gold: str
 ) -> None:
-    options = ("--reverse", SUBWORDS, "--reverse-layer", "1", "--reverse-head", "2", *HEAD)
+    options = ("--reverse", SUBWORDS, "--reverse-head", "decoder.1.cross.2", *HEAD)
     each = {}
     for method in ("intersection", "grow-diag-final", "union"):
         done = run_here("align", SUBWORDS, *files, *options, "--symmetrize", method)
         assert (done.returncode, done.stderr) == (0, "")
         each[method] = [to_links(line) for line in done.stdout.splitlines()]
-    forward = run_here("align", SUBWORDS, *files, *HEAD, "--links", "best").stdout.splitlines()
+    forward = run_here("align", SUBWORDS, *files, *HEAD, "--link-rule", "best").stdout.splitlines()
     for one, small, middle, large in zip(forward, *each.values(), strict=True):
         assert small <= middle <= large
         assert small <= to_links(one) <= large
@@ -151,7 +151,7 @@ def test_align_target_that_the_vocabulary_cannot_write_is_aligned_with_a_note(
         *("--source", write_lines("source", "The pizza")),
         *("--target", write_lines("target", "La brioche")),
     )
-    done = run_here("align", str(bundle_folder), *words, "--layer", "0", "--head", "0", *HEAD[4:])
+    done = run_here("align", str(bundle_folder), *words, "--head", "decoder.0.cross.0", *HEAD[2:])
     assert done.returncode == 0
     assert {j for _, j in to_links(done.stdout)} == {0, 1}
     assert "cannot write (line 1: brioche)" in done.stderr
@@ -161,12 +161,17 @@ def test_align_target_that_the_vocabulary_cannot_write_is_aligned_with_a_note(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--layer", "2"), "layer must be from 0 to 1"),
-        (("--head", "4"), "head must be from 0 to 3"),
-        (("--head", "1", "--map", "layer-mean"), "--map layer-mean cannot be combined with --head"),
+        (("--head", "decoder.2"), "layer must be from 0 to 1"),
+        (("--head", "decoder.*.cross.4"), "head must be from 0 to 3"),
+        (("--head", "encoder.1"), "--head must be cross-attention of the decoder"),
+        (("--reverse", "demo", "--reverse-head", "decoder.0.self"), "--reverse-head must be cross"),
+        (
+            ("--head", "*.*.*.1", "--map", "layer-mean"),
+            "--map layer-mean cannot be combined with --head",
+        ),
         (("--symmetrize", "union"), "--symmetrize needs --reverse, a second model"),
-        (("--reverse-head", "1"), "--reverse-head needs --reverse, a second model"),
-        (("--reverse", "demo", "--reverse-layer", "7"), "layer must be from 0 to 1"),
+        (("--reverse-head", "decoder.1"), "--reverse-head needs --reverse, a second model"),
+        (("--reverse", "demo", "--reverse-head", "decoder.7"), "layer must be from 0 to 1"),
         (("--convention", "writes"), "'writes' is not one of"),
         (("--gold", "nowhere"), "nowhere does not"),
     ],
@@ -202,4 +207,4 @@ def test_align_bad_gold_names_the_file_and_the_line(
 def test_align_history_is_refused_and_names_the_command_that_has_it(run_here: Run) -> None:
     done = run_here("align", "run", "--source=x", "--target=y", "--history")
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Give pellucid study RUN --history instead" in done.stderr
+    assert "Give pellucid history RUN instead" in done.stderr

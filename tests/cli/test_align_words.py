@@ -19,7 +19,7 @@ from pellucid.training.start.token_links import link_tokens
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
-VIEW = ("--layer", "1", "--head", "0", "--map", "head", "--convention", "predicts")
+VIEW = ("--head", "decoder.1.cross.0", "--map", "head", "--convention", "predicts")
 
 
 @pytest.fixture(scope="module")
@@ -108,8 +108,11 @@ def test_files_of_lines_are_asked_for_or_refused(align: Run, write_lines: WriteL
         ((), "but --source and --target are missing"),
         (("--source", path), "but --target is missing"),
         (("--pairs", path, "--target", path), "--pairs cannot be combined with --target"),
-        (("--pairs", path, "--subwords", "--words-by", "script"), "--subwords cannot be combined"),
-        (("--pairs", path, "--subwords", "--reverse", "x"), "cannot be combined with --reverse"),
+        (("--pairs", path, "--subwords"), "Give --words-by subwords instead"),
+        (
+            ("--pairs", path, "--words-by", "subwords", "--reverse", "x"),
+            "--words-by=subwords cannot be combined with --reverse",
+        ),
     ):
         assert said in align(*options, code=2).stderr
 
@@ -131,7 +134,9 @@ def test_subword_links_join_the_tokens_of_the_model(
     bundle: Bundle, align: Run, write_lines: WriteLines
 ) -> None:
     line, target = ">>fra<< the cats", "le chat dort"
-    done = align("--pairs", write_lines("p", f"{line} ||| {target}"), "--subwords", "--json")
+    done = align(
+        "--pairs", write_lines("p", f"{line} ||| {target}"), "--words-by", "subwords", "--json"
+    )
     (found,) = records(done)
     tokenizer = bundle.tokenizer
     ids = tokenizer.encode_source(line), tokenizer.encode_target(target)

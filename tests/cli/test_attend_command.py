@@ -148,7 +148,6 @@ def test_attend_option_without_effect_is_told(run_here: Run) -> None:
     assert done.returncode == 0
     assert done.stderr.startswith("warning: --d-key has no effect")
     assert done.stderr.count("\n") == 1
-    assert "--plain has no effect" in run_here("attend", "pizza", "--plain", "--json").stderr
 
 
 def test_attend_own_toml_shows_names_of_any_width_and_hides_nothing(

@@ -186,10 +186,11 @@ def test_quiz_and_pages_end_quietly_at_control_c(
         assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_quiz_has_no_effect_with_json(run_here: Run) -> None:
-    done = run_here("attend", "pizza", "--quiz", "--json")
-    assert done.returncode == 0
-    assert "--quiz has no effect with --json" in done.stderr
+def test_options_of_the_terminal_are_refused_without_it(run_here: Run) -> None:
+    for option, form in (("--quiz", "--json"), ("--plain", "--json"), ("--plain", "-o x.html")):
+        done = run_here("attend", "pizza", option, *form.split())
+        assert done.returncode == 2
+        assert f"{option} cannot be combined with {form.split()[0]}" in done.stderr
 
 
 def test_projections_are_written_out_in_every_example_with_vectors(run_here: Run) -> None:
@@ -247,7 +248,7 @@ def test_html_has_the_numbers_of_the_terminal_page_by_page(
     # A terminal cuts long names, which a page does not.
     monkeypatch.setattr("pellucid.cli.attend.rendering._WIDEST_NAME", 99)
     path = tmp_path / "example.html"
-    done = run_here("attend", name, "--html", str(path))
+    done = run_here("attend", name, "-o", str(path))
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
     page = path.read_text(encoding="utf-8")
     assert not re.search(r"https?:|<script|<link|@import|url\(", page)
@@ -259,27 +260,27 @@ def test_html_has_the_numbers_of_the_terminal_page_by_page(
 
 def test_html_of_a_page_or_a_row_holds_only_that(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "example.html"
-    run_here("attend", "pizza", "--html", str(path), "--page", "4")
+    run_here("attend", "pizza", "-o", str(path), "--page", "4")
     assert re.findall(r"<h2>Page (\d+) of", path.read_text(encoding="utf-8")) == ["4"]
-    run_here("attend", "pizza", "--html", str(path), "--row", "1")
+    run_here("attend", "pizza", "-o", str(path), "--overwrite", "--row", "1")
     row = path.read_text(encoding="utf-8")
     assert run_here("attend", "pizza", "--row", "1").stdout.splitlines()[0] in row
     assert "Page 1 of" in row
 
 
-def test_html_escapes_names_and_says_what_has_no_effect(run_here: Run, tmp_path: Path) -> None:
+def test_html_escapes_names_and_json_is_the_same_in_a_file(run_here: Run, tmp_path: Path) -> None:
     own = tmp_path / "own.toml"
     own.write_text('title = "<b>"\ntokens = ["<i>", "a&b"]\nx = [[1, 0], [0, 1]]\n', "utf-8")
     path = tmp_path / "own.html"
-    done = run_here("attend", str(own), "--html", str(path), "--json", "--plain")
-    assert done.stdout == ""
-    assert "--json has no effect with --html." in done.stderr
-    assert "--plain has no effect with --html." in done.stderr
+    data = tmp_path / "own.json"
+    done = run_here("attend", str(own), "-o", str(path), "-o", str(data), "--json")
+    assert (done.returncode, done.stdout) == (0, data.read_text(encoding="utf-8"))
+    assert "exists" in run_here("attend", str(own), "-o", str(path)).stderr
     page = path.read_text(encoding="utf-8")
     assert "<title>&lt;b&gt;</title>" in page
     assert "<i>" not in page
     assert '<th scope="row">a&amp;b</th>' in page
     assert 'style="background: #' in page, "weights are colored"
-    done = run_here("attend", "pizza", "--html", str(tmp_path / "none" / "x.html"))
+    done = run_here("attend", "pizza", "-o", str(tmp_path / "none" / "x.html"))
     assert done.returncode == 2
-    assert "x.html" in done.stderr
+    assert "folder must exist" in done.stderr

@@ -68,11 +68,11 @@ def test_usage_mistake_gives_one_sentence_and_2(
     [
         (["translate", "m", "-i", "a", "-i", "b"], "-i or --input"),
         (["translate", "m", "--output", "a", "-o", "a"], "-o or --output"),
-        (["translate", "m", "--strict", "--no-strict"], "--strict or --no-strict"),
+        (["translate", "m", "--sample", "--no-sample"], "--sample or --no-sample"),
         (["score", "m", "--source", "a", "--target", "b", "--source=c"], "--source"),
         (["train", "r.toml", "-o", "a", "-o", "b"], "-o or --output"),
         (["inspect", "m", "--json", "--json"], "--json"),
-        (["look", "m", "text", "--html", "a", "--html", "b"], "--html"),
+        (["look", "m", "text", "--row", "1", "--row", "2"], "--row"),
     ],
 )
 def test_option_given_twice_is_refused(run_here: Run, arguments: list[str], names: str) -> None:
@@ -266,18 +266,12 @@ def test_a_signal_while_libraries_are_read_is_not_lost(
     assert done.stderr == ("error: Stopped by Ctrl-C.\n" if number == signal.SIGINT else "")
 
 
-@pytest.mark.parametrize("kind", ["json", "npz", "html"])
+@pytest.mark.parametrize("form", [(), ("--json",), ("--show", "heads")])
 def test_a_reader_that_goes_away_ends_a_look_quietly(
-    run_forked: Run, closed_pipe: int, kind: str
+    run_forked: Run, closed_pipe: int, form: tuple[str, ...]
 ) -> None:
-    done = run_forked(
-        "look",
-        "demo",
-        "The donkey has not seen the accordion.",
-        f"--{kind}",
-        "-",
-        stdout=closed_pipe,
-    )
+    line = "The donkey has not seen the accordion."
+    done = run_forked("look", "demo", line, *form, stdout=closed_pipe)
     assert (done.returncode, done.stderr) == (0, "")
 
 
@@ -294,7 +288,13 @@ def test_package_without_the_engine_says_so_when_it_translates(
 @pytest.mark.parametrize(
     ("command", "option", "instead"),
     [
-        ("align", "--history", "pellucid study RUN --history"),
+        ("align", "--history", "pellucid history RUN"),
+        ("look", "--why", "pellucid why MODEL TEXT WORD"),
+        ("look", "--html", "-o FILE.html"),
+        ("look", "--temperature", "--set decoding.temperature=VALUE"),
+        ("study", "--patch", "pellucid patch MODEL --source FILE"),
+        ("translate", "--min-length", "--set decoding.min_length=VALUE"),
+        ("evaluate", "--tokenized", "--tokenize none"),
         ("translate", "--workers", "--threads"),
     ],
 )

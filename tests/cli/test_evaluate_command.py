@@ -57,10 +57,10 @@ def test_evaluate_baseline_adds_differences_and_p_values(
 ) -> None:
     reference = write_lines("reference.txt", *REFERENCES)
     worse = write_lines("worse.txt", *WORSE)
-    arguments = ("--hypothesis", reference, "--reference", reference, "--baseline", worse)
+    arguments = ("--hypothesis", reference, "--reference", reference, "--against", worse)
     found = json.loads(run_here("evaluate", *arguments, "--json").stdout)
-    assert set(found) == {"bleu", "chrf", "ter", "baseline"}
-    bleu = found["baseline"]["bleu"]
+    assert set(found) == {"bleu", "chrf", "ter", "against"}
+    bleu = found["against"]["bleu"]
     assert bleu["difference"] == pytest.approx(found["bleu"]["score"] - bleu["score"])
     assert bleu["difference"] > 0
     assert 0 < bleu["p_value"] < 1
@@ -68,7 +68,7 @@ def test_evaluate_baseline_adds_differences_and_p_values(
     assert len(done.stdout.splitlines()) == 6
     assert done.stdout.count("(two tails, but too few lines to tell)") == 3
     many = [write_lines(f"{n}.txt", *lines * 50) for n, lines in enumerate((REFERENCES, WORSE))]
-    of_many = ("--hypothesis", many[0], "--reference", many[0], "--baseline", many[1])
+    of_many = ("--hypothesis", many[0], "--reference", many[0], "--against", many[1])
     assert run_here("evaluate", *of_many).stdout.count("(two tails)") == 3
 
 
@@ -79,7 +79,7 @@ def test_evaluate_lowercased_tokenized_forgives_case(
     reference = write_lines("reference.txt", *REFERENCES)
     arguments = ("--hypothesis", hypothesis, "--reference", reference, "--json")
     plain = json.loads(run_here("evaluate", *arguments).stdout)
-    lowered = json.loads(run_here("evaluate", *arguments, "--lowercased-tokenized", "fr").stdout)
+    lowered = json.loads(run_here("evaluate", *arguments, "--moses", "fr").stdout)
     assert plain["bleu"]["score"] < 10
     assert lowered["bleu"]["score"] == pytest.approx(100)
 
@@ -88,11 +88,11 @@ def test_evaluate_tokenized_cuts_at_spaces_alone(run_here: Run, write_lines: Wri
     files = ("--hypothesis", write_lines("h.txt", "a b c d e,"), "--reference")
     files = (*files, write_lines("r.txt", "a b c d e ."), "--json")
     found = {}
-    for option in ((), ("--tokenized",)):
+    for option in ((), ("--tokenize", "none")):
         done = run_here("evaluate", *files, *option)
         found[option] = json.loads(done.stdout)["bleu"]
-    assert "tok:none" in found["--tokenized",]["signature"]
-    assert found["--tokenized",]["score"] < found[()]["score"]
+    assert "tok:none" in found["--tokenize", "none"]["signature"]
+    assert found["--tokenize", "none"]["score"] < found[()]["score"]
 
 
 def test_evaluate_gzip_and_standard_input_equal_plain_files(
@@ -150,17 +150,21 @@ def test_evaluate_separators_of_unicode_do_not_shift_lines(
         (["model", "--hypothesis", "FILE"], "both are"),
         (["model"], "--source"),
         (["--hypothesis", "missing.txt"], "missing.txt"),
-        (["--hypothesis", "FILE", "--lowercased-tokenized", "xx"], "'xx'"),
+        (["--hypothesis", "FILE", "--moses", "xx"], "'xx'"),
         (
-            ["--hypothesis", "FILE", "--lowercased-tokenized", "fr", "--tokenized"],
+            ["--hypothesis", "FILE", "--moses", "fr", "--tokenize", "none"],
             "cannot be combined",
         ),
         (["--hypothesis", "EMPTY"], "empty"),
         (["--hypothesis", "FILE", "--to", "fr"], "--to needs MODEL"),
+        (
+            ["--hypothesis", "FILE", "--set", "decoding.strict=true"],
+            "--set decoding.strict ne",
+        ),
         (["--hypothesis", "FILE", "--change", "cut decoder.0.cross.0"], "--change needs MODEL"),
         (
-            ["model", "--change", "no-mask", "--baseline", "FILE"],
-            "--change cannot be combined with --baseline",
+            ["model", "--change", "no-mask", "--against", "FILE"],
+            "--change cannot be combined with --against",
         ),
     ],
 )
@@ -241,7 +245,7 @@ def test_evaluate_with_a_model_compares_in_its_form(
     reference = write_lines("r.txt", "UN chien")
     done = run_here("evaluate", str(folder), "--source", source, "--reference", reference)
     assert done.returncode == 0, done.stderr
-    assert all(line.endswith("|form:nfc+lc") for line in done.stdout.splitlines())
+    assert all(line.endswith("|form:nfc+lc") for line in done.stdout.splitlines()[:3])
     assert "1 of 1 references" in done.stderr
 
 
@@ -250,8 +254,7 @@ def test_evaluate_with_a_model_compares_in_its_form(
     [
         (["--tokenize", "char"], 0, ""),
         (["--tokenize", "chars"], 2, "Did you mean 'char'?"),
-        (["--tokenize", "char", "--tokenized"], 2, "--tokenize cannot be combined"),
-        (["--tokenize", "zh", "--lowercased-tokenized", "fr"], 2, "--tokenize cannot be combined"),
+        (["--tokenize", "zh", "--moses", "fr"], 2, "--tokenize cannot be combined"),
     ],
 )
 def test_evaluate_tokenize_takes_a_name_of_sacrebleu(
@@ -270,9 +273,9 @@ def test_evaluate_notices_tokenized_text(run_here: Run, write_lines: WriteLines)
     files = ("--hypothesis", path, "--reference", path)
     done = run_here("evaluate", *files)
     assert "100 of 100 translations end in ' .'" in done.stderr
-    assert "add --tokenized" in done.stderr
+    assert "add --tokenize none" in done.stderr
     assert done.stderr.count("\n") == 1
-    for option in (("--tokenized",), ("--tokenize", "none"), ("--lowercased-tokenized", "fr")):
+    for option in (("--tokenize", "none"), ("--moses", "fr")):
         assert run_here("evaluate", *files, *option).stderr == ""
 
 
@@ -298,3 +301,21 @@ def test_evaluate_without_sources_takes_the_placeholders_of_the_reference(
     assert "9, 10 and 3 more" in done.stderr
     done = run_here("evaluate", "--hypothesis", reference, "--reference", reference)
     assert done.stderr == ""
+
+
+def test_evaluate_searches_as_asked_and_says_how(run_here: Run, write_lines: WriteLines) -> None:
+    files = (
+        *("--source", write_lines("source", "The soup was cold.", "They ate because of it.")),
+        *("--reference", write_lines("reference", "La soupe était froide.", "Ils ont mangé.")),
+    )
+    wide = run_here("evaluate", "demo", *files, "--beam", "5", "--precision", "int8")
+    assert wide.returncode == 0, wide.stderr
+    last = wide.stdout.splitlines()[-1]
+    assert last == "Searched with a beam of 5, length penalty gnmt (alpha 0.6), in int8."
+    plain = run_here("evaluate", "demo", *files)
+    assert plain.stdout.splitlines()[-1].startswith("Searched with a beam of 1 (greedy) in ")
+    rare = ("--set", "decoding.max_length=2")
+    record = json.loads(run_here("evaluate", "demo", *files, *rare, "--json").stdout)
+    assert record["decoding"]["max_length"] == 2
+    done = run_here("evaluate", "--hypothesis", *files[3:4], *files[2:], "--beam", "5")
+    assert (done.returncode, "--beam needs MODEL" in done.stderr) == (2, True)

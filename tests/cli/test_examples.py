@@ -16,8 +16,8 @@ from pellucid.corpora import iterate_split
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
-LONG = ("demo", "train", "distill", "serve", "why", "convert")
-"""What trains, measures for minutes, serves for ever, or needs a model of others;
+LONG = ("demo", "train", "distill", "serve", "claim", "convert", "history")
+"""What trains, measures for minutes, serves for ever, or needs a run or a model of others;
 ``test_examples_parse`` reads these."""
 
 DRAW = ("look", "study", "attend", "inspect")

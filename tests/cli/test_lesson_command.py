@@ -118,7 +118,7 @@ def test_lesson_without_a_name_lists_the_texts(run_here: Run) -> None:
 def test_lesson_from_walks_the_rest_in_80_columns(run_here: Run) -> None:
     last = len(load_walk("lecture").statements)
 
-    done = run_here("lesson", "lecture", "--from", str(last - 1))
+    done = run_here("lesson", "lecture", "--statement", str(last - 1))
 
     assert done.returncode == 0, done.stderr
     assert f"── {last - 1} of {last}" in done.stdout
@@ -171,8 +171,8 @@ def test_walk_waits_for_the_reader_and_ends_when_told() -> None:
     ("arguments", "message"),
     [
         (("lectures",), "The lesson 'lectures' does not exist. Did you mean 'lecture'?"),
-        (("lecture", "--from", "0"), "--from must be from 1 to "),
-        (("lecture", "--from", "999"), "--from must be from 1 to "),
+        (("lecture", "--statement", "0"), "--statement must be from 1 to "),
+        (("lecture", "--statement", "999"), "--statement must be from 1 to "),
     ],
 )
 def test_lesson_bad_input_is_one_sentence(

@@ -43,9 +43,7 @@ def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
 
 
 def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
-    found = run_here(
-        "look", SUBWORDS, SOURCE, "--plain", "--layer", "1", "--head", "1", "--kind", "cross"
-    )
+    found = run_here("look", SUBWORDS, SOURCE, "--plain", "--head", "decoder.1.cross.1")
     rows = [line for line in found.stdout.splitlines() if re.match(r"row \d+, ", line)]
     assert len(rows) == 9
     assert rows[1].startswith("row 1, ▁La → ▁pizza: ▁pizza 1.00")
@@ -62,18 +60,18 @@ def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
 
 
 def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> None:
-    place = ("--part", "encoder", "--kind", "self", "--row", "1", "--words", "7")
-    found = run_here("look", SUBWORDS, SOURCE, *place, "--layer", "0")
+    place = ("--row", "1", "--words", "7")
+    found = run_here("look", SUBWORDS, SOURCE, *place, "--head", "encoder.0.self")
     after = found.stdout.split("Words whose keys")[1].splitlines()[1:]
     assert len([line for line in after if line.strip()]) == 7
-    refused = run_here("look", SUBWORDS, SOURCE, *place, "--layer", "1")
+    refused = run_here("look", SUBWORDS, SOURCE, *place, "--head", "encoder.1")
     assert refused.returncode == 2
     assert "--words needs layer 0's self-attention" in refused.stderr
 
 
 def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
     kinds = ("npz", "json", "html", "svg", "png", "pdf")
-    files = [word for kind in kinds for word in (f"--{kind}", str(tmp_path / f"t.{kind}"))]
+    files = [word for kind in kinds for word in ("-o", str(tmp_path / f"t.{kind}"))]
     found = run_here("look", SUBWORDS, SOURCE, *files)
     assert (found.returncode, found.stdout, found.stderr) == (0, "", "")
     traces = [load_trace(tmp_path / f"t.{kind}") for kind in ("npz", "json")]
@@ -87,9 +85,9 @@ def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
 
 
 def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: Path) -> None:
-    search = ("--beam", "4", "--n-best", "3", "--layer", "0", "--stage", "query")
+    search = ("--beam", "4", "--n-best", "3", "--head", "*.0", "--stage", "query")
     path = str(tmp_path / "t.npz")
-    assert run_here("look", SUBWORDS, SOURCE, *search, "--npz", path).stderr == ""
+    assert run_here("look", SUBWORDS, SOURCE, *search, "-o", path).stderr == ""
     assert sorted(path.name for path in tmp_path.iterdir()) == ["t.0.npz", "t.1.npz", "t.2.npz"]
     (translation,) = pellucid.load(SUBWORDS).translate([SOURCE], beam=4, n_best=3)
     for index, hypothesis in enumerate(translation.hypotheses):
@@ -100,7 +98,7 @@ def test_look_numbers_the_files_of_several_hypotheses(run_here: Run, tmp_path: P
 
 def test_look_packs_json_and_pages_whose_names_end_in_gz(run_here: Run, tmp_path: Path) -> None:
     for ending in ("", ".gz"):
-        files = [f"--{kind}={tmp_path / f't.{kind}{ending}'}" for kind in ("json", "html")]
+        files = [f"-o{tmp_path / f't.{kind}{ending}'}" for kind in ("json", "html")]
         done = run_here("look", SUBWORDS, SOURCE, "--beam", "3", "--n-best", "2", *files)
         assert (done.returncode, done.stderr) == (0, "")
     for kind in ("json", "html"):
@@ -116,7 +114,7 @@ SITES = ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
 
 def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "t.json"
-    found = run_here("look", SUBWORDS, SOURCE, "--all", "--float64", "--json", str(path))
+    found = run_here("look", SUBWORDS, SOURCE, "--everything", "--float64", "-o", str(path))
     said = re.search(r"holds 105 arrays, \d+\.\d MiB; as JSON about (\d+\.\d) MiB", found.stderr)
     assert said
     assert float(said[1]) == pytest.approx(path.stat().st_size / 2**20, rel=0.1)
@@ -129,41 +127,55 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
     ("arguments", "message"),
     [
         ([SUBWORDS, ""], "line is empty"),
-        ([SUBWORDS, SOURCE, "--layer", "7"], "layer must be from 0 to 1"),
+        ([SUBWORDS, SOURCE, "--head", "*.7"], "layer must be from 0 to 1"),
+        ([SUBWORDS, SOURCE, "--head", "decoder.1.cros"], "Did you mean 'cross'"),
         ([SUBWORDS, SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
-        ([SUBWORDS, SOURCE, "--column", "1"], "--column needs --row"),
-        ([SUBWORDS, SOURCE, "--column", "0"], "--column needs --row"),
+        ([SUBWORDS, SOURCE, "--key-column", "1"], "--key-column needs --row"),
+        ([SUBWORDS, SOURCE, "--key-column", "0"], "--key-column needs --row"),
         ([SUBWORDS, SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
         ([SUBWORDS, SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
         (
-            [SUBWORDS, SOURCE, "--target", "La pizza.", "--prefix", "La"],
-            "--target cannot be combined with --prefix",
+            [SUBWORDS, SOURCE, "--translation", "La pizza.", "--prefix", "La"],
+            "--translation cannot be combined with --prefix",
         ),
         ([SUBWORDS, SOURCE, "--verify"], "--verify needs --row"),
         (
-            [SUBWORDS, SOURCE, "--target", "La pizza.", "--beam", "5"],
-            "--target cannot be combined with --beam",
-        ),
-        ([SUBWORDS, SOURCE, "--row", "1", "--heads"], "--row cannot be combined with --heads"),
-        ([SUBWORDS, SOURCE, "--links", "--layer", "0"], "--links cannot be combined with --layer"),
-        (
-            [SUBWORDS, SOURCE, "--lens", "--part", "encoder"],
-            "--lens cannot be combined with --part",
+            [SUBWORDS, SOURCE, "--translation", "La pizza.", "--beam", "5"],
+            "--translation cannot be combined with --beam",
         ),
         (
-            [SUBWORDS, SOURCE, "--change", "cut decoder.0.cross.1", "--kind", "self"],
-            "--change cannot be combined with --kind",
+            [SUBWORDS, SOURCE, "--row", "1", "--show", "heads"],
+            "--row cannot be combined with --show=heads",
         ),
         (
-            [SUBWORDS, SOURCE, "--patch-from", SOURCE, "--layer", "0"],
-            "--patch-from cannot be combined with --layer",
+            [SUBWORDS, SOURCE, "--show", "links", "--head", "*.0"],
+            "--show=links cannot be combined with --head",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--show", "heads", "--everything"],
+            "--show=heads cannot be combined with --everything",
+        ),
+        ([SUBWORDS, SOURCE, "--show", "trust"], "--show=trust needs --measure"),
+        (
+            [SUBWORDS, SOURCE, "--show", "lens", "--head", "encoder"],
+            "--show=lens cannot be combined with --head",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--change", "cut decoder.0.cross.1", "--head", "*.*.self"],
+            "--change cannot be combined with --head",
         ),
         (
             [SUBWORDS, SOURCE, "--measure", "occlusion", "--stage", "query"],
             "--measure cannot be combined with --stage",
         ),
-        ([SUBWORDS, SOURCE, "--row", "1", "--npz", "x.npz"], "--row cannot be combined with --npz"),
-        ([SUBWORDS, SOURCE, "--npz", "x.npz.gz"], "--npz must name a file that ends in .npz"),
+        ([SUBWORDS, SOURCE, "--row", "1", "-o", "x.npz"], "--row cannot be combined with -o x.npz"),
+        ([SUBWORDS, SOURCE, "-o", "x.npz.gz"], "NumPy does not unpack .gz"),
+        ([SUBWORDS, SOURCE, "-o", "x.txt"], "must end in .html, .svg, .png, .pdf, .npz, .json"),
+        ([SUBWORDS, SOURCE, "--row", "1", "--json"], "--row cannot be combined with --json"),
+        (
+            [SUBWORDS, SOURCE, "--measure", "weights", "--steps", "3"],
+            "--steps needs --measure integrated-gradients",
+        ),
         ([SUBWORDS, SOURCE, "--row", "77"], "row must be from 0 to 8"),
         ([SUBWORDS, SOURCE, "--beam", "0"], "beam"),
         ([SUBWORDS, SOURCE, "--n-best", "5"], "n_best must be at most beam"),
@@ -182,7 +194,7 @@ def test_look_refuses_in_one_sentence(run_here: Run, arguments: list[str], messa
 
 def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: Path) -> None:
     for kind in ("npz", "json", "svg"):
-        found = run_here("look", SUBWORDS, SOURCE, f"--{kind}", str(tmp_path / "no" / f"t.{kind}"))
+        found = run_here("look", SUBWORDS, SOURCE, "-o", str(tmp_path / "no" / f"t.{kind}"))
         assert found.returncode == 2
         assert found.stderr.count("\n") == 1
         assert not (tmp_path / "no").exists()
@@ -195,7 +207,7 @@ def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_forked: Run) ->
 
 
 def test_look_lists_all_heads_sorted(run_here: Run) -> None:
-    found = run_here("look", SUBWORDS, SOURCE, "--heads", "--sort", "cut_effect")
+    found = run_here("look", SUBWORDS, SOURCE, "--show", "heads", "--sort", "cut_effect")
     rows = [line.split() for line in found.stdout.splitlines() if re.match(r"(en|de)coder\.", line)]
     assert len(rows) == 24
     effects = [float(row[-1].replace("−", "-")) for row in rows]
@@ -204,10 +216,11 @@ def test_look_lists_all_heads_sorted(run_here: Run) -> None:
 
 
 def test_look_lists_the_alignment_error_beside_links_that_are_given(run_here: Run) -> None:
-    options = ("--gold", "0-0 1-1 2-2 2-3 4-4 5-4 6-5", "--sort", "alignment_error")
+    options = ("--gold-links", "0-0 1-1 2-2 2-3 4-4 5-4 6-5", "--sort", "alignment_error")
+    heads = ("--show", "heads", *options)
     errors = {}
     for convention in ("predicts", "reads"):
-        found = run_here("look", SUBWORDS, SOURCE, "--heads", *options, "--convention", convention)
+        found = run_here("look", SUBWORDS, SOURCE, *heads, "--convention", convention)
         assert (found.returncode, found.stderr) == (0, "")
         lines = [line.split() for line in found.stdout.splitlines()]
         rows = [line for line in lines if line and re.match(r"(en|de)coder\.", line[0])]
@@ -244,20 +257,19 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
         (["--change", "foo"], "must name an action and a place"),
         (["--change", "cut decoder.7.cross.0"], "must be from 0 to 1"),
         (["--random", "3"], "--random needs --change"),
-        (["--sort", "entropy"], "--sort needs --heads"),
-        (["--gold", "0-0"], "--gold needs --heads"),
-        (["--heads", "--convention", "reads"], "--convention needs --gold"),
-        (["--heads", "--gold", "0-99"], "names word 99 of a target"),
-        (["--heads", "--gold", "0=1"], "A link must be written i-j"),
+        (["--sort", "entropy"], "--sort needs --show=heads"),
+        (["--gold-links", "0-0"], "--gold-links needs --show=heads"),
+        (["--show", "heads", "--convention", "reads"], "--convention needs --gold-links"),
+        (["--show", "heads", "--gold-links", "0-99"], "names word 99 of a target"),
+        (["--show", "heads", "--gold-links", "0=1"], "A link must be written i-j"),
         (["--change", "cut word pizzza"], "Did you mean 'pizza'"),
         (["--change", "cut word 9"], "its number from 0 to 6"),
-        (["--heads", "--sort", "entorpy"], "Did you mean 'entropy'"),
+        (["--show", "heads", "--sort", "entorpy"], "Did you mean 'entropy'"),
         (["--change", f"cut decoder.1.cross.{'9' * 5000}"], "must be a number from 0 or *"),
         (["--change", f"cut word {'9' * 5000}"], "its number from 0 to 6"),
-        (["--heads", "--gold", f"0-{'9' * 5000}"], "A link must be written i-j"),
-        (["--why", "9" * 5000, "--not", "il"], "its number from 0 to"),
+        (["--show", "heads", "--gold-links", f"0-{'9' * 5000}"], "A link must be written i-j"),
         (["--compare-head", f"decoder.1.cross.{'0' * 5000}"], "must be a number from 0 or *"),
-        (["--head", "9" * 5000], "'--head'"),
+        (["--head", "9" * 5000], "must be encoder, decoder or *"),
     ],
     ids=str,
 )
@@ -271,9 +283,9 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
 
 def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
     other = "The bread came out of the oven."
-    one = ("--part", "decoder", "--layer", "1", "--kind", "cross", "--head", "1", "--plain")
+    one = ("--head", "decoder.1.cross.1", "--plain")
     first = pellucid.load(SUBWORDS).look(SOURCE)["decoder.1.cross"]
-    found = run_here("look", SUBWORDS, SOURCE, *one, "--compare", other)
+    found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-text", other)
     assert (found.returncode, found.stderr) == (0, "")
     assert "Weight on columns that only one of them has" in found.stdout
     found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-head", "decoder.1.cross.3")
@@ -286,15 +298,18 @@ def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_pat
     assert (found.returncode, found.stderr) == (0, "")
     assert "▁Le" in found.stdout
     assert "only one of them has" not in found.stdout
-    same = run_here("look", SUBWORDS, SOURCE, *one, "--compare-model", SUBWORDS)
+    head = ("--compare-head", "decoder.1.cross.1")
+    same = run_here("look", SUBWORDS, SOURCE, *one, "--compare-model", SUBWORDS, *head)
     assert "on average: 0.000" in " ".join(same.stdout.split())
     picture = tmp_path / "difference.png"
-    assert run_here("look", SUBWORDS, SOURCE, *one[:-1], "--compare", other, "--png", str(picture))
+    assert run_here(
+        "look", SUBWORDS, SOURCE, *one[:-1], "--compare-text", other, "-o", str(picture)
+    )
     assert picture.read_bytes().startswith(b"\x89PNG")
 
 
 def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
-    one = ("--layer", "1", "--kind", "cross", "--head", "1")
+    one = ("--head", "decoder.1.cross.1")
     for head, message in (
         ("encoder.0.self.1", "of one part and kind"),
         ("decoder.1.cross.9", "must be one of those that the trace holds"),
@@ -306,17 +321,17 @@ def test_look_refuses_to_compare_what_is_of_another_kind(run_here: Run) -> None:
 
 
 def test_look_draws_the_five_stages_of_one_head(run_here: Run, tmp_path: Path) -> None:
-    one = ("--all", "--part", "decoder", "--layer", "0", "--kind", "self", "--head", "2")
+    one = ("--everything", "--head", "decoder.0.self.2")
     path = tmp_path / "stages.svg"
-    assert run_here("look", SUBWORDS, "A cat.", *one, "--svg", str(path)).returncode == 0
+    assert run_here("look", SUBWORDS, "A cat.", *one, "-o", str(path)).returncode == 0
     drawing = path.read_text()
     for stage in ("scores", "scaled", "masked", "weights", "context"):
         assert stage in drawing
 
 
-def test_look_why_by_weights_says_that_they_cannot_tell(run_here: Run) -> None:
-    words = ("--why", "La", "--not", "Le", "--measure", "weights", "--measure", "occlusion")
-    found = run_here("look", SUBWORDS, SOURCE, *words)
+def test_why_by_weights_says_that_they_cannot_tell(run_here: Run) -> None:
+    words = ("La", "--not", "Le", "--measure", "weights", "--measure", "occlusion")
+    found = run_here("why", SUBWORDS, SOURCE, *words)
     assert found.returncode == 0, found.stderr
     text = " ".join(found.stdout.split())
     assert "weights cannot say why La and not Le: both words are predicted from the same" in text
@@ -324,10 +339,8 @@ def test_look_why_by_weights_says_that_they_cannot_tell(run_here: Run) -> None:
     assert "occlusion, decoder, words removed, difference of the two words" in text
 
 
-def test_look_why_names_source_and_written_words_apart(run_here: Run) -> None:
-    found = run_here(
-        "look", SUBWORDS, SOURCE, "--why", "pizza", "--measure", "integrated-gradients"
-    )
+def test_why_names_source_and_written_words_apart(run_here: Run) -> None:
+    found = run_here("why", SUBWORDS, SOURCE, "pizza", "--measure", "integrated-gradients")
     assert found.returncode == 0, found.stderr
     assert re.search(r"^Why pizza and not \S+$", found.stdout, re.M)
     assert re.search(r"^For pizza: .*already written: \S+ \+", found.stdout, re.M)
@@ -339,14 +352,17 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     assert "Share of the source" in found.stdout
     assert "How similarly they order the source words" in found.stdout
     assert re.search(r"^The same word has the most in \d+ of \d+ rows\.$", found.stdout, re.M)
-    trust = run_here("look", SUBWORDS, SOURCE, "--trust", "weights", "--plain")
+    trust = run_here("look", SUBWORDS, SOURCE, "--show", "trust", "--measure", "weights", "--plain")
     assert "compr." in trust.stdout
-    lens = run_here("look", SUBWORDS, SOURCE, "--lens")
+    lens = run_here("look", SUBWORDS, SOURCE, "--show", "lens")
     assert "after 2: La pizza est sortie du four." in lens.stdout
     for arguments, message in (
         (("--measure", "alit"), "Did you mean 'alti'"),
-        (("--measure", "occlusion", "--layer", "1"), "cannot be combined with a layer"),
-        (("--measure", "norms", "--layer", "0", "--layer", "1"), "must be of one place"),
+        (("--measure", "occlusion", "--head", "decoder.1"), "cannot be combined with a layer"),
+        (
+            ("--measure", "norms", "--head", "decoder.0", "--head", "decoder.1"),
+            "must be of one place",
+        ),
     ):
         refused = run_here("look", SUBWORDS, SOURCE, *arguments)
         assert refused.returncode == 2
@@ -355,18 +371,19 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="there is no /dev/full")
 @pytest.mark.parametrize("kind", ["npz", "json", "html"])
-def test_look_never_replaces_a_device(run_here: Run, kind: str) -> None:
-    found = run_here("look", SUBWORDS, "A cat.", f"--{kind}", "/dev/full")
-    assert found.returncode == 1
-    assert found.stderr.count("\n") == 1
-    assert Path("/dev/full").is_char_device()
-    assert run_here("look", SUBWORDS, "A cat.", f"--{kind}", "/dev/null").returncode == 0
-    assert Path("/dev/null").is_char_device()
+def test_look_never_replaces_a_device(run_here: Run, tmp_path: Path, kind: str) -> None:
+    path = tmp_path / f"x.{kind}"
+    for device, code in (("/dev/full", 1), ("/dev/null", 0)):
+        path.unlink(missing_ok=True)
+        path.symlink_to(device)
+        found = run_here("look", SUBWORDS, "A cat.", "-o", str(path))
+        assert (found.returncode, found.stderr.count("\n")) == (code, code)
+        assert Path(device).is_char_device()
 
 
 def test_look_writes_json_to_standard_output(run_forked: Run) -> None:
-    for name in ("/dev/fd/1", "-"):
-        found = run_forked("look", SUBWORDS, "A cat.", "--json", name)
+    for names in ([], ["-o", "-"]):
+        found = run_forked("look", SUBWORDS, "A cat.", "--json", *names)
         assert (found.returncode, found.stderr) == (0, "")
         assert json.loads(found.stdout)["source_tokens"][-1] == "</s>"
 
@@ -374,9 +391,8 @@ def test_look_writes_json_to_standard_output(run_forked: Run) -> None:
 def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> None:
     path = str(tmp_path / "x")
     for arguments, message in (
-        (("--json", path, "--npz", path), "--npz and --json are both"),
-        (("--json", "-", "--html", "-"), "--html and --json are both -"),
-        (("--json", "-", "--n-best", "2", "--beam", "2"), "--json - is one place"),
+        (("-o", f"{path}.npz", "-o", f"{path}.npz"), "its own file"),
+        (("--json", "--n-best", "2", "--beam", "2"), "--json is one place"),
     ):
         refused = run_here("look", SUBWORDS, "A cat.", *arguments)
         assert (refused.returncode, refused.stdout) == (2, "")
@@ -387,11 +403,10 @@ def test_look_refuses_two_things_in_one_place(run_here: Run, tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        (("look", SUBWORDS, "A cat.", "--json", "/dev/fd/1"), b'{"format": 1'),
-        (("look", SUBWORDS, "A cat.", "--npz", "/dev/fd/1"), b"PK"),
+        (("look", SUBWORDS, "A cat.", "--json", "-o", "/dev/fd/1"), b'{"format": 1'),
         (("translate", SUBWORDS, "-o", "/dev/fd/1"), b"le chat.\n"),
     ],
-    ids=["json", "npz", "translate"],
+    ids=["json", "translate"],
 )
 def test_a_file_behind_standard_output_is_added_to_and_never_replaced(
     run_forked: Run, tmp_path: Path, arguments: tuple[str, ...], expected: bytes
@@ -422,7 +437,13 @@ def test_contexts_compare_a_word_in_several_sentences(run_here: Run) -> None:
 
 def test_links_name_every_word_once(run_here: Run) -> None:
     done = run_here(
-        "look", "demo", "The dog was sleeping.", "--links", "--target", "Le chien dormait."
+        "look",
+        "demo",
+        "The dog was sleeping.",
+        "--show",
+        "links",
+        "--translation",
+        "Le chien dormait.",
     )
 
     assert done.returncode == 0, done.stderr
@@ -446,17 +467,20 @@ def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
     [
         (("a", "b"), "look takes one line, but 2 are given."),
         (
-            ("dog", "--contexts", "dog", "--layer", "0"),
-            "--contexts cannot be combined with --layer",
+            ("dog", "--contexts", "dog", "--head", "*.0"),
+            "--contexts cannot be combined with --head",
         ),
         (("dog", "--contexts", "dog", "--beam", "2"), "--contexts cannot be combined with --beam"),
-        (("dog", "--contexts", "dog", "--links"), "--links cannot be combined with --contexts"),
+        (
+            ("dog", "--contexts", "dog", "--show", "links"),
+            "--contexts cannot be combined with --sho",
+        ),
         (("dog", "--contexts", "cat"), "The sentence must have the word 'cat'"),
         (("dog", "--whole"), "--whole needs --row."),
         (("\udcff\udcfe",), "TEXT must be UTF-8 text, but is '\\udcff\\udcfe'."),
-        (("dog", "--target", "\udcff"), "--target must be UTF-8 text"),
+        (("dog", "--translation", "\udcff"), "--translation must be UTF-8 text"),
         (("dog", "--prefix", "\udcff"), "--prefix must be UTF-8 text"),
-        (("dog", "--compare", "\udcff"), "--compare must be UTF-8 text"),
+        (("dog", "--compare-text", "\udcff"), "--compare-text must be UTF-8 text"),
     ],
 )
 def test_texts_and_options_that_do_not_fit_are_refused(
@@ -472,9 +496,9 @@ def test_texts_and_options_that_do_not_fit_are_refused(
     ("arguments", "num_loaded"),
     [
         (["--contexts", "pizza", "The pizza is good."], 1),
-        (["--compare-model", SUBWORDS], 2),
-        (["--beside", "demo"], 2),
-        (["--lens"], 1),
+        (["--compare-model", SUBWORDS, "--compare-head", "decoder.1.cross.1"], 2),
+        (["--compare-model", "demo"], 2),
+        (["--show", "lens"], 1),
     ],
     ids=str,
 )
@@ -495,3 +519,29 @@ def test_look_loads_every_model_with_the_threads_asked_for(
         monkeypatch.setattr(module, "load", load_and_note)
     assert dispatch(["look", str(SUBWORDS), SOURCE, *map(str, arguments), "--threads", "1"]) == 0
     assert asked == [1] * num_loaded
+
+
+def test_look_and_why_read_a_line_of_standard_input(run_here: Run) -> None:
+    given = run_here("look", SUBWORDS, SOURCE, "--show", "links").stdout
+    for text in ([], ["-"]):
+        done = run_here("look", SUBWORDS, *text, "--show", "links", stdin=f"{SOURCE}\n")
+        assert (done.returncode, done.stdout) == (0, given)
+    done = run_here("look", SUBWORDS, "-", stdin="a\nb\n")
+    assert (done.returncode, "look takes one line, but 2 are given" in done.stderr) == (2, True)
+    done = run_here("look", SUBWORDS, "-", stdin="")
+    assert (done.returncode, "standard input is empty" in done.stderr) == (2, True)
+    asked = ("pizza", "--measure", "occlusion")
+    done = run_here("why", SUBWORDS, "-", *asked, stdin=f"{SOURCE}\n")
+    assert done.stdout == run_here("why", SUBWORDS, SOURCE, *asked).stdout
+
+
+def test_look_replaces_a_file_only_if_it_may(run_here: Run, tmp_path: Path) -> None:
+    path = tmp_path / "t.1.json"
+    path.write_text("mine")
+    many = ("--beam", "2", "--n-best", "2", "-o", str(tmp_path / "t.json"))
+    done = run_here("look", SUBWORDS, "A cat.", *many)
+    assert (done.returncode, f"{path} exists" in done.stderr) == (2, True)
+    assert path.read_text() == "mine"
+    assert not (tmp_path / "t.0.json").exists()
+    assert run_here("look", SUBWORDS, "A cat.", *many, "--overwrite").returncode == 0
+    assert path.read_text() != "mine"

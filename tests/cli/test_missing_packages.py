@@ -29,8 +29,8 @@ sys.exit(run(sys.argv[2:]))
 NO_PYTORCH = "torch sacrebleu py3langid fsspec matplotlib"
 SAME = ("evaluate", "--hypothesis", "a.txt", "--reference", "a.txt")
 NEEDS = {
-    "matplotlib": (("look", "demo", "The dog", "--png", "a.png"), "'pellucid[pictures]'"),
-    "sacremoses": ((*SAME, "--lowercased-tokenized", "en"), "'pellucid[moses]'"),
+    "matplotlib": (("look", "demo", "The dog", "-o", "a.png"), "'pellucid[pictures]'"),
+    "sacremoses": ((*SAME, "--moses", "en"), "'pellucid[moses]'"),
     "rapidfuzz": (("translate", "demo", "-i", "a.md", "--memory", "a.tsv"), "'pellucid[memory]'"),
     "starlette": (("serve", "demo"), "'pellucid[serve]'"),
     "uvicorn": (("serve", "demo"), "'pellucid[serve]'"),

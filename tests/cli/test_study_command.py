@@ -44,13 +44,13 @@ def test_study_writes_tables_json_csv_and_a_page(
         tmp_path / "page.html",
         ("--head", "decoder.1.self.*", "--head", "decoder.1.cross.*"),
     )
-    done = run_here("study", "demo", *files, *gold, *head, "--measures", "1", "--json")
+    done = run_here("study", "demo", *files, *gold, *head, "--measured-lines", "1", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     record = json.loads(done.stdout)
     assert [one["head"] for one in record["heads"]][-1] == "decoder.1.cross.3"
     assert record["heads"][0]["end"] is None
     assert len(record["measures"]) == 9
-    done = run_here("study", "demo", *files, *head, "--csv", "--html", str(page))
+    done = run_here("study", "demo", *files, *head, "--csv", "-o", str(page))
     rows = list(csv.DictReader(done.stdout.splitlines()))
     lowest = min(record["heads"], key=lambda one: one["cut_log_probability"])
     assert rows[0]["head"] == lowest["head"] == "decoder.1.cross.2"
@@ -80,7 +80,7 @@ def test_study_command_continues_what_was_kept(
         return cut(self, head)  # type: ignore[arg-type]
 
     output = tmp_path / "heads.csv"
-    command = ("study", "demo", *files, "--head", "decoder.1.cross.*", "--csv", "-o", str(output))
+    command = ("study", "demo", *files, "--head", "decoder.1.cross.*", "-o", str(output))
     with monkeypatch.context() as patch:
         patch.setattr(CutLines, "cut", stop)
         assert run_here(*command).returncode == 130
@@ -97,7 +97,9 @@ def test_study_command_continues_what_was_kept(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--measures", "3"), "--measures needs --gold"),
+        (("--measured-lines", "3"), "--measured-lines needs --gold"),
+        (("-o", "x.tsv"), "must end in .html, .json, .csv, .txt"),
+        (("-o", "no/x.csv"), "folder must exist"),
         (("--sort", "error_reads"), "--sort must name a figure"),
         (("--sort", "entrpy"), "Did you mean 'entropy'?"),
         (("--head", "decoder.0.cross.7"), "head must be from 0 to 3"),
@@ -160,14 +162,14 @@ def test_evaluate_under_a_change_compares_with_the_unchanged_model(
     cut = run_here("translate", "demo", "-i", files[1], "--change", CUT).stdout.splitlines()
     by_file = run_here(
         *("evaluate", "--hypothesis", write_lines("cut", *cut), *given[2:], "--json"),
-        *("--baseline", write_lines("plain", *_translate(run_here, files[1]))),
+        *("--against", write_lines("plain", *_translate(run_here, files[1]))),
     )
     other = json.loads(by_file.stdout)
-    assert other["baseline"]["bleu"]["p_value"] == record["unchanged"]["bleu"]["p_value"]
+    assert other["against"]["bleu"]["p_value"] == record["unchanged"]["bleu"]["p_value"]
     text = run_here("evaluate", "demo", *given, "--change", CUT).stdout
     assert "against the unchanged model's" in text
-    done = run_here("evaluate", "demo", *given, "--change", CUT, "--baseline", files[3])
-    assert (done.returncode, "--change cannot be combined with --baseline" in done.stderr) == (
+    done = run_here("evaluate", "demo", *given, "--change", CUT, "--against", files[3])
+    assert (done.returncode, "--change cannot be combined with --against" in done.stderr) == (
         2,
         True,
     )
@@ -187,7 +189,7 @@ def run(tmp_path: Path, bundle_folder: Path) -> Path:
     return tmp_path / "run"
 
 
-def test_study_history_writes_a_table_records_and_a_picture(
+def test_history_writes_a_table_records_and_a_picture(
     run_here: Run, run: Path, tmp_path: Path, write_lines: WriteLines
 ) -> None:
     pronouns = {"source": 8, "source_antecedent": 1, "target": 7, "target_antecedent": 1}
@@ -198,8 +200,8 @@ def test_study_history_writes_a_table_records_and_a_picture(
     }
     files = [f"--{name}={write_lines(name, line)}" for name, line in texts.items()]
     picture = tmp_path / "heads.svg"
-    command = ("study", str(run), "--history", *files, "--head", "encoder.*.self.*")
-    done = run_here(*command, "--svg", str(picture))
+    command = ("history", str(run), *files, "--head", "encoder.*.self.*")
+    done = run_here(*command, "-o", str(picture), "-o", "-")
     assert (done.returncode, done.stderr) == (0, "")
     title, _, heading, *rows = done.stdout.splitlines()
     assert title == "1 lines. Weight of a pronoun's row on its antecedent."
@@ -210,31 +212,27 @@ def test_study_history_writes_a_table_records_and_a_picture(
     assert [one["step"] for one in record["history"]] == [0] * 2 + [100] * 2
     lines = list(csv.DictReader(run_here(*command, "--csv").stdout.splitlines()))
     assert float(lines[3]["pronoun"]) == record["history"][3]["pronoun"]
-    entropies = run_here(*command, "--sort", "entropy").stdout.splitlines()
+    entropies = run_here(*command, "--figure", "entropy").stdout.splitlines()
     assert entropies[0] == "1 lines. Entropy of a row's weights, in nats."
     # A run has no need of a bundle, and a file is not overwritten.
-    again = run_here(*command, "--svg", str(picture))
+    again = run_here(*command, "-o", str(picture))
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--svg", "x.svg"], "--svg needs --history. Add it, or leave both out."),
-        (["--antecedents", "x"], "--antecedents needs --history. Add it, or leave both out."),
-        (["--history", "--antecedents", "x"], "--antecedents needs --target"),
-        (["--history", "--html", "x.html"], "cannot be combined with --history"),
-        (["--history", "--measures", "0"], "cannot be combined with --history"),
-        (["--history", "--patch"], "cannot be combined with --patch"),
-        (["--history", "--sort", "cut_bleu"], "--sort must name a figure of heads"),
-        (["--history", "--sort", "pronoun"], "--sort must name a figure of heads"),
-        (["--history"], "keeps no checkpoints. Name the folder of another run"),
+        (["--antecedents", "x"], "--antecedents needs --target"),
+        (["-o", "x.html"], "must end in .svg, .json, .csv, .txt"),
+        (["--figure", "cut_bleu"], "--figure must name a figure of heads"),
+        (["--figure", "pronoun"], "--figure must name a figure of heads"),
+        ([], "keeps no checkpoints. Name the folder of another run"),
     ],
 )
-def test_study_history_with_options_that_do_not_fit_is_refused(
+def test_history_with_options_that_do_not_fit_is_refused(
     run_here: Run, files: tuple[str, ...], tmp_path: Path, options: list[str], said: str
 ) -> None:
-    done = run_here("study", str(tmp_path / "no-run"), *files[:2], *options)
+    done = run_here("history", str(tmp_path / "no-run"), *files[:2], *options)
     assert (done.returncode, done.stdout) == (2, "")
     assert said in done.stderr
     assert done.stderr.count("\n") == 1

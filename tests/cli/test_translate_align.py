@@ -23,7 +23,7 @@ from pellucid.translate.translator import Translator
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 LINES = ["the cat sleeps", "", "a dog eats an apple", "near the cat"]
-HEAD = ("--align", "--align-layer", "1", "--align-head", "0", "--max-length", "9")
+HEAD = ("--align", "--align-head", "decoder.1.cross.0", "--max-length", "9")
 VIEW = View(1, "head", 0, "predicts")
 
 
@@ -46,7 +46,7 @@ def translate(bundle: Bundle, run_here: Run) -> Run:
 def test_plain_translations_are_followed_by_the_links_that_align_gives(
     bundle: Bundle, translate: Run
 ) -> None:
-    plain = translate(*HEAD[5:]).stdout.splitlines()
+    plain = translate(*HEAD[3:]).stdout.splitlines()
     done = translate(*HEAD)
     rows = [line.rpartition(" ||| ") for line in done.stdout.splitlines()]
     assert [text for text, _, _ in rows] == plain
@@ -96,11 +96,11 @@ def test_every_hypothesis_has_links(translate: Run, options: tuple[str, ...]) ->
     for record in records:
         for hypothesis in record["hypotheses"]:
             assert hypothesis["words"] == hypothesis["text"].split()
-    assert "alignment" not in translate(*HEAD[5:], "--json").stdout
+    assert "alignment" not in translate(*HEAD[3:], "--json").stdout
 
 
 def test_links_of_subwords_are_places_in_the_tokens(translate: Run) -> None:
-    for line in translate(*HEAD, "--subwords", "--json").stdout.splitlines():
+    for line in translate(*HEAD, "--words-by", "subwords", "--json").stdout.splitlines():
         record = json.loads(line)
         for hypothesis in record["hypotheses"]:
             assert hypothesis["words"] == hypothesis["tokens"]
@@ -158,12 +158,13 @@ def test_resumed_output_has_the_links_of_an_uninterrupted_one(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--subwords",), "--subwords needs --align"),
+        (("--words-by", "subwords"), "--words-by needs --align"),
         (("--words-by", "spaces"), "--words-by needs --align"),
-        (("--align-layer", "1"), "--align-layer needs --align"),
-        (("--align", "--align-head", "1"), "--align-head needs --align-layer"),
-        (("--align", "--subwords", "--words-by", "auto"), "cannot be combined"),
-        (("--align", "--align-layer", "9"), "layer"),
+        (("--align-head", "decoder.1"), "--align-head needs --align"),
+        (("--align", "--align-head", "1"), "must be encoder, decoder or *"),
+        (("--align", "--align-head", "encoder.1"), "--align-head must be cross-attention"),
+        (("--align", "--subwords"), "Give --words-by subwords instead"),
+        (("--align", "--align-head", "decoder.9"), "layer"),
     ],
 )
 def test_options_of_links_are_refused_without_them(

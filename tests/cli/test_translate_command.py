@@ -94,7 +94,16 @@ def help_text() -> str:
 def test_options_that_are_given_reach_the_translator_and_no_others(
     run_here: Run, echo: Echo
 ) -> None:
-    words = ("--beam", "5", "--n-best", "3", "--length-penalty", "average", "--no-strict")
+    words = (
+        "--beam",
+        "5",
+        "--n-best",
+        "3",
+        "--length-penalty",
+        "average",
+        "--set",
+        "decoding.strict=false",
+    )
     done = run_here("translate", "m", *words, "--ensemble", "n", "--threads", "1", stdin="x\n")
     assert (done.returncode, done.stderr) == (0, "")
     (call,) = echo.calls
@@ -111,7 +120,12 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         (["--n-best", "5", "--beam", "3"], "n_best must be at most beam (3), but is 5"),
         (["--sample", "--beam", "3"], "beam must be 1 when sampling"),
         (["--alpha", "nan"], "alpha must be a finite number"),
-        (["--stopping", "soon"], "--stopping must be one of safe, heuristic, never, but is 'soon'"),
+        (["--set", "decoding.stopping=soon"], "stopping must be"),
+        (["--set", "decoding.strct=true"], "Did you mean 'decoding.strict'?"),
+        (["--set", "training.seed=1"], "--set must set an option of decoding"),
+        (["--set", "strict"], "must be written section.key=value"),
+        (["--beam", "5", "--set", "decoding.beam=4"], "--beam must be given once"),
+        (["The soup was cold."], "-i FILE"),
         (["--prefix", "a", "--prefix-file", "b"], "--prefix cannot be combined with --prefix-file"),
         (["--prefix", "\udcff"], "--prefix must be UTF-8 text, but is '\\udcff'"),
         (["--forbid", " "], "--forbid must be a phrase, but is empty"),
@@ -140,10 +154,10 @@ def test_impossible_options_give_one_sentence_and_2(
         ({"alpha": 1.0}, "json", []),
         ({"alpha": 1.0, "beam": 2}, "plain", []),
         ({"alpha": 1.0, "beam": 2, "length_penalty": "none"}, "plain", ["--alpha"]),
-        ({"stopping": "never"}, "plain", ["--stopping"]),
-        ({"diversity": 1.0, "beam": 2}, "plain", ["--diversity"]),
+        ({"stopping": "never"}, "plain", ["--set decoding.stopping"]),
+        ({"diversity": 1.0, "beam": 2}, "plain", ["--set decoding.diversity"]),
         ({"diversity": 1.0, "beam": 2, "diverse_groups": 2}, "plain", []),
-        ({"max_length": 5, "max_length_ratio": 3.0}, "plain", ["--max-length-ratio"]),
+        ({"max_length": 5, "max_length_ratio": 3.0}, "plain", ["--set decoding.max_length_ratio"]),
     ],
 )
 def test_useless_options_are_told(given: dict[str, Any], form: str, expected: list[str]) -> None:
@@ -865,7 +879,7 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
         (("--require", "elles"), "the engine in C ({}), step by step, since phrases are required,"),
         (("--forbid", "ils"), "the engine in C ({}), step by step, since phrases are forbidden,"),
         (
-            ("--no-repeat-ngram", "3"),
+            ("--set", "decoding.no_repeat_ngram=3"),
             "the engine in C ({}), step by step, since decoding.no_repeat",
         ),
     ],

@@ -71,7 +71,7 @@ def test_replay_agrees_with_the_decode(translator: Translator) -> None:
 
 
 def test_both_packaged_models_answer_next_to_each_other(run_forked: Run) -> None:
-    done = run_forked("look", "demo", SENTENCE, "--beside", "demo-recurrent")
+    done = run_forked("look", "demo", SENTENCE, "--compare-model", "demo-recurrent")
     assert done.returncode == 0
     assert done.stderr.count("This sentence is in the text that the model learned from.") == 1
     assert "Both answer the same." in done.stdout

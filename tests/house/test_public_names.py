@@ -23,7 +23,7 @@ NOT_PROMISED = {
     "docs/guides/bad-pairs.md": {
         *("pellucid.config", "pellucid.check.data_check", "pellucid.training.start.worst")
     },
-    "docs/guides/why.md": {"pellucid.lessons.why"},
+    "docs/guides/claim.md": {"pellucid.lessons.why"},
 }
 
 

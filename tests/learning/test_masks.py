@@ -203,7 +203,7 @@ def test_looking_aligning_and_studying_read_symbols(
     assert given.predicted_tokens == ("fichier", "❶", "ouvrir", "</s>")
 
     pair = ["open file {user}"], ["fichier {user} ouvrir"]
-    done = run_here("look", str(run), *pair[0], "--target", *pair[1])
+    done = run_here("look", str(run), *pair[0], "--translation", *pair[1])
     assert done.returncode == 0, done.stderr
     assert "❶" in done.stdout
     assert "The model reads symbols in the place of placeholders: ❶ for {user}." in done.stderr

@@ -165,8 +165,8 @@ LINE = "small dog sees man"
     [
         ["--beam", "3", "--n-best", "2"],
         ["--sample", "--seed", "7"],
-        ["--json", "--no-repeat-ngram", "2"],
-        ["--strict"],
+        ["--json", "--set", "decoding.no_repeat_ngram=2"],
+        ["--set", "decoding.strict=true"],
     ],
     ids=" ".join,
 )
@@ -193,7 +193,7 @@ def test_score_evaluate_and_inspect_take_a_recurrent_model(form: str, pellucid_i
 
 
 def test_look_shows_the_attention_and_follows_a_unit(pellucid_in: Run) -> None:
-    whole = pellucid_in("look", "additive", LINE, "--target", "petit chien voit homme")
+    whole = pellucid_in("look", "additive", LINE, "--translation", "petit chien voit homme")
     assert whole.returncode == 0, whole.stderr
     assert "Weights, decoder layer 0, cross-attention, head 0" in whole.stdout
     assert "attention of a recurrent decoder" in whole.stdout
@@ -203,7 +203,7 @@ def test_look_shows_the_attention_and_follows_a_unit(pellucid_in: Run) -> None:
         assert said in row.stdout
     difference = row.stdout.rsplit("difference ", 1)[1].strip().rstrip(".")
     assert float(difference) < 1e-6
-    encoder = pellucid_in("look", "additive", LINE, "--row", "0", "--part", "encoder")
+    encoder = pellucid_in("look", "additive", LINE, "--row", "0", "--head", "encoder")
     assert "right to left" in encoder.stdout, encoder.stderr
 
 
@@ -216,7 +216,7 @@ def test_look_shows_the_vector_of_fixed_length(pellucid_in: Run) -> None:
 
 
 def test_look_writes_every_array_of_a_unit(pellucid_in: Run) -> None:
-    done = pellucid_in("look", "additive", LINE, "--all", "--npz", "all.npz")
+    done = pellucid_in("look", "additive", LINE, "--everything", "-o", "all.npz")
     assert done.returncode == 0, done.stderr
     with np.load("all.npz", allow_pickle=False) as arrays:
         for stage in ("update", "reset", "candidate", "state"):
@@ -230,7 +230,7 @@ def test_look_writes_every_array_of_a_unit(pellucid_in: Run) -> None:
 
 @pytest.mark.parametrize("form", ["additive", "none"])
 def test_whole_trace_reads_back_from_both_kinds_of_file(form: str, pellucid_in: Run) -> None:
-    done = pellucid_in("look", form, LINE, "--all", "--npz", "whole.npz", "--json", "whole.json")
+    done = pellucid_in("look", form, LINE, "--everything", "-o", "whole.npz", "-o", "whole.json")
     assert done.returncode == 0, done.stderr
     first, second = load_trace("whole.npz"), load_trace("whole.json")
     assert first["encoder.vector"].shape == (1, 16)
@@ -249,21 +249,24 @@ def test_measure_that_needs_no_transformer_is_shown(measure: str, pellucid_in: R
 
 def test_align_links_words_by_the_only_head(pellucid_in: Run) -> None:
     texts = ("--source", "validation.en", "--target", "validation.fr")
-    done = pellucid_in("align", "additive", *texts, "--layer", "0", "--head", "0")
+    done = pellucid_in("align", "additive", *texts, "--head", "decoder.0.cross.0")
     assert (done.returncode, len(done.stdout.splitlines())) == (0, 30), done.stderr
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (["look", "additive", LINE, "--head", "1"], "A head must be from 0 to 0"),
-        (["look", "additive", LINE, "--kind", "self"], "is decoder.0.cross, one head"),
+        (["look", "additive", LINE, "--head", "decoder.0.cross.1"], "A head must be from 0 to 0"),
+        (["look", "additive", LINE, "--head", "*.*.self"], "is decoder.0.cross, one head"),
         (["look", "additive", LINE, "--measure", "alti"], "alti needs the layers of a Transformer"),
-        (["look", "additive", LINE, "--lens"], "The lens needs the layers of a Transformer"),
-        (["look", "none", LINE, "--heads"], "reads one vector of fixed length"),
-        (["look", "none", LINE, "--links"], "reads one vector of fixed length"),
+        (
+            ["look", "additive", LINE, "--show", "lens"],
+            "The lens needs the layers of a Transformer",
+        ),
+        (["look", "none", LINE, "--show", "heads"], "reads one vector of fixed length"),
+        (["look", "none", LINE, "--show", "links"], "reads one vector of fixed length"),
         (["look", "none", LINE, "--stage", "weights"], "reads one vector of fixed length"),
-        (["look", "none", LINE, "--svg", "x.svg"], "holds no array of a head"),
+        (["look", "none", LINE, "-o", "x.svg"], "holds no array of a head"),
         (["look", "none", LINE, "--row", "0", "--verify"], "reads one vector of fixed length"),
         (["look", "none", LINE, "--measure", "weights"], "reads one vector of fixed length"),
         (["translate", "none", "--align", "-i", "validation.en"], "one vector of fixed length"),

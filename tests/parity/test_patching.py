@@ -19,7 +19,7 @@ from pellucid.corpora import iterate_split
 from pellucid.errors import DataError, InputError
 from pellucid.inside import Pair, patch, patch_corpus
 from pellucid.inside.ask import arrays_of
-from pellucid.inside.measures.patching import Patching
+from pellucid.inside.measures.patching import Patching, label_of
 from pellucid.inside.pair import make_pair, states_of
 from pellucid.terminal.grid import write_fixed
 from pellucid.translate.translator import Translator
@@ -88,7 +88,7 @@ def test_shares_of_fifty_pairs_equal_a_second_transformers(demo: Translator) -> 
             left.remove(array)
             here, there = draw.choice(task.positions(array.axes.removeprefix("H")[0]))
             head = draw.randrange(demo.model.config.num_heads) if array.axes[0] == "H" else None
-            found = patch(a, b, [array.name], [there], None if head is None else [head])
+            found = patch(a, b, [label_of(array.name, head)], [there])
             before = (here,) if head is None else (head, here)
             patched.name, patched.vector = array.name, of_a[array.name][before]
             patched.index = (there,) if head is None else (head, there)
@@ -137,8 +137,9 @@ def test_sentences_of_other_lengths_are_aligned_by_their_words(demo: Translator)
     [
         ({"sites": ["encoder.7"]}, "such as encoder.0"),
         ({"sites": ["encoder.0", "decoder.0"]}, "source positions or of decoder rows"),
-        ({"sites": ["encoder.0"], "heads": [0]}, "has no heads"),
-        ({"sites": ["encoder.0.self.value"], "heads": [9]}, "head"),
+        ({"sites": ["encoder.0.self.0.output"]}, "has no heads"),
+        ({"sites": ["encoder.0.self.9.value"]}, "head must be from 0"),
+        ({"sites": ["encoder.0.feed_forward.1"]}, "A site must be"),
         ({"positions": [99]}, "position"),
     ],
 )
@@ -157,14 +158,15 @@ def test_sentences_without_a_difference_are_refused(demo: Translator) -> None:
 
 
 def test_command_shows_draws_and_writes_the_map(run_here: Run, tmp_path: Path) -> None:
-    command = ("look", "demo", B, "--patch-from", A, "--why", "elle", "--not", "il")
+    command = ("patch", "demo", A, B, "--word", "elle", "--not", "il")
     shown = run_here(*command)
     assert shown.returncode == 0, shown.stderr
     assert "elle (A) or il (B)" in shown.stdout
     files = [tmp_path / name for name in ("p.json", "p.svg")]
     chosen = ("--position", "it", "--at", "encoder.0")
-    done = run_here(*command, *chosen, "--json", str(files[0]), "--svg", str(files[1]))
-    assert done.returncode == 0, done.stderr
+    done = run_here(*command, *chosen, "-o", str(files[0]), "-o", str(files[1]))
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
+    assert run_here(*command, *chosen, "--json").stdout == files[0].read_text()
     record = json.loads(files[0].read_text())
     assert record["columns"] == ["it", "(all)"]
     assert record["answers"] == ["elle", "il"]
@@ -174,8 +176,8 @@ def test_command_shows_draws_and_writes_the_map(run_here: Run, tmp_path: Path) -
 
 @pytest.mark.parametrize("model", ["demo-recurrent", "demo-untrained"])
 def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -> None:
-    words = ("--why", "elle", "--not", "il", "--target", TARGETS[0])
-    done = run_here("look", model, B, "--patch-from", A, *words)
+    words = ("--word", "elle", "--not", "il", "--translation", TARGETS[0])
+    done = run_here("patch", model, A, B, *words)
     assert done.returncode == 0, done.stderr
     assert "(all)" in done.stdout
 
@@ -183,17 +185,20 @@ def test_twins_are_patched_with_a_given_translation(run_here: Run, model: str) -
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        (("--at", "encoder"), "--at needs --patch-from"),
-        (("--patch-from", B), "both are translated the same"),
-        (("--patch-from", A, "--position", "house"), "--position must be a word of the source"),
-        (("--patch-from", A, "--lens"), "--lens"),
-        (("--patch-from", "\ud800"), "--patch-from"),
+        ((), "patch needs two sentences, FROM and INTO"),
+        ((A, "--source", "x"), "has 2 and --source"),
+        ((B,), "both are translated the same"),
+        ((A, "--position", "house"), "--position must be a word of the source"),
+        ((A, "--not", "il"), "--not needs --word"),
+        ((A, "--csv"), "--csv needs --source"),
+        ((A, "-o", "x.html"), "must end in .svg, .png, .pdf, .json"),
+        (("\ud800",), "INTO must be UTF-8"),
     ],
 )
 def test_impossible_requests_give_one_sentence_and_2(
     run_here: Run, options: tuple[str, ...], sentence: str
 ) -> None:
-    done = run_here("look", "demo", B, *options)
+    done = run_here("patch", "demo", B, *options)
     assert done.returncode == 2
     assert sentence in done.stderr
 
@@ -258,9 +263,11 @@ def test_gender_is_in_the_changed_words_before_and_in_the_predicate_after_the_la
 
 def test_pairs_that_cannot_be_patched_are_left_out_with_the_reason(demo: Translator) -> None:
     sources = [A, B, "The soup was cold.", "The soup was cold.", A, ""]
-    found = patch_corpus(demo.own_bundle, sources, sites=["encoder.0.self.value"], heads=[1, 3])
+    found = patch_corpus(
+        demo.own_bundle, sources, sites=["encoder.0.self.1.value", "encoder.0.self.3"]
+    )
     assert found.num_pairs == 1
-    assert found.shares.rows == tuple(f"encoder.0.self.value head {head}" for head in (1, 3))
+    assert found.shares.rows == ("encoder.0.self.1.value", "encoder.0.self.3.context")
     said = " ".join(found.left_out)
     assert "lines 3 and 4: The two sentences must have different translations" in said
     assert "line 6: The line is empty" in said
@@ -275,7 +282,7 @@ def test_pairs_that_cannot_be_patched_are_left_out_with_the_reason(demo: Transla
         ([A], {}, "Lines to patch must come in pairs, but there are 1"),
         ([A, A], {}, "No pair can be patched; lines 1 and 2"),
         ([A, B], {"sites": ["encoder.9"]}, "such as encoder.0"),
-        ([A, B], {"sites": ["encoder.0"], "heads": [0]}, "has no heads"),
+        ([A, B], {"sites": ["encoder.0.self.*.output"]}, "has no heads"),
         ([A, B], {"sites": ["decoder.0"], "words": ["it"]}, "have no decoder rows"),
     ],
 )
@@ -286,27 +293,26 @@ def test_corpus_to_patch_that_does_not_fit_is_refused(
         patch_corpus(demo.own_bundle, sources, **options)
 
 
-def test_study_command_patches_pairs_of_lines(
+def test_command_patches_pairs_of_lines(
     run_here: Run, write_lines: Callable[..., str], demo: Translator
 ) -> None:
     sources, targets = pronoun_lines(5)
     files = ("--source", write_lines("s", *sources), "--target", write_lines("t", *targets))
     found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
-    done = run_here("study", "demo", *files, "--patch", "--position", "it", "--json")
+    done = run_here("patch", "demo", *files, "--position", "it", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == found.record()
-    done = run_here("study", "demo", *files, "--patch", "--position", "it", "--csv")
+    done = run_here("patch", "demo", *files, "--position", "it", "--csv")
     assert done.stdout.startswith("site,part,pairs,share,low,high\nencoder.input,(changed),5,")
-    done = run_here("study", "demo", *files, "--patch", "--position", "it")
+    done = run_here("patch", "demo", *files, "--position", "it")
     assert "5 pairs of lines" in done.stdout
     tables = (found.shares, found.low, found.high)
     value, low, high = (write_fixed(table.column("it")[-1], 2) for table in tables)
     assert f"{value} [{low}, {high}]" in done.stdout
     for options, said in (
-        (("--at", "encoder"), "--at needs --patch"),
-        (("--patch", "--head", "decoder.0.cross.0"), "cannot be combined with --patch"),
-        (("--patch", "--json", "--csv"), "--json cannot be combined with --csv"),
+        (("--word", "elle"), "--word cannot be combined with --source"),
+        (("--json", "--csv"), "--json cannot be combined with --csv"),
     ):
-        done = run_here("study", "demo", *files, *options)
+        done = run_here("patch", "demo", *files, *options)
         assert done.returncode == 2
         assert said in done.stderr

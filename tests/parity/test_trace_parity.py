@@ -390,8 +390,8 @@ def test_trace_written_layer_by_layer_equals_the_one_held(
 
 def test_command_with_all_writes_every_array(run_here: Run, tmp_path: Path) -> None:
     paths = [str(tmp_path / f"trace.{ending}") for ending in ("npz", "json")]
-    files = ("--npz", paths[0], "--json", paths[1])
-    done = run_here("look", SUBWORDS, "It is good.", "--all", "--float64", *files)
+    files = ("-o", paths[0], "-o", paths[1])
+    done = run_here("look", SUBWORDS, "It is good.", "--everything", "--float64", *files)
     assert done.returncode == 0, done.stderr
     for path in paths:
         assert_equals_numpy(load_trace(path), DEMO)

@@ -179,7 +179,7 @@ def test_commands_name_the_model_and_the_line_that_the_page_shows(
     path.write_text(model_page(translator.own_bundle, trace, SENTENCES[0]), encoding="utf-8")
     reader = PageReader(browser, path, "#view=look&open=1&text=-x")
     terminal, python = reader.texts(".drawer .export pre")
-    assert terminal.startswith("pellucid look MODEL --part")
+    assert terminal.startswith("pellucid look MODEL --head")
     assert terminal.endswith(" -- -x")
     assert 'pellucid.load("MODEL").look("-x"' in python
     assert "MODEL stands for the folder" in " ".join(reader.texts("#panel .export p"))
@@ -320,8 +320,8 @@ def test_recording_has_the_notes_of_the_command_and_its_target(
     reader = PageReader(browser, path, "#view=look&show=lines")
     assert "A note on the line." in remarks(reader)
     (command,) = reader.texts("#panel .export pre")
-    assert command.startswith(f"pellucid look my/run '{SENTENCES[0]}' --part ")
-    assert "--target=" in command
+    assert command.startswith(f"pellucid look my/run '{SENTENCES[0]}' --head ")
+    assert "--translation=" in command
     given = replace(trace, decoding={"given": True})
     path.write_text(trace_page(given), encoding="utf-8")
     reader = PageReader(browser, path, "#view=why")

@@ -74,5 +74,5 @@ def check_rules(rules: Iterable[Needs | Apart], options: Mapping[str, object]) -
 
 
 def _is_given(value: object) -> bool:
-    # 0 is given, as in --column 0, so that the truth of a value says too little.
+    # 0 is given, as in --row 0, so that the truth of a value says too little.
     return value is not None and value is not False and value not in ([], ())

@@ -123,6 +123,13 @@ ModelChanges = Annotated[
 # `--no-NAME` form, unless its metavar is empty.
 Option = tuple[Any, ...]
 
+HEADS: Option = (
+    list[str],
+    "ADDRESS",
+    "Heads, such as decoder.1.cross.0: part, layer, kind, head. * stands for all, as does what is "
+    "left out at the end (decoder.1); may be repeated.",
+)
+
 CONSTRAINTS: Mapping[str, Option] = {
     "prefix": (str, "TEXT", "Begin every translation with TEXT."),
     "prefix_file": (str, "FILE", "Begin translation i with line i of FILE."),

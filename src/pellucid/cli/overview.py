@@ -32,8 +32,11 @@ GROUPS = {
     },
     "Look inside": {
         "look": "Look inside one translation: translate, replay, and show what was computed.",
+        "why": "Say why a model wrote a word and not another one.",
+        "patch": "Put vectors of one sentence into another, and see which turn the translation.",
         "study": "Study every head of a model over a corpus: weights, links, and the loss without "
         "it.",
+        "history": "Follow every head of a model through its training.",
     },
     "Measure": {
         "evaluate": "Score translations against a reference: BLEU, chrF and TER.",
@@ -53,7 +56,7 @@ GROUPS = {
     "Lessons": {
         "attend": "Work out attention by hand: an example from a text, or your own matrices.",
         "lesson": "Walk through a text on self-attention, statement by statement.",
-        "why": "Measure a claim of the texts on this machine, in a minute or two.",
+        "claim": "Measure a claim of the texts on this machine, in a minute or two.",
     },
     "This program": {
         "help": "Show the help of a command.",

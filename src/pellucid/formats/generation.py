@@ -40,7 +40,7 @@ _DROPPED: dict[str, tuple[Any, ...]] = {
     "stop_strings": ([],),
 }
 _ADVICE = {
-    "early_stopping": "see --stopping",
+    "early_stopping": "see decoding.stopping",
     "forced_eos_token_id": "only a translation of the maximum length differs, by its end",
     "num_return_sequences": "see --n-best",
 }
@@ -258,7 +258,7 @@ def _list_dropped(values: Mapping[str, Any], config: Mapping[str, Any]) -> Itera
     if _is_negative(alpha) and values.get("num_beams", 1) != 1:
         yield _word("length_penalty", alpha, "the length has no influence instead")
     if values.get("repetition_penalty", 1) != 1 and not _can_penalize(values):
-        advice = "--repetition-penalty is another one: it works on log-probabilities"
+        advice = "decoding.repetition_penalty is another one: it works on log-probabilities"
         yield _word("repetition_penalty", values["repetition_penalty"], advice)
     for name, value in values.items():
         if name in _IDS:

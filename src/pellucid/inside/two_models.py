@@ -129,8 +129,7 @@ def check_languages(first: Bundle, second: Bundle) -> None:
         written = [f"{source or '?'} to {target or '?'}" for source, target in languages]
         raise InputError(
             f"Both models must translate between the same languages, but {first.folder.name} goes "
-            f"from {written[0]} and {second.folder.name} from {written[1]}. Name another model "
-            "with --beside."
+            f"from {written[0]} and {second.folder.name} from {written[1]}. Name another model."
         )
 
 

@@ -167,8 +167,8 @@ class Aligner:
             self._why = f"Links are read from {fallback}."
             if (self._layer, self._head) == (None, None):
                 self._why += (
-                    f" Name another with --align-layer and --align-head, or give {FEW_PAIRS} "
-                    "lines or more, which are enough to choose by."
+                    f" Name another with --align-head, or give {FEW_PAIRS} lines or more, which "
+                    "are enough to choose by."
                 )
             return fallback
         direction = Direction(self._model, self._tokenizer, self._views, "both", units=self._units)

@@ -119,8 +119,14 @@ def test_recipe_or_matrices_out_of_bounds_give_one_sentence_and_2(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (("--max-length-ratio", "1e308"), "max_length_ratio must be less than or equal to 1000000"),
-        (("--min-length-ratio", "1e7"), "min_length_ratio must be less than or equal to 1000000"),
+        (
+            ("--set", "decoding.max_length_ratio=1e308"),
+            "max_length_ratio must be less than or equal to 1000000",
+        ),
+        (
+            ("--set", "decoding.min_length_ratio=1e7"),
+            "min_length_ratio must be less than or equal to 1000000",
+        ),
     ],
 )
 def test_ratio_beyond_any_use_is_refused(
@@ -133,7 +139,7 @@ def test_ratio_beyond_any_use_is_refused(
 
 def test_length_limit_beyond_any_use_costs_nothing(run_here: Run) -> None:
     plain = run_here("translate", "demo", stdin="A cat.\n")
-    for words in (("--max-length", str(10**30)), ("--max-length-offset", str(10**12))):
+    for words in (("--max-length", str(10**30)), ("--set", f"decoding.max_length_offset={10**12}")):
         done = run_here("translate", "demo", *words, "--beam", "2", stdin="A cat.\n")
         assert (done.returncode, done.stdout) == (0, plain.stdout)
 

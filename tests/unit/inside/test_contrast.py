@@ -231,16 +231,16 @@ def test_contrast_needs_the_decoder(pair: Pair) -> None:
         contrast_measure(contrast(pair), "weights", "encoder.0")
 
 
-def test_look_shows_why_in_the_terminal(bundle: Bundle, run_here: object, tmp_path: Path) -> None:
-    line = (str(bundle.folder), SOURCE, "--target", TARGET, "--why", "chat", "--not", "pomme")
-    done = run_here("look", *line, "--measure", "occlusion", "--plain")  # type: ignore[operator]
+def test_why_is_shown_in_the_terminal(bundle: Bundle, run_here: object, tmp_path: Path) -> None:
+    line = (str(bundle.folder), SOURCE, "chat", "--not", "pomme", "--translation", TARGET)
+    done = run_here("why", *line, "--measure", "occlusion", "--plain")  # type: ignore[operator]
     assert done.returncode == 0
     assert done.stdout.startswith("Why chat and not pomme\n")
     assert "occlusion, decoder" in done.stdout
     for options, said in (
-        (("--json", str(tmp_path / "x")), "--why cannot be combined with --json"),
-        (("--lens",), "--lens cannot be combined with --why"),
+        (("--beam", "2"), "--translation cannot be combined with --beam"),
+        (("--head", "encoder.0"), "needs the decoder, but encoder.0 does not"),
         (("--measure", "weights", "--steps", "3"), "needs --measure integrated-gradients"),
     ):
-        done = run_here("look", *line, *options)  # type: ignore[operator]
+        done = run_here("why", *line, *options)  # type: ignore[operator]
         assert (done.returncode, said in done.stderr) == (2, True)

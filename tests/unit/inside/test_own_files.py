@@ -105,7 +105,7 @@ def test_page_is_written_next_to_a_link_with_the_name_of_its_part(
 ) -> None:
     page = tmp_path / "page.html"
     (tmp_path / "page.html.part").symlink_to(victim)
-    assert run_here("look", "demo", "A cat.", "--html", str(page)).returncode == 0
+    assert run_here("look", "demo", "A cat.", "-o", str(page)).returncode == 0
     assert page.is_file()
     assert not page.is_symlink()
 

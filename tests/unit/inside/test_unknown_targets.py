@@ -24,7 +24,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 VIEW = View(1, "head", 0, "predicts")
-OPTIONS = ("--layer", "1", "--head", "0", "--map", "head", "--convention", "predicts")
+OPTIONS = ("--head", "decoder.1.cross.0", "--map", "head", "--convention", "predicts")
 LINES = ["le chat dort", "le chat dort 😀", "le 披萨 dort", "« le chat » dort — ñ"]
 
 
@@ -128,7 +128,7 @@ def test_commands_say_so_once_with_counts(
     done = run_here("align", str(bundle.folder), *files, *gold)
     assert (done.returncode, done.stderr.count("\n")) == (0, 1)
     assert "4 lines have letters or words" in done.stderr
-    done = run_here("look", str(bundle.folder), "the cat", "--target", "le 😀")
+    done = run_here("look", str(bundle.folder), "the cat", "--translation", "le 😀")
     assert done.returncode == 0
     assert "cannot write 😀" in done.stderr
     assert done.stderr.count("\n") == 1

@@ -9,7 +9,7 @@ from tests.shared.page_code import commands
 
 from pellucid.cli.app import dispatch, load_command
 from pellucid.lessons.walks.walk import NAMES, load_walk
-from pellucid.lessons.why.claim import CLAIMS
+from pellucid.lessons.why.known_claims import CLAIMS
 
 
 def commands_in_data() -> list[str]:
@@ -28,7 +28,15 @@ def test_every_command_in_data_has_only_arguments_that_exist() -> None:
     found = commands_in_data()
     assert len(found) > 100
     for command in found:
-        assert parse(command)[0] in ("attend", "demo", "inspect", "look", "translate", "why")
+        assert parse(command)[0] in (
+            "attend",
+            "demo",
+            "inspect",
+            "look",
+            "translate",
+            "claim",
+            "why",
+        )
 
 
 @pytest.mark.parametrize("command", [one for one in commands_in_data() if " inspect " in one])
@@ -47,7 +55,7 @@ def test_guard_sentence_inside_a_command_is_found() -> None:
 def test_sentence_and_commands_to_try_are_written_apart() -> None:
     (both,) = [one for one in load_walk("notes").statements if len(one.to_try) == 2]
     assert both.write_next("`{}`") == (
-        "`pellucid why memory` · `pellucid why gradients`: what else it says of recurrence."
+        "`pellucid claim memory` · `pellucid claim gradients`: what else it says of recurrence."
     )
     for name in NAMES:
         for statement in load_walk(name).statements:

@@ -1,4 +1,4 @@
-"""Numbers of `pellucid why`, computed again in another way."""
+"""Numbers of `pellucid claim`, computed again in another way."""
 
 from __future__ import annotations
 

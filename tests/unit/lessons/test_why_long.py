@@ -1,4 +1,4 @@
-"""The long forms of `pellucid why`: parts against plain computations, rules, toy runs."""
+"""The long forms of `pellucid claim`: parts against plain computations, rules, toy runs."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_threads_of_a_program_with_pytorch_stay_if_they_are_fewer(run_python: Ru
 
 
 @pytest.mark.parametrize("command", ["train", "distill", "evaluate", "demo", "translate", "score",
-                                     "look", "align", "serve", "why"])  # fmt: skip
+                                     "look", "align", "serve", "claim"])  # fmt: skip
 def test_command_that_computes_takes_a_number_of_threads(run_here: Run, command: str) -> None:
     assert "--threads" in run_here(command, "--help").stdout
 

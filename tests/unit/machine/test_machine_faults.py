@@ -161,7 +161,8 @@ def test_trace_is_not_called_damaged_when_handles_run_out(
 def test_look_refuses_a_missing_folder_before_the_model_is_loaded(
     run_here: Run, tmp_path: Path, kind: str
 ) -> None:
-    done = run_here("look", "no-such-model", "A cat.", f"--{kind}", str(tmp_path / "no" / "x"))
+    path = str(tmp_path / "no" / f"x.{kind}")
+    done = run_here("look", "no-such-model", "A cat.", "-o", path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "The output's folder must exist" in done.stderr
     assert not list(tmp_path.iterdir())
@@ -172,7 +173,7 @@ def test_look_refuses_a_missing_folder_before_the_model_is_loaded(
     [
         ("inspect", "no-such-model", "--draw", "whole", "-o"),
         ("translate", "no-such-model", "-o"),
-        ("look", "no-such-model", "x", "--npz"),
+        ("look", "no-such-model", "x", "-o"),
     ],
 )
 @pytest.mark.parametrize("name", ["no/x.svg", "x" * 5000])

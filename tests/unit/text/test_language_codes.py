@@ -22,7 +22,7 @@ from pellucid.text.tokenizers.tokenizer import Tokenizer
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 VIEW = View(1, "head", 0, "predicts")
-OPTIONS = ("--layer", "1", "--head", "0", "--map", "head", "--convention", "predicts")
+OPTIONS = ("--head", "decoder.1.cross.0", "--map", "head", "--convention", "predicts")
 TEXTS = ["the cat sleeps", "a dog eats an apple"]
 TARGETS = ["le chat dort", "chien mange une pomme"]
 

@@ -225,7 +225,7 @@ export class App {
     const { source } = this;
     const number = ++this.asked;
     if (!source) {
-      this.problem = "This page holds no model and no trace. Make one: pellucid look demo TEXT --html FILE";
+      this.problem = "This page holds no model and no trace. Make one: pellucid look demo TEXT -o page.html";
       return;
     }
     this.isBusy = true;

@@ -27,7 +27,8 @@ export function changeOptions(changes: Change[]): string {
 export function lookCommand(source: Source, state: State, answer: Answer, options = ""): string {
   const same = option(source, state, answer);
   const [model, text] = [quoted(modelOf(source)), quoted(answer.text)];
-  const all = [options, same && `--${same[0]}=${quoted(String(same[1]))}`].filter(Boolean).join(" ");
+  const name = same?.[0] === "target" ? "translation" : same?.[0];
+  const all = [options, same && `--${name}=${quoted(String(same[1]))}`].filter(Boolean).join(" ");
   const parts = answer.text.startsWith("-") ? [model, all, "--", text] : [model, text, all];
   return ["pellucid look", ...parts].filter(Boolean).join(" ");
 }

@@ -55,7 +55,7 @@ export interface Data extends Pick<Carried, "lessons" | "start" | "remarks"> {
 
 export function readData(): Data {
   const element = document.getElementById("pellucid-data");
-  if (!element) throw new Problem("This page holds no model and no trace. Make one: pellucid look demo TEXT --html FILE");
+  if (!element) throw new Problem("This page holds no model and no trace. Make one: pellucid look demo TEXT -o page.html");
   let carried: Carried;
   try {
     carried = JSON.parse(element.textContent ?? "");

@@ -14,12 +14,14 @@ from pellucid.text.link_choices import (
     MapName,
     Symmetrization,
     UnitRule,
-    WordRule,
 )
 
 VIEWS: Mapping[str, Option] = {
-    "layer": (int, "L", "Decoder layer, from 0."),
-    "head": (int, "H", "Head of that layer, from 0."),
+    "head": (
+        str,
+        "ADDRESS",
+        "The cross-attention to read: decoder.1.cross.0, or decoder.1 for a layer.",
+    ),
     "map": (
         MapName,
         None,
@@ -30,7 +32,7 @@ VIEWS: Mapping[str, Option] = {
         None,
         "The token that a decoder row counts for: the one it predicts, or the one it reads.",
     ),
-    "links": (
+    "link_rule": (
         LinkRule,
         None,
         "Link each target word to its best source word (best), also each source word to its best "
@@ -38,8 +40,7 @@ VIEWS: Mapping[str, Option] = {
         "The default is both, for a head that was taught links all; with --reverse it is best.",
     ),
     "reverse": (str, "MODEL", "A model that translates the target into the source."),
-    "reverse_layer": (int, "L", "Decoder layer of the --reverse model."),
-    "reverse_head": (int, "H", "Head of that layer."),
+    "reverse_head": (str, "ADDRESS", "The same of the --reverse model."),
     "symmetrize": (
         Symmetrization,
         None,
@@ -49,13 +50,13 @@ VIEWS: Mapping[str, Option] = {
 
 WORDS: Mapping[str, Option] = {
     "words_by": (
-        WordRule,
+        UnitRule,
         None,
-        "What a word is: a piece between spaces; or, in scripts without spaces, a Chinese "
-        "character, a run of kana, or a Thai, Lao, Khmer or Burmese letter with its marks. The "
-        "default, auto, cuts lines without spaces by script, and all others at spaces.",
+        "What a word is: a piece between spaces; or by script, where there are no spaces, a "
+        "Chinese character, a run of kana, or a Thai, Lao, Khmer or Burmese letter with its marks; "
+        "or a subword piece of the model. The default, auto, cuts lines without spaces by script, "
+        "and all others at spaces.",
     ),
-    "subwords": (bool, "", "Link the model's subword pieces instead of words."),
 }
 """The words that links count; `pellucid translate --align` has them too."""
 
@@ -89,25 +90,42 @@ def gather_files(
     return found | {name: path for name, path in others.items() if path is not None}
 
 
-TRANSLATED_LINKS_RULES = (
-    Needs("align_layer align_head words_by subwords", "align"),
-    Needs("align_head", "align_layer"),
-    Apart("subwords", "words_by"),
-)
+TRANSLATED_LINKS_RULES = (Needs("align_head words_by", "align"),)
 """Rules for the options of links that come with translations."""
 
 ALIGN_RULES = (
-    Apart("subwords", "words_by source_words target_words reverse"),
-    Needs("symmetrize reverse_layer reverse_head", "reverse", "a second model"),
+    Apart("words_by=subwords", "source_words target_words reverse", "they count words"),
+    Needs("symmetrize reverse_head", "reverse", "a second model"),
 )
 
 
 def unit_rule(options: Mapping[str, Any]) -> UnitRule:
     """Return how lines are cut into the words that links count."""
-    if options["subwords"]:
-        return "subwords"
-    rule: WordRule | None = options["words_by"]
+    rule: UnitRule | None = options["words_by"]
     return rule or "auto"
+
+
+def read_place(options: Mapping[str, Any], name: str) -> tuple[int | None, int | None]:
+    """Return the decoder layer and the head that links are read from; None for all.
+
+    Args:
+        options: the address by the name of its option.
+        name: that name.
+
+    Raises:
+        InputError: it is no address, or not one of cross-attention.
+    """
+    from pellucid.config.head_address import parse_address
+
+    if options[name] is None:
+        return None, None
+    found = parse_address(options[name])
+    if found.part == "encoder" or found.kind not in (None, "cross"):
+        raise InputError(
+            f"{flag(name)} must be cross-attention of the decoder, which links are read from, but "
+            f"is {options[name]}. Write it as decoder.1.cross.0."
+        )
+    return found.layer, found.head
 
 
 def check_align_options(options: Mapping[str, Any], files: Collection[str]) -> None:
@@ -122,8 +140,9 @@ def check_align_options(options: Mapping[str, Any], files: Collection[str]) -> N
     """
     # Files are named by their options here, the others by their parameters.
     given_files = {name.removeprefix("--").replace("-", "_"): True for name in files}
-    check_rules(ALIGN_RULES, {**options, **given_files})
-    if options["map"] == "layer-mean":
-        for name in ("head", "reverse_head"):
-            if options[name] is not None:
-                raise not_together("--map layer-mean", flag(name), "it is the mean over heads")
+    is_of_pieces = {"words_by=subwords": options["words_by"] == "subwords"}
+    check_rules(ALIGN_RULES, {**options, **given_files, **is_of_pieces})
+    for name in ("head", "reverse_head"):
+        _, head = read_place(options, name)
+        if options["map"] == "layer-mean" and head is not None:
+            raise not_together("--map layer-mean", flag(name), "it is the mean over heads")

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.cli.align.align_options import unit_rule
+from pellucid.cli.align.align_options import read_place, unit_rule
 from pellucid.cli.align.unusual_pairs import MAY_BE_DAMAGED, Lines, Remarks, take_lines
 from pellucid.cli.align.written_links import (
     report_errors,
@@ -81,21 +81,22 @@ def _make_directions(model: str, options: Mapping[str, Any]) -> list[Direction]:
     directions = []
     for name, prefix in names:
         bundle = load_bundle(resolve_model(name))
+        layer, head = read_place(options, f"{prefix}head")
         direction = make_direction(
             bundle,
             # Two directions are joined later, so that each gives its own best links.
-            rule=options["links"] or ("both" if reverse is None else "best"),
+            rule=options["link_rule"] or ("both" if reverse is None else "best"),
             maps=MAPS if one_map is None else (one_map,),
             conventions=CONVENTIONS if convention is None else (convention,),
-            layer=options[f"{prefix}layer"],
-            head=options[f"{prefix}head"],
+            layer=layer,
+            head=head,
             is_backward=bool(prefix),
             units=unit_rule(options),
         )
         view = guided_view(bundle)
         if view is not None and view in direction.views:
             # The head was taught all links of a word, not only the best one.
-            rule: LinkRule = options["links"] or ("all" if reverse is None else "best")
+            rule: LinkRule = options["link_rule"] or ("all" if reverse is None else "best")
             direction = replace(direction, taught=view, taught_rule=rule)
         directions.append(direction)
     return directions

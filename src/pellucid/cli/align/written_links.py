@@ -76,7 +76,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     if num_pairs < FEW_PAIRS:
         warn(
             f"So few pairs say little about a view. Give {FEW_PAIRS} or more, or name a view with "
-            "--layer, --head, --map and --convention."
+            "--head, --map and --convention."
         )
     return direction.only(best.view)
 

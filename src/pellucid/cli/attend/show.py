@@ -11,7 +11,7 @@ from pellucid.by_hand.examples.by_name import EXAMPLES
 from pellucid.by_hand.examples.not_on_your_life import not_on_your_life
 from pellucid.by_hand.examples.show_me_the_money import show_me_the_money
 from pellucid.by_hand.matrices import read_example
-from pellucid.by_hand.pages import choose_page, pages_of
+from pellucid.by_hand.pages import Page, choose_page, pages_of
 from pellucid.by_hand.row import follow_row_of, name_rows
 from pellucid.by_hand.sheet import Step, WorkedExample
 from pellucid.by_hand.small_translator import NUM_STEPS
@@ -19,8 +19,8 @@ from pellucid.cli.attend.example_page import example_page
 from pellucid.cli.attend.quiz import has_reader, run_quiz, turn_pages
 from pellucid.cli.attend.rendering import DRAWN, SPOKEN
 from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.outputs import TERMINAL, Outputs, write_outputs
 from pellucid.errors import InputError
-from pellucid.files import write_text
 
 _MOST_ROWS_NAMED = 8
 
@@ -34,24 +34,22 @@ class AttendOptions:
         page: the page, from 1; None for all.
         has_pauses: True to wait after each page, if there is a terminal.
         d_key: d_k of the example ``not-on-your-life``.
-        is_json: True to write JSON.
         is_plain: True to write sentences instead of tables.
         is_quiz: True to ask for the numbers.
-        html: the file for a page; nothing else is written then.
+        outputs: the files, and what standard output gets.
     """
 
     row: int | None = None
     page: int | None = None
     has_pauses: bool = True
     d_key: int | None = None
-    is_json: bool = False
     is_plain: bool = False
     is_quiz: bool = False
-    html: Path | None = None
+    outputs: Outputs = TERMINAL
 
 
 def show_example(name: str, wanted: AttendOptions) -> None:
-    """Write a worked example to standard output.
+    """Write a worked example.
 
     Args:
         name: the name of an example, or a file.
@@ -67,20 +65,27 @@ def show_example(name: str, wanted: AttendOptions) -> None:
         )
     whole = _find(name, wanted.d_key)
     example = whole if wanted.row is None else follow_row_of(whole, wanted.row)
-    if wanted.page is not None and wanted.is_json:
-        example = replace(example, parts=(choose_page(example, wanted.page).part,))
-    if wanted.is_json:
-        sys.stdout.write(to_json_line(example_to_record(example)))
-        return
-    _show_pages(example, whole, wanted)
-
-
-def _show_pages(example: WorkedExample, whole: WorkedExample, wanted: AttendOptions) -> None:
-    form = SPOKEN if wanted.is_plain else DRAWN
     pages = pages_of(example) if wanted.page is None else (choose_page(example, wanted.page),)
-    if wanted.html is not None:
-        write_text(wanted.html, example_page(example, pages), follows_link=True)
-        return
+
+    def make(form: str) -> str:
+        if form == "html":
+            return example_page(example, pages)
+        whole_or_page = example
+        if wanted.page is not None:
+            whole_or_page = replace(example, parts=(pages[0].part,))
+        return to_json_line(example_to_record(whole_or_page))
+
+    is_shown = wanted.outputs.standard == "text"
+    # The terminal's form is not a text: it may wait for its reader.
+    write_outputs(replace(wanted.outputs, standard=None) if is_shown else wanted.outputs, make)
+    if is_shown:
+        _show_pages(example, whole, pages, wanted)
+
+
+def _show_pages(
+    example: WorkedExample, whole: WorkedExample, pages: tuple[Page, ...], wanted: AttendOptions
+) -> None:
+    form = SPOKEN if wanted.is_plain else DRAWN
     if wanted.is_quiz:
         run_quiz(example, pages, form, is_row=wanted.row is not None)
         return

@@ -51,9 +51,8 @@ def align(
 
     Each pair gives one line of links in the Pharaoh format: i-j joins word i of the source and
     word j of the target, both counted from 0 between spaces (see --words-by for scripts without
-    spaces). If --layer, --head, --map and
-    --convention leave several views, the one with the most consistent links is chosen, and
-    standard error names it.
+    spaces). If --head, --map and --convention leave several views, the one with the most
+    consistent links is chosen, and standard error names it.
 
     With --gold the alignment error of every view is written instead, with its 95 % bootstrap
     interval, and -o FILE takes the links of the best view.

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from pellucid.cli.ending import warn
 from pellucid.cli.options import Json, described
-from pellucid.errors import InputError, suggestion
+from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
+from pellucid.errors import InputError, not_together, suggestion
 from pellucid.files import endings
 
 # They are spelled out because importing the examples would make `--help` import PyTorch.
@@ -39,7 +39,6 @@ NAMES = (
     quiz=("", "Ask for the next number before it is shown."),
     d_key=("N", "The d_k of not-on-your-life, which its text does not give; 64 by default."),
     plain=("", "Write sentences instead of tables, for a screen reader."),
-    html=("FILE", "Write a page for a browser or a printer instead."),
 )
 def attend(
     example: Annotated[
@@ -53,13 +52,15 @@ def attend(
     quiz: bool = False,
     d_key: int | None = None,
     plain: bool = False,
-    html: Path | None = None,
     json: Json = False,
+    output: Files = None,
+    overwrite: OverwriteFiles = False,
 ) -> None:
     """Work out attention by hand: an example from a text, or your own matrices.
 
     Every number is computed in float64. If a text prints a different number, the difference and
-    its cause are shown.
+    its cause are shown. A file that ends in .html is a page for a browser or a printer, .json has
+    all numbers.
 
     A TOML file has x, with one row for each token, and any of w_query, w_key and w_value, which
     are the identity by default. Or it has query, key and value directly. It may also have
@@ -72,10 +73,12 @@ def attend(
     A CSV file has one matrix, with a token on each line, that is used as queries, keys and values.
     Its first line may name the tokens.
     """
-    form = "--html" if html else "--json"
-    for option, is_given in (("--plain", plain), ("--quiz", quiz), ("--json", json and html)):
-        if is_given and (json or html):
-            warn(f"{option} has no effect with {form}.")
+    outputs = choose_outputs(output, ("html", "json"), overwrite=overwrite, json=json)
+    if outputs.standard != "text":
+        form = "--json" if json else "-o FILE"
+        for option, is_given in (("--plain", plain), ("--quiz", quiz)):
+            if is_given:
+                raise not_together(option, form, "it is for the terminal")
     if d_key is not None and example != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
     if example not in NAMES and endings(example).kind not in (".toml", ".csv"):
@@ -97,10 +100,9 @@ def attend(
             page=number,
             has_pauses=page is None,
             d_key=d_key,
-            is_json=json and html is None,
             is_plain=plain,
-            is_quiz=quiz and not json and html is None,
-            html=html,
+            is_quiz=quiz,
+            outputs=outputs,
         ),
     )
 

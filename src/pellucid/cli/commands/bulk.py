@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.decoding_options import DECODING, TREATMENT
+from pellucid.cli.lines.decoding_options import TREATMENT, given_decoding, some_decoding
 from pellucid.cli.lines.translation_job import choose_form
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import (
@@ -33,9 +33,10 @@ if TYPE_CHECKING:
 
 # Constraints on all lines; files with one for each line belong to one input.
 _BY_LINE = ("prefix_file", "require_file")
+SEARCH = some_decoding("beam", "n_best", "sample", "seed", "precision")
 PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
 
-RULES = (Apart("score", " ".join(("json", *DECODING, *PHRASES)), "nothing is searched for"),)
+RULES = (Apart("score", " ".join(("json", *SEARCH, *PHRASES)), "nothing is searched for"),)
 
 # Stored and claimed as a whole: a command that is killed loses what it had begun of one
 # (docs/decisions/0025).
@@ -69,7 +70,7 @@ AnyMachine = Annotated[
 
 @described(
     TREATMENT,
-    DECODING,
+    SEARCH,
     PHRASES,
     KEYS,
     output=("FOLDER", "The folder of the job, or an address.", {"name": "-o --output"}),
@@ -186,7 +187,7 @@ def _make_task(
     options: dict[str, Any],
 ) -> dict[str, Any]:
     """Gather the instructions for workers; names of files become absolute."""
-    given = given_of(DECODING, options)
+    given = given_decoding(options)
     if score and kind == "lines":
         raise InputError(
             "--score needs pairs (.tsv, .jsonl or .parquet), but the files hold lines. Leave it "

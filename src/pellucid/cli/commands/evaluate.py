@@ -10,6 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
+from pellucid.cli.lines.decoding_options import (
+    describe_search,
+    given_decoding,
+    option_for,
+    some_decoding,
+    useless_options,
+)
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator, translate_all
 from pellucid.cli.option_rules import Apart, check_rules
@@ -21,14 +28,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pellucid.check.lost_parts import KeptPlaceholders
-    from pellucid.config import BundleConfig
+    from pellucid.config import BundleConfig, DecodingConfig
     from pellucid.evaluation.corpus_scores import Comparison, Evaluation
     from pellucid.evaluation.statistics import Normalized
 
 RULES = (
-    Apart("change", "baseline", "it compares with the unchanged model"),
-    Apart("tokenize", "tokenized lowercased_tokenized", "text is tokenized once"),
-    Apart("tokenized", "lowercased_tokenized", "text is tokenized once"),
+    Apart("change", "against", "it compares with the unchanged model"),
+    Apart("tokenize", "moses", "text is tokenized once"),
 )
 
 METRICS = {"bleu": "BLEU", "chrf": "chrF", "ter": "TER"}
@@ -41,18 +47,20 @@ MANY_TOKENIZED = 100
 
 
 @described(
+    some_decoding("beam", "length_penalty", "alpha", "precision"),
     reference=("FILE", "Translations made by people; repeat for several references of each line."),
     source=("FILE", "Lines for MODEL to translate, or the sources of --hypothesis."),
     hypothesis=("FILE", "Translations to score."),
-    baseline=("FILE", "Other translations to compare with (paired bootstrap)."),
-    lowercased_tokenized=(
-        "LANGUAGE",
-        "Lower-case and tokenize as Moses does, to compare with figures published so.",
-    ),
-    tokenized=("", "Treat the files as tokenized: BLEU only cuts at spaces."),
+    against=("FILE", "Other translations to compare with (paired bootstrap)."),
     tokenize=(
         "NAME",
-        "sacreBLEU's tokenizer, such as zh, char or flores200. [default: by the script]",
+        "sacreBLEU's tokenizer, such as zh, char or flores200; none for files that are tokenized "
+        "already. [default: by the script]",
+    ),
+    moses=(
+        "LANGUAGE",
+        "Lower-case and tokenize as Moses does for this language, to compare with figures "
+        "published so.",
     ),
     no_normalize=("", "Compare the texts as they are, not in the model's normalization or NFC."),
 )
@@ -66,35 +74,38 @@ def evaluate(
     hypothesis: str | None = None,
     to: To = None,
     change: ModelChanges = None,
-    baseline: str | None = None,
-    lowercased_tokenized: str | None = None,
-    tokenized: bool = False,
+    against: str | None = None,
     tokenize: str | None = None,
+    moses: str | None = None,
     no_normalize: bool = False,
     json: Json = False,
     threads: Threads = None,
+    **options: Any,
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
     Give either MODEL and --source, or --hypothesis; without files, a run is scored on the test
     text of its recipe. Each score comes with a 95 % bootstrap interval and the signature that says
-    how it was computed. With --change, the changed model is compared with the unchanged one.
+    how it was computed. MODEL searches as it does in translate, and the last line says how. With
+    --change, the changed model is compared with the unchanged one.
     """
-    given = {"tokenized": tokenized, "lowercased_tokenized": lowercased_tokenized}
-    check_rules(RULES, {**given, "tokenize": tokenize, "change": change, "baseline": baseline})
+    check_rules(RULES, {"tokenize": tokenize, "moses": moses, "change": change, "against": against})
+    given = given_decoding(options)
     if model is None:
-        if to is not None or change:
-            name = "--to" if to is not None else "--change"
-            raise InputError(f"{name} needs MODEL, which translates. Add it, or leave {name} out.")
+        for name in [*(["--to"] if to else []), *(["--change"] if change else []), *given]:
+            option = name if name.startswith("-") else option_for(name)
+            raise InputError(
+                f"{option} needs MODEL, which translates. Add it, or leave {option} out."
+            )
         if threads is not None:
             warn("--threads has no effect without MODEL, which translates.")
     names = ["--reference", *(f"--reference {n}" for n in range(2, len(reference or ()) + 1))]
     # A chain: all three must be None.
-    if model is not None and not reference and source is hypothesis is baseline is None:
+    if model is not None and not reference and source is hypothesis is against is None:
         columns = _read_test(model)
     else:
         files = _choose_given(model, source=source, hypothesis=hypothesis)
-        columns = _read_files(files, dict(zip(names, reference or (), strict=False)), baseline)
+        columns = _read_files(files, dict(zip(names, reference or (), strict=False)), against)
 
     from pellucid.check.lost_parts import count_kept_placeholders
     from pellucid.evaluation.corpus_scores import compare, evaluate_corpus
@@ -105,14 +116,15 @@ def evaluate(
     # An impossible tokenization is refused before anything is translated.
     if tokenize is not None:
         check_tokenizer(tokenize)
-    if lowercased_tokenized is not None:
+    if moses is not None:
         # No text, only the check of the language.
-        lowercase_and_tokenize([], lowercased_tokenized)
+        lowercase_and_tokenize([], moses)
     errors: list[str] = []
+    search: DecodingConfig | None = None
     language = ""
     form = NFC
     if model is not None:
-        errors = _translate(model, columns, change, to)
+        errors, search = _translate(model, columns, change, to, given)
         config = _read_config(model)
         language = config.languages.target
         # A model writes in its own normalization, in which references are compared then.
@@ -121,15 +133,15 @@ def evaluate(
         form = AS_IT_IS
     hypotheses = columns["--hypothesis"]
     references = [columns[name] for name in names]
-    if not tokenized and lowercased_tokenized is None and tokenize != "none":
+    if moses is None and tokenize != "none":
         _warn_if_tokenized(hypotheses)
     # Without sources, the first reference says which placeholders a line must have.
     kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
     _warn_of_placeholders(kept)
     scoring = Scoring(
-        lowercased_tokenized=lowercased_tokenized,
-        is_tokenized=tokenized,
-        tokenize=tokenize,
+        lowercased_tokenized=moses,
+        is_tokenized=tokenize == "none",
+        tokenize=None if tokenize == "none" else tokenize,
         language=language,
         form=form,
     )
@@ -137,23 +149,27 @@ def evaluate(
     if evaluation.normalized is not None:
         _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
     comparison = None
-    if "--baseline" in columns:
-        comparison = compare(hypotheses, columns["--baseline"], references, scoring)
-    other = "unchanged" if change else "baseline"
-    text = _to_text(evaluation, comparison, other, len(hypotheses))
-    sys.stdout.write(_to_json(evaluation, comparison, other, kept) if json else text)
+    if "--against" in columns:
+        comparison = compare(hypotheses, columns["--against"], references, scoring)
+    other = "unchanged" if change else "against"
+    if json:
+        sys.stdout.write(_to_json(evaluation, comparison, other, kept, search))
+    else:
+        sys.stdout.write(_to_text(evaluation, comparison, other, len(hypotheses)))
+        if search is not None:
+            sys.stdout.write(f"Searched with {describe_search(search)}.\n")
     return LINES_FAILED if errors else 0
 
 
 def _read_files(
-    files: dict[str, str], references: dict[str, str], baseline: str | None
+    files: dict[str, str], references: dict[str, str], against: str | None
 ) -> dict[str, list[str]]:
     """Read the files that the options name."""
     if not references:
         raise InputError("No reference to compare with was given. Add --reference FILE.")
     files = files | references
-    if baseline is not None:
-        files["--baseline"] = baseline
+    if against is not None:
+        files["--against"] = against
     return dict(zip(files, read_parallel(files, damaged_in=["--source"]), strict=True))
 
 
@@ -190,12 +206,16 @@ def _choose_given(
 
 
 def _translate(
-    model: str, columns: dict[str, list[str]], change: list[str] | None, to: str | None
-) -> list[str]:
+    model: str,
+    columns: dict[str, list[str]],
+    change: list[str] | None,
+    to: str | None,
+    given: dict[str, Any],
+) -> tuple[list[str], DecodingConfig]:
     """Add translations to the columns, and under changes those of the unchanged model.
 
     Returns:
-        A sentence about each line that could not be translated.
+        A sentence about each line that could not be translated, and the search.
     """
     from pellucid.translate.translator import load
 
@@ -205,16 +225,19 @@ def _translate(
         unchanged = load(model, precision="float32")
         translator = change_translator(unchanged, change)
         unchanged.decoding = translator.decoding
-        columns["--baseline"] = translate_all(unchanged, sources, to=to).texts
+        columns["--against"] = translate_all(unchanged, sources, to=to, **given).texts
     else:
         translator = load(model)
-    found = translate_all(translator, sources, to=to)
+    search = translator.options(**given)
+    for sentence in useless_options(given, search, is_score_shown=False):
+        warn(sentence)
+    found = translate_all(translator, sources, to=to, **given)
     columns["--hypothesis"] = found.texts
     if found.about_codes:
         warn(found.about_codes)
     for sentence in found.errors:
         say_error(sentence)
-    return found.errors
+    return found.errors, search
 
 
 def _read_config(model: str) -> BundleConfig:
@@ -232,7 +255,7 @@ def _warn_if_tokenized(hypotheses: Sequence[str]) -> None:
     if num_tokenized >= MANY_TOKENIZED:
         warn(
             f"{num_tokenized:,} of {len(hypotheses):,} translations end in ' .', as tokenized text "
-            "does, which changes BLEU. If all files are tokenized, add --tokenized; otherwise "
+            "does, which changes BLEU. If all files are tokenized, add --tokenize none; otherwise "
             "detokenize them."
         )
 
@@ -259,9 +282,15 @@ def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
 
 
 def _to_json(
-    evaluation: Evaluation, comparison: Comparison | None, other: str, kept: KeptPlaceholders
+    evaluation: Evaluation,
+    comparison: Comparison | None,
+    other: str,
+    kept: KeptPlaceholders,
+    search: DecodingConfig | None,
 ) -> str:
     record: dict[str, Any] = dataclasses.asdict(evaluation)
+    if search is not None:
+        record["decoding"] = search.model_dump(mode="json", exclude={"forbidden_tokens"})
     if kept.lines:
         record["placeholders"] = dataclasses.asdict(kept)
     if evaluation.normalized is None:
@@ -285,7 +314,7 @@ def _to_text(
 ) -> str:
     from pellucid.evaluation.corpus_scores import FEW_LINES
 
-    whose = "unchanged model's" if other == "unchanged" else "baseline's"
+    whose = "unchanged model's" if other == "unchanged" else "other translations'"
     few = ", but too few lines to tell" if num_lines < FEW_LINES else ""
     lines = []
     for name, label in METRICS.items():

@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.lines.streams import check_target, to_json_line
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Json, Model, described
+from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs, write_outputs
 from pellucid.errors import InputError, make_printable
-from pellucid.files import endings
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
     from pellucid.inside.drawings.architecture import Drawing
 
 Drawn = Literal["whole", "attention", "heads", "training", "inference", "positions", "unit"]
+
+RULES = (Apart("draw", "vocabulary json", "it draws"),)
 
 
 @described(
@@ -27,56 +28,60 @@ Drawn = Literal["whole", "attention", "heads", "training", "inference", "positio
         "decoder layer in training or inference, or the positions; of a recurrent model the whole, "
         "unrolled, or one unit.",
     ),
-    output_file=("FILE", "File for the drawing.", {"name": "-o --output"}),
 )
 def inspect(
     model: Model,
     vocabulary: bool = False,
     draw: Drawn | None = None,
-    output_file: str | None = None,
     json: Json = False,
+    output: Files = None,
+    overwrite: OverwriteFiles = False,
 ) -> None:
     """Describe a model: sizes, parameters, data, training, hashes.
 
-    Drawings are SVG, with shapes and parameter counts on every edge. Positions can also be PNG or
-    PDF.
+    A drawing is SVG, with shapes and parameter counts on every edge; positions go to a file, which
+    can also be PNG or PDF.
     """
     from pellucid.bundle import load_bundle, resolve_model
 
-    if (draw is None) is not (output_file is None):
-        raise InputError("--draw and -o FILE must be given together. Give both or neither.")
-    if output_file is not None:
-        # Before the model is loaded, which may take seconds.
-        check_target(output_file, may_overwrite=True)
+    # Before the model is loaded, which may take seconds.
+    forms: tuple[str, ...] = ("json", "txt") if draw is None else ("svg",)
+    if draw == "positions":
+        forms = ("svg", "png", "pdf")
+    outputs = choose_outputs(output, forms, overwrite=overwrite, json=json)
+    check_rules(RULES, {"vocabulary": vocabulary, "draw": draw, "json": json})
+    if draw == "positions" and outputs.standard is not None:
+        raise InputError("--draw positions must have a file. Add -o FILE, such as -o x.svg.")
     bundle = load_bundle(resolve_model(model))
-    if draw is not None and output_file is not None:
-        _draw(bundle, draw, Path(output_file))
-        return
-    if vocabulary:
-        sides = _vocabularies(bundle)
-        text = to_json_line(sides) if json else _vocabulary_to_text(sides)
-    else:
-        record = _describe(bundle)
-        text = to_json_line(record) if json else "".join(_to_lines(record))
-    sys.stdout.write(text)
-
-
-def _draw(bundle: Bundle, what: Drawing | Literal["positions"], path: Path) -> None:
-    from pellucid.files import write_text
-    from pellucid.inside.drawings.architecture import draw_architecture
-
-    if what == "positions":
+    if draw == "positions":
         from pellucid.inside.show.figures.encodings import draw_positions_figure
 
         longest = bundle.config.model.max_source_length
-        draw_positions_figure(bundle, path, num_positions=min(64, longest))
-        return
-    if endings(path).kind != ".svg":
-        raise InputError(f"The file of a drawing must end in .svg, but is {path.name} (-o).")
+        for path in outputs.files:
+            draw_positions_figure(bundle, path, num_positions=min(64, longest))
+    elif draw is not None:
+        drawing = _draw(bundle, draw)
+        write_outputs(outputs, lambda _form: drawing)
+    elif vocabulary:
+        sides = _vocabularies(bundle)
+        write_outputs(
+            outputs,
+            lambda form: to_json_line(sides) if form == "json" else _vocabulary_to_text(sides),
+        )
+    else:
+        record = _describe(bundle)
+        write_outputs(
+            outputs,
+            lambda form: to_json_line(record) if form == "json" else "".join(_to_lines(record)),
+        )
+
+
+def _draw(bundle: Bundle, what: Drawing) -> str:
+    from pellucid.inside.drawings.architecture import draw_architecture
+
     name = f"{bundle.folder.name} {bundle.model_hash[:8]}"
     has_bias = bundle.model.output_bias is not None
-    drawing = draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
-    write_text(path, drawing, follows_link=True)
+    return draw_architecture(bundle.config.model, what, model=name, has_output_bias=has_bias)
 
 
 def _vocabularies(bundle: Bundle) -> dict[str, list[str]]:

@@ -28,7 +28,7 @@ WIDTH = "78"
 
 @described(
     list_=("", "List the statements of the text.", {"name": "--list"}),
-    first=("N", "Begin at statement N, from 1.", {"name": "--from"}),
+    statement=("N", "Begin at statement N, from 1."),
     plain=("", "Write everything without waiting for Enter: with all measurements many minutes."),
 )
 def lesson(
@@ -37,7 +37,7 @@ def lesson(
         typer.Argument(metavar="[NAME]", help="The text; without one they are listed."),
     ] = None,
     list_: bool = False,
-    first: int = 1,
+    statement: int = 1,
     plain: bool = False,
     json: Json = False,
     threads: Threads = None,
@@ -47,8 +47,8 @@ def lesson(
     Each screen has what the text says, a question, the command that answers it with its output,
     the number, where the text errs, and what to try. On a terminal Enter continues and q ends.
 
-    Most answers come at once. Those that are measured (pellucid why) take up to a minute each, and
-    --plain does not pause between them; the first screen and --list say which they are.
+    Most answers come at once. Those that are measured (pellucid claim) take up to a minute each,
+    and --plain does not pause between them; the first screen and --list say which they are.
     """
     from pellucid.lessons.walks.walk import NAMES, load_walk
 
@@ -70,14 +70,14 @@ def lesson(
         for line in list_statements(found):
             typer.echo(line)
         return
-    if not 1 <= first <= len(found.statements):
+    if not 1 <= statement <= len(found.statements):
         raise InputError(
-            f"--from must be from 1 to {len(found.statements)}, the statements of {name}, but is "
-            f"{first}."
+            f"--statement must be from 1 to {len(found.statements)}, the statements of {name}, but "
+            f"is {statement}."
         )
     # Without a person at both ends, waiting for Enter would wait for ever.
     is_walked = sys.stdin.isatty() and sys.stdout.isatty() and not plain
-    for line in walk(found, first, wait=ask_for_enter if is_walked else None):
+    for line in walk(found, statement, wait=ask_for_enter if is_walked else None):
         typer.echo(line)
 
 

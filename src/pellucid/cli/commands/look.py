@@ -6,80 +6,84 @@ from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.lines.decoding_options import DECODING
-from pellucid.cli.lines.streams import check_target, is_special
+from pellucid.cli.lines.decoding_options import FEW_DECODING
 from pellucid.cli.look.look_options import (
-    FILES,
+    FORMS,
     PLACE,
     SHOWN,
     check_look_options,
-    check_texts,
+    check_one_text,
+    is_beside,
+    read_texts,
     to_files,
 )
-from pellucid.cli.options import Model, Threads, check_utf8, described
+from pellucid.cli.options import Json, Model, Threads, check_utf8, described
+from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
 
 
 @described(
     PLACE,
     SHOWN,
-    FILES,
-    DECODING,
-    target=("TEXT", "Look at this translation instead of the model's own."),
+    FEW_DECODING,
+    translation=("TEXT", "Look at this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
-    other=("OTHER", "With --why: the word that might stand there instead.", {"name": "--not"}),
     float64=("", "Replay in double precision."),
 )
 def look(
     model: Model,
     text: Annotated[
-        list[str],
-        typer.Argument(metavar="TEXT", help="The line to look inside; several with --contexts."),
-    ],
-    target: str | None = None,
+        list[str] | None,
+        typer.Argument(
+            metavar="[TEXT]",
+            help="The line to look inside; without one, or with '-', that of standard input. "
+            "Several with --contexts.",
+        ),
+    ] = None,
+    translation: str | None = None,
     prefix: str | None = None,
-    other: str | None = None,
     float64: bool = False,
+    json: Json = False,
+    output: Files = None,
+    overwrite: OverwriteFiles = False,
     threads: Threads = None,
     **options: Any,
 ) -> int:
     """Look inside one translation: translate, replay, and show what was computed.
 
-    The terminal shows it unless a file is asked for. Without --layer, --head, --kind and --stage
-    a file holds the weights of everything; the terminal shows one head and says which. With
-    --n-best K files are numbered F.0, F.1 and so on, before the ending. With --contexts TEXT may
-    be repeated: it needs the word at least twice.
+    The terminal shows it unless a file is asked for: .html is a page, .svg, .png and .pdf are
+    pictures, .npz and .json hold the arrays. Without --head and --stage a file holds the weights
+    of everything; the terminal shows one head and says which. With --n-best K files are numbered
+    F.0, F.1 and so on, before the ending. With --contexts TEXT may be repeated: it needs the word
+    at least twice.
     """
-    options["not"] = other
-    check_look_options(options, target=target, prefix=prefix)
-    check_texts(text, options)
-    # Bytes that are not text would only fail inside the model.
     for name, given in (
-        ("--target", target),
+        ("--translation", translation),
         ("--prefix", prefix),
-        ("--compare", options["compare"]),
+        ("--compare-text", options["compare_text"]),
         ("--contexts", options["contexts"]),
-        ("--patch-from", options["patch_from"]),
     ):
+        # Bytes that are not text would only fail inside the model.
         check_utf8(name, given or "")
-    files = to_files(options)
-    for path in files.values():
-        if not is_special(str(path)):
-            check_target(str(path), may_overwrite=True)
-
+    outputs = choose_outputs(
+        output, FORMS, overwrite=overwrite, json=json, count=options["n_best"] or 1
+    )
+    check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
+    texts = read_texts(text)
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
         word = options["contexts"]
         is_plain = bool(options["plain"])
-        return show_contexts(model, word, text, is_plain=is_plain, threads=threads)
+        return show_contexts(model, word, texts, is_plain=is_plain, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine
 
-    line = LookedLine(text[0], target, prefix)
-    if options["beside"] is not None:
+    line = LookedLine(check_one_text(texts, "look"), translation, prefix)
+    files = to_files(outputs)
+    if is_beside(options):
         from pellucid.cli.look.two import look_beside
 
-        models = (model, options["beside"])
+        models = (model, options["compare_model"])
         return look_beside(models, line, files, options, float64=float64, threads=threads)
     return look_at_line(model, line, files, options, float64=float64, threads=threads)

@@ -123,7 +123,7 @@ _BOUNDS = {
 
 def _rules(schema: dict[str, Any]) -> list[str]:
     """Word the type, the bounds and the default of a key from its JSON schema."""
-    kinds = []
+    kinds: list[str] = []
     bounds = []
     for part in schema.get("anyOf", [schema]):
         values = part.get("enum", [part["const"]] if "const" in part else [])

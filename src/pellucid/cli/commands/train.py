@@ -26,7 +26,7 @@ from pellucid.machine.launch import find_place
     log_every=("N", "Write a line of the log every N updates.  [default: 50]", {"min": 1}),
     keep_every=(
         "N",
-        "Keep the model of every N updates in RUN/history, for study --history.",
+        "Keep the model of every N updates in RUN/history, for pellucid history.",
         {"min": 1},
     ),
     wait=("S", "With torchrun or srun: seconds in which every rank must come.  [default: 300]"),

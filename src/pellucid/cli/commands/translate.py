@@ -4,12 +4,24 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pellucid.cli.align.align_options import TRANSLATED_LINKS_RULES, WORDS, unit_rule
+import typer
+
+from pellucid.cli.align.align_options import (
+    TRANSLATED_LINKS_RULES,
+    WORDS,
+    read_place,
+    unit_rule,
+)
 from pellucid.cli.ending import warn, warn_without_engine
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
-from pellucid.cli.lines.decoding_options import DECODING, TREATMENT, useless_options
+from pellucid.cli.lines.decoding_options import (
+    DECODING,
+    TREATMENT,
+    given_decoding,
+    useless_options,
+)
 from pellucid.cli.lines.streams import (
     LINES,
     STANDARD,
@@ -33,7 +45,6 @@ from pellucid.cli.options import (
     Threads,
     To,
     described,
-    given_of,
 )
 from pellucid.errors import InputError
 
@@ -51,8 +62,12 @@ LINKS: Mapping[str, Option] = {
         "",
         'Write word links after each translation: TEXT ||| 0-0 1-2; in --json as "alignment".',
     ),
-    "align_layer": (int, "L", "With --align: the decoder layer to read links from."),
-    "align_head": (int, "H", "The head of that layer."),
+    "align_head": (
+        str,
+        "ADDRESS",
+        "With --align: the cross-attention to read links from, such as decoder.1.cross.0, or "
+        "decoder.1 for a layer.",
+    ),
 }
 
 
@@ -117,6 +132,8 @@ DOCUMENTS: Mapping[str, Option] = {
 )
 def translate(
     model: Model,
+    # Many try it, so that it gets a better answer than "unexpected".
+    text: Annotated[list[str] | None, typer.Argument(metavar="", hidden=True)] = None,
     input_file: str = STANDARD,
     output_file: OutputFile = STANDARD,
     overwrite: Overwrite = False,
@@ -148,9 +165,15 @@ def translate(
     not given keep the model's defaults. With --n-best, each hypothesis is a line
     LINE ||| TEXT ||| LOG_PROBABILITY ||| SCORE.
     """
-    given = given_of(DECODING, options)
+    given = given_decoding(options)
     # Options and files are checked before the model is loaded, so that a mistake shows at once.
+    if text:
+        raise InputError(
+            f"translate reads lines from standard input or from a file, but is given {text[0]!r}. "
+            "Write echo '…' | pellucid translate MODEL, or pellucid translate MODEL -i FILE."
+        )
     check_rules(TRANSLATED_LINKS_RULES, options)
+    read_place(options, "align_head")
     choice = choose_format(input_file, file_format)
     constraints = ConstraintOptions.read(options, input_file)
     # The input may have damaged lines, which get no translation; the other files may not.
@@ -213,13 +236,14 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
 def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner:
     from pellucid.translate.aligning import Aligner
 
+    layer, head = read_place(options, "align_head")
     return Aligner(
         translator.model,
         translator.tokenizer,
         bundle=translator.bundle,
         units=unit_rule(options),
-        layer=options["align_layer"],
-        head=options["align_head"],
+        layer=layer,
+        head=head,
     )
 
 

@@ -1,232 +1,76 @@
-"""``pellucid why``: one-minute measurements of what the texts claim."""
+"""``pellucid why``: why a model wrote a word and not another one."""
 
 from __future__ import annotations
 
-import sys
-import time
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import Annotated, Any
 
 import typer
 
-from pellucid.cli.ending import note, warn
-from pellucid.cli.lines.streams import check_target, to_json_line
-from pellucid.cli.options import Json, Threads, described
-from pellucid.errors import InputError, suggestion
-from pellucid.files import writing
+from pellucid.cli.lines.decoding_options import some_decoding
+from pellucid.cli.look.look_options import (
+    MEASURING,
+    PLAIN,
+    check_integrals,
+    check_one_text,
+    read_texts,
+)
+from pellucid.cli.option_rules import Apart, check_rules
+from pellucid.cli.options import HEADS, Model, Threads, check_utf8, described
 
-if TYPE_CHECKING:
-    from pellucid.lessons.why import MeasurementSetting
-    from pellucid.lessons.why.kept_results import KeptCells
-    from pellucid.lessons.why.result import Cell, MeasuredClaim, Measurement, Verdict
-    from pellucid.terminal.printing import Printer
+_DECODING = some_decoding("beam")
+_RULES = (Apart("translation", " ".join((*_DECODING, "prefix")), "it is not decoded"),)
 
-# The folder for finished parts of full measurements, in the current folder.
-KEPT_IN = Path("why-results")
-
-_STYLES = {
-    "holds": "bold green",
-    "holds only if": "bold yellow",
-    "fails": "bold red",
-    "open": "bold blue",
-}
+DEFAULT = ("occlusion", "integrated-gradients")
+"""The measures that are shown if none is named: those of a word, whose differences are exact."""
 
 
 @described(
-    list_=("", "List the claims.", {"name": "--list"}),
-    png=("FILE", "Draw it: FILE ends in .png, .svg or .pdf."),
-    full=("", "Measure more sizes with three seeds, in up to 25 minutes."),
-    results=(
-        "DIR",
-        "With --full, keep finished parts here (default why-results): they are not measured again.",
+    MEASURING,
+    {"head": HEADS, "plain": PLAIN},
+    _DECODING,
+    other=(
+        "OTHER",
+        "The word that might stand there instead. [default: the next likeliest]",
+        {"name": "--not"},
     ),
-    seed=("N", "Seed of everything drawn.", {"min": 0}),
-    # For tests: at the size toy a measurement takes a moment, and its numbers mean nothing.
-    size=("", "", {"hidden": True}),
+    translation=("TEXT", "Ask about this translation instead of the model's own."),
+    prefix=("TEXT", "Begin the translation with TEXT."),
 )
 def why(
-    claim: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[CLAIM]", help="The claim to measure; without one they are listed."
-        ),
-    ] = None,
-    list_: bool = False,
-    png: Path | None = None,
-    full: bool = False,
-    results: Path | None = None,
-    json: Json = False,
-    seed: int = 1,
+    model: Model,
+    text: Annotated[
+        str, typer.Argument(metavar="TEXT", help="The line; '-' is that of standard input.")
+    ],
+    word: Annotated[
+        str,
+        typer.Argument(metavar="WORD", help="A word of the translation, or its number from 0."),
+    ],
+    other: str | None = None,
+    translation: str | None = None,
+    prefix: str | None = None,
     threads: Threads = None,
-    size: str = "quick",
-) -> None:
-    """Measure a claim of the texts on this machine, in a minute or two.
+    **options: Any,
+) -> int:
+    """Say why a model wrote a word and not another one: which words speak for either.
 
-    --full takes longer: more sizes, and three seeds, or five if a run takes seconds. Press
-    Ctrl-C at any time: the same command continues after the last finished part.
-
-    The answer comes first, in one sentence; then the statements of the texts with a verdict each:
-    holds, holds only if, fails, or open if the seeds of --full disagree; then the tables behind
-    them. The verdict follows from the numbers by a rule that is shown. Times
-    are those of this machine, everything else depends on the seed. The minute is that
-    of two cores.
+    Every --measure is shown as the difference of the two words: above 0 a token speaks for WORD,
+    below 0 for the other. Without --measure they are occlusion and integrated-gradients, whose
+    differences are exact. --head chooses the place of a measure of attention.
     """
-    from pellucid.lessons.why.claim import CLAIMS
+    check_rules(_RULES, {**options, "translation": translation, "prefix": prefix})
+    names = options["measure"] or DEFAULT
+    check_integrals(options, names)
+    for name, given in (
+        ("WORD", word),
+        ("--not", other),
+        ("--translation", translation),
+        ("--prefix", prefix),
+    ):
+        check_utf8(name, given or "")
+    line = check_one_text(read_texts([text]), "why")
 
-    if claim is None or list_:
-        # The default seed is not told from one that was given.
-        _list_claims(json, png=png, full=full, results=results, seed=seed != 1, threads=threads)
-        return
-    if claim not in CLAIMS:
-        raise InputError(
-            f"CLAIM must be one of those that pellucid why lists, but is {claim!r}. "
-            + suggestion(claim, CLAIMS)
-        )
-    if size not in ("quick", "toy"):
-        raise InputError(f"--size must be quick or toy, but is {size!r}. Leave it out.")
-    if results is not None and not full:
-        raise InputError("--results keeps the parts of a full measurement. Add --full.")
-    if png is not None:
-        from pellucid.inside.show.figures.style import check_ending
+    from pellucid.cli.look.replaying import LookedLine
+    from pellucid.cli.look.why_word import explain_word
 
-        check_ending(png)  # Before a minute of measuring.
-        check_target(str(png), may_overwrite=True)
-
-    from pellucid.lessons.why.record import to_record
-    from pellucid.machine.hardware import set_threads
-
-    # A folder that cannot be written to must show before the first minute.
-    kept = _open_kept(claim, results or KEPT_IN) if full else None
-    set_threads(threads)
-    started = time.monotonic()
-    setting, measurement = _measure(claim, "full" if full else size, seed, kept)
-    if kept is not None:
-        kept.finish(to_record(measurement))
-    seconds = time.monotonic() - started
-    if png is not None:
-        from pellucid.lessons.why.figure import draw_measurement
-
-        draw_measurement(measurement, png)
-    if json:
-        sys.stdout.write(to_json_line(to_record(measurement)))
-    else:
-        _draw(measurement)
-    if png is not None:
-        note(f"The picture is in {png}.")
-    seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
-    note(f"Measured in {seconds:.0f} s with {seeds}.")
-    if kept is not None:
-        note(f"The parts are in {(results or KEPT_IN) / claim}.json.")
-
-
-def _list_claims(is_json: bool, **given: object) -> None:
-    """Write the names of all claims with their questions; options that were given do nothing."""
-    from pellucid.lessons.why.claim import CLAIMS
-
-    for name, value in given.items():
-        if value:
-            warn(f"--{name} has no effect without a claim to measure.")
-    if is_json:
-        claims = [
-            {
-                "claim": one.name,
-                "question": one.question,
-                "is_timed": one.is_timed,
-                "is_trained": one.is_trained,
-            }
-            for one in CLAIMS.values()
-        ]
-        sys.stdout.write(to_json_line({"claims": claims}))
-        return
-    width = max(map(len, CLAIMS))
-    for claim in CLAIMS.values():
-        sys.stdout.write(f"{claim.name:{width}}  {claim.question}\n")
-    sys.stdout.write(
-        "\nMeasure one: pellucid why scale --png scale.png\n"
-        "Each takes a minute or two; with --full up to 25 minutes.\n"
-    )
-
-
-def _measure(
-    claim: str, size: str, seed: int, kept: KeptCells | None
-) -> tuple[MeasurementSetting, Measurement]:
-    from pellucid.lessons.why import MeasurementSetting, measure_claim
-    from pellucid.terminal.progress import ProgressLine
-
-    with ProgressLine() as line:
-        setting = MeasurementSetting(
-            size=size,  # type: ignore[arg-type]
-            seed=seed,
-            say=lambda doing: line.show(f"{doing} …"),
-            kept=kept,
-        )
-        return setting, measure_claim(claim, setting)
-
-
-def _open_kept(name: str, folder: Path) -> KeptCells:
-    from pellucid.lessons.why.kept_results import KeptCells
-
-    if folder.exists() and not folder.is_dir():
-        raise InputError(f"--results must be a folder, but {folder} is a file. Name another.")
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    return KeptCells(folder / f"{name}.json", name)
-
-
-def _draw(measurement: Measurement) -> None:
-    """Show the statement, the number, the verdict and the tables."""
-    from pellucid.terminal.printing import Printer
-    from pellucid.terminal.text import lay_out
-
-    printer = Printer(widest=80)
-    printer.paragraph(measurement.question, "bold")
-    printer.paragraph(measurement.number)
-    shown: list[Verdict] = []
-    for finding in measurement.findings:
-        printer.line()
-        _draw_finding(printer, finding, is_new=finding.verdict not in shown)
-        shown.append(finding.verdict)
-    printer.line()
-    printer.paragraph(measurement.method)
-    for table in measurement.tables:
-        printer.line()
-        suffix = ", on this machine" if table.is_of_this_machine else ""
-        printer.paragraph(table.title + suffix, "bold")
-        rows = [
-            [write_cell(cell, form) for cell, form in zip(row, table.forms, strict=True)]
-            for row in table.rows
-        ]
-        for line in lay_out([table.columns, *rows], list(map(bool, table.forms))):
-            printer.line(f"  {line}")
-    for remark in measurement.notes:
-        printer.line()
-        printer.paragraph(remark)
-    printer.line()
-    if measurement.machine:
-        printer.paragraph(f"Times are those of this machine: {measurement.machine}.")
-    printer.paragraph("Try: " + " · ".join(measurement.to_try))
-
-
-def _draw_finding(printer: Printer, finding: MeasuredClaim, *, is_new: bool) -> None:
-    from rich.text import Text
-
-    statement = finding.statement
-    verdict = finding.verdict
-    place = f", {statement.place}" if statement.place else ""
-    printer.paragraph(f"“{statement.says}”")
-    printer.paragraph(f"{statement.text}{place}", first="  ")
-    outcome = (verdict.outcome, _STYLES[verdict.outcome])
-    rest = verdict.sentence.removeprefix(verdict.outcome)
-    printer.paragraph(Text.assemble(outcome, rest), first="  ")
-    if is_new:  # Otherwise the numbers and the rule stand above.
-        printer.paragraph(f"numbers: {verdict.numbers}", first="  ", later="    ")
-        printer.paragraph(f"rule: {verdict.rule}", first="  ", later="    ")
-
-
-def write_cell(cell: Cell, form: str) -> str:
-    """Write a cell of a table; a number that does not exist is a dash."""
-    if cell is None:
-        return "–"
-    if isinstance(cell, str):
-        return cell
-    return format(cast(float, cell), form).replace("-", "−")
+    looked = LookedLine(line, translation, prefix)
+    return explain_word(model, looked, (word, other), names, options, threads)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
-from typing import Literal
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Literal
 
-from pellucid.cli.options import flag, options_of
-from pellucid.config import DecodingConfig, TreatmentConfig
+from pellucid.cli.options import Option, flag, given_of, options_of
+from pellucid.config import DecodingConfig, TreatmentConfig, apply_overrides
+from pellucid.errors import InputError, suggestion
 
-DECODING = options_of(
+_ALL = options_of(
     DecodingConfig,
     more={
         "precision": (
@@ -17,9 +18,64 @@ DECODING = options_of(
         )
     },
 )
+_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+NAMED = (
+    *("beam", "n_best", "length_penalty", "alpha", "sample", *_SAMPLING),
+    *("max_length", "precision"),
+)
+"""The options of decoding that have an option of their own; ``--set`` takes every one."""
+
+_SET: Option = (
+    list[str],
+    "decoding.KEY=VALUE",
+    "Set any option of decoding, such as decoding.min_length=5, as in a recipe; may be repeated.",
+)
+DECODING: Mapping[str, Option] = {**{name: _ALL[name] for name in NAMED}, "set": _SET}
+"""The options of a command that translates."""
+
+
+def some_decoding(*names: str) -> dict[str, Option]:
+    """Return the options of a command to which few matter, and ``--set`` for the others."""
+    return {**{name: _ALL[name] for name in names}, "set": _SET}
+
+
+FEW_DECODING: Mapping[str, Option] = some_decoding("beam", "n_best", "precision")
+"""Those of a command that looks at a translation."""
+
 TREATMENT = options_of(TreatmentConfig, keep=True)
 
-_SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
+
+def given_decoding(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the decoding options that were given, each as an option or by ``--set``.
+
+    Args:
+        options: those of `DECODING` or some of them, and maybe others.
+
+    Raises:
+        ConfigurationError: a change is not written ``decoding.KEY=VALUE``, or sets a key twice.
+        InputError: a key is not one of decoding, or was given as an option as well.
+    """
+    given = given_of([name for name in NAMED if name in options], options)
+    for section, values in apply_overrides({}, options.get("set") or ()).items():
+        for key, value in values.items():
+            known = [f"decoding.{name}" for name in _ALL]
+            if f"{section}.{key}" not in known:
+                raise InputError(
+                    f"--set must set an option of decoding, but sets {section}.{key}. "
+                    + suggestion(f"decoding.{key}", known)
+                )
+            if key in given:
+                raise InputError(
+                    f"{flag(key)} must be given once, but is also set by --set decoding.{key}. "
+                    "Leave one out."
+                )
+            given[key] = value
+    return given
+
+
+def option_for(name: str) -> str:
+    """Write how a command takes an option of decoding: ``--beam``, ``--set decoding.strict``."""
+    return flag(name) if name in NAMED else f"--set decoding.{name}"
 
 
 def useless_options(
@@ -38,8 +94,12 @@ def useless_options(
     # Then nothing is ranked, so that scores only matter if they are written.
     is_single = decoding.beam == decoding.n_best == 1
     rules = (
-        (_SAMPLING, not decoding.sample, "without --sample"),
-        (("diversity",), decoding.diverse_groups == 1, "without --diverse-groups"),
+        (_SAMPLING, not decoding.sample, f"without {option_for('sample')}"),
+        (
+            ("diversity",),
+            decoding.diverse_groups == 1,
+            f"without {option_for('diverse_groups')}",
+        ),
         (("stopping",), decoding.beam == 1, "with a beam of 1"),
         (("alpha",), decoding.length_penalty == "none", "with --length-penalty none"),
         (
@@ -59,4 +119,15 @@ def useless_options(
             reasons.setdefault(name, why)  # one reason is enough
     for name, why in reasons.items():
         if name in given:
-            yield f"{flag(name)} has no effect {why}."
+            yield f"{option_for(name)} has no effect {why}."
+
+
+def describe_search(decoding: DecodingConfig) -> str:
+    """Describe a search in a few words: beam, length penalty and precision."""
+    if decoding.sample:
+        return f"sampling (seed {decoding.seed}) in {decoding.precision}"
+    if decoding.beam == 1:
+        return f"a beam of 1 (greedy) in {decoding.precision}"
+    penalty = decoding.length_penalty
+    power = "" if penalty == "none" else f" (alpha {decoding.alpha:g})"
+    return f"a beam of {decoding.beam}, length penalty {penalty}{power}, in {decoding.precision}"

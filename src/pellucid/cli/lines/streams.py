@@ -237,6 +237,14 @@ def read_parallel(
     return columns
 
 
+def read_columns(
+    named: Mapping[str, str | None], *, damaged_in: Collection[str] = ("--source", "--target")
+) -> dict[str, list[str]]:
+    """Read whole files, by the names of their options; None stands for one that was not given."""
+    files = {name: path for name, path in named.items() if path is not None}
+    return dict(zip(files, read_parallel(files, damaged_in=damaged_in), strict=True))
+
+
 @contextmanager
 def open_output(path: str, *, may_overwrite: bool) -> Iterator[TextIO]:
     r"""Open an output: UTF-8, ``\n``, gzip for a name that ends in ``.gz``.

@@ -147,18 +147,19 @@ def change_translator(
 
 
 def translate_all(
-    translator: Translator, sources: Sequence[str], *, to: str | None = None
+    translator: Translator, sources: Sequence[str], *, to: str | None = None, **options: Any
 ) -> AllTranslated:
-    """Translate lines with a model's own options.
+    """Translate lines, with a model's own options of decoding unless others are given.
 
     Args:
         translator: the model.
         sources: the lines.
         to: the language whose code every line gets.
+        options: options of decoding.
     """
     from pellucid.text.language_tokens import CodeFaults
 
-    translations = translator.translate(sources, to=to)
+    translations = translator.translate(sources, to=to, **options)
     errors = []
     codes = CodeFaults()
     for number, translation in enumerate(translations):

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import csv
+import io
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import LINES_FAILED, say_error
-from pellucid.cli.lines.streams import open_output, to_json_line
+from pellucid.cli.lines.streams import to_json_line
+from pellucid.cli.outputs import Outputs, write_outputs
 from pellucid.terminal.progress import ProgressLine
 from pellucid.terminal.text import lay_out
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-    from typing import TextIO
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from pellucid.bundle import Bundle
     from pellucid.evaluation.word_links import GoldLinks
     from pellucid.inside.studies.patched import PatchedCorpus
     from pellucid.inside.studies.training_history import HeadHistory
-
-Form = Literal["text", "json", "csv"]
-"""A table to read, or all numbers for a program."""
 
 
 def follow_run(
@@ -60,39 +59,38 @@ def follow_run(
         )
 
 
-def draw_history(found: HeadHistory, figure: str, name: str, svg: str | None) -> str:
-    """Draw one figure if a file is named, and return the heading of its table."""
-    from pellucid.files import write_text
+def draw_history(found: HeadHistory, figure: str, name: str) -> tuple[Callable[[], str], str]:
+    """Return a function that draws one figure, and the heading of its table."""
     from pellucid.inside.studies.moving import moving_picture
     from pellucid.inside.studies.training_history import MEANINGS
 
     meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
-    if svg is not None:
-        picture = moving_picture(found, figure, title=f"{name}: {figure}", meaning=meaning)
-        write_text(Path(svg), picture)
-    return meaning
+    title = f"{name}: {figure}"
+    return partial(moving_picture, found, figure, title=title, meaning=meaning), meaning
 
 
 def write_found(
     found: HeadHistory | PatchedCorpus,
     title: str,
     cells: Sequence[Sequence[str]],
-    form: Form,
-    output_file: str,
-    *,
-    overwrite: bool,
+    outputs: Outputs,
+    draw: Callable[[], str] | None = None,
 ) -> int:
-    """Write a table to read, or all numbers as JSON or CSV; return the exit code."""
+    """Write a table to read, all numbers as JSON or CSV, or a picture; return the exit code."""
     for sentence in found.left_out:
         say_error(sentence)
-    with open_output(output_file, may_overwrite=overwrite) as output:
+
+    def make(form: str) -> str:
+        if form == "svg" and draw is not None:
+            return draw()
         if form == "json":
-            output.write(to_json_line(found.record()))
-        elif form == "csv":
-            write_csv(found.records(), output)
-        else:
-            rows = "".join(f"{row}\n" for row in lay_out_figures(cells))
-            output.write(f"{title}\n\n{rows}")
+            return to_json_line(found.record())
+        if form == "csv":
+            return to_csv(found.records())
+        rows = "".join(f"{row}\n" for row in lay_out_figures(cells))
+        return f"{title}\n\n{rows}"
+
+    write_outputs(outputs, make)
     return LINES_FAILED if found.left_out else 0
 
 
@@ -117,8 +115,10 @@ def read_gold_columns(
     return parse_gold(columns["--gold"], lengths, path)
 
 
-def write_csv(rows: Sequence[Mapping[str, object]], output: TextIO) -> None:
+def to_csv(rows: Sequence[Mapping[str, object]]) -> str:
     """Write records as CSV, with the names of the first one as the heading."""
+    output = io.StringIO()
     writer = csv.DictWriter(output, list(rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
+    return output.getvalue()

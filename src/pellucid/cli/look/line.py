@@ -12,14 +12,7 @@ from typing import Any
 from pellucid.bundle import Bundle
 from pellucid.cli.ending import note
 from pellucid.cli.look.look_options import is_compared, to_ask
-from pellucid.cli.look.measures import (
-    show_contrast,
-    show_lenses,
-    show_measures,
-    show_trust,
-    to_place,
-)
-from pellucid.cli.look.patch_view import look_patched
+from pellucid.cli.look.measures import show_lenses, show_measures, show_trust, to_place
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.sentence_tables import (
     read_gold_of_pair,
@@ -30,8 +23,9 @@ from pellucid.cli.look.sentence_tables import (
 from pellucid.cli.look.trace import show_trace
 from pellucid.cli.look.two import look_at_difference
 from pellucid.cli.look.writer import LookWriter
+from pellucid.cli.outputs import numbered
 from pellucid.errors import InputError
-from pellucid.files import is_packed, write_bytes
+from pellucid.files import write_bytes
 from pellucid.inside.align.alignment_maps import guided_view
 from pellucid.inside.ask import Ask
 from pellucid.inside.line_traces import Replaying
@@ -48,7 +42,7 @@ _JSON_BYTES = 20
 def look_at_line(
     model: str,
     line: LookedLine,
-    files: Mapping[str, Path],
+    files: Mapping[Path, str],
     options: Mapping[str, Any],
     *,
     float64: bool,
@@ -59,7 +53,7 @@ def look_at_line(
     Args:
         model: the name of a model.
         line: the line.
-        files: file to write by kind; without files, the terminal shows the line.
+        files: the form of each file; without files, the terminal shows the line.
         options: those of `pellucid.cli.look.look_options` and of decoding.
         float64: True to keep the arrays in double precision.
         threads: number of processor threads.
@@ -69,11 +63,10 @@ def look_at_line(
     """
     ask = to_ask(options)
     # Only .npz files can take arrays as they are computed, before the trace is complete.
-    is_streamed = files.keys() == {"npz"}
+    is_streamed = list(files.values()) == ["npz"]
     translator = load(model, threads=threads)
-    needs_weights = bool(options["stage"] or options["heads"])
-    if ask == Ask() and not needs_weights and not translator.model.config.has_attention:
-        ask = Ask(stages=("vector",))  # As the replay does; asked for by name, weights are refused.
+    if ask == Ask() and not options["stage"] and options["show"] != "heads":
+        ask = usual_ask(translator)
     # A unit is followed with everything that a trace holds, also where nothing attends.
     is_unit = options["row"] is not None and translator.model.config.is_recurrent
     # Before the translation, so that a mistake shows at once.
@@ -87,9 +80,9 @@ def look_at_line(
         # Following a row needs every stage on its way.
         ask if options["row"] is None else Ask(everything=True),
         float64=float64,
-        into=partial(numbered, files["npz"]) if is_streamed else None,
-        before=partial(_warn_of_size, ask, float64=float64, is_json="json" in files)
-        if options["all"]
+        into=partial(numbered, next(iter(files))) if is_streamed else None,
+        before=partial(_warn_of_size, ask, float64=float64, is_json="json" in files.values())
+        if options["everything"]
         else None,
     )
     traces = replay_line(translator, line, how, options)
@@ -97,13 +90,17 @@ def look_at_line(
     if is_compared(options):
         return look_at_difference(translator, traces[0], line, files, options, threads)
     exit_code = report_problems(traces)
-    if options["patch_from"] is not None:
-        look_patched(translator, line, traces[0].predicted_ids, files, options)
-    elif not files:
+    if not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
         write_files(traces, files, partial(_make_page, translator.own_bundle, model, line, remarks))
     return exit_code
+
+
+def usual_ask(translator: Translator) -> Ask:
+    """Return what a trace of a model holds unless something is asked for."""
+    # As the replay does: a model without attention has one vector instead of weights.
+    return Ask() if translator.model.config.has_attention else Ask(stages=("vector",))
 
 
 def _make_page(
@@ -151,10 +148,10 @@ def _show(
         if target is None:
             # The model's own translation, as text.
             target = translator.tokenizer.decode_target(trace.predicted_ids)
-        if options["links"]:
+        if options["show"] == "links":
             show_links(translator.own_bundle, line.text, target, writer)
-        elif options["heads"]:
-            links = options["gold"]
+        elif options["show"] == "heads":
+            links = options["gold_links"]
             gold = None
             if links is not None:
                 gold = read_gold_of_pair(pair, line.text, target, links, options["convention"])
@@ -162,14 +159,10 @@ def _show(
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(pair, line.text, options["change"], line.prefix, num_random, writer)
-        elif options["why"] is not None:
-            words = (target, options["why"], options["not"])
-            show_contrast(pair, words, options["measure"], to_place(ask, options), writer)
         elif options["measure"]:
-            show_measures(pair, options["measure"], to_place(ask, options), writer)
-        elif options["trust"]:
-            show_trust(pair, options["trust"], to_place(ask, options), writer)
-        elif options["lens"]:
+            show_them = show_trust if options["show"] == "trust" else show_measures
+            show_them(pair, options["measure"], to_place(ask, options), writer)
+        elif options["show"] == "lens":
             show_lenses(pair, writer)
         else:
             bundle = translator.own_bundle
@@ -183,32 +176,22 @@ def _show(
 
 
 def write_files(
-    traces: Sequence[Trace], wanted: Mapping[str, Path], make_page: Callable[[Trace], str]
+    traces: Sequence[Trace], wanted: Mapping[Path, str], make_page: Callable[[Trace], str]
 ) -> None:
     """Write each trace in every kind of file that was asked for.
 
     Args:
         traces: one for each hypothesis; files of several are numbered.
-        wanted: file by kind (``npz``, ``svg``, …).
+        wanted: the form of each file (``npz``, ``svg``, …).
         make_page: makes the page of a trace.
 
     Raises:
         OutputError: a file cannot be written.
     """
     for index, trace in enumerate(traces):
-        for kind, path in wanted.items():
+        for path, kind in wanted.items():
             own = numbered(path, index, len(traces))
             if kind == "html":
                 write_bytes(own, make_page(trace).encode(), follows_link=True)
             else:
                 save_trace(trace, own, kind=kind)
-
-
-def numbered(path: Path, index: int, count: int) -> Path:
-    """Name the file of one of several hypotheses: ``x.0.npz``; a single one keeps its name."""
-    if count == 1:
-        return path
-    # The number goes before both endings: x.0.json.gz.
-    packed = path.suffix if is_packed(path) else ""
-    inner = Path(path.name.removesuffix(packed))
-    return path.with_name(f"{inner.stem}.{index}{inner.suffix}{packed}")

@@ -1,28 +1,26 @@
-"""The options of ``pellucid look``, except those of decoding."""
+"""The options of ``pellucid look`` and its relatives, except those of decoding."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import product
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from pellucid.cli.lines.decoding_options import DECODING
-from pellucid.cli.lines.streams import STANDARD
+from pellucid.cli.lines.decoding_options import FEW_DECODING
+from pellucid.cli.lines.streams import STANDARD, is_special
 from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import Option, check_utf8, flag
+from pellucid.cli.options import HEADS, Option, check_utf8, flag
+from pellucid.cli.outputs import Outputs
 from pellucid.errors import InputError, not_together
-from pellucid.files import is_device, is_packed
 from pellucid.text.link_choices import Convention
+from pellucid.text.reading.lines import read_lines
 
 if TYPE_CHECKING:
     from pellucid.inside.ask import Ask
 
 PLACE: Mapping[str, Option] = {
-    "part": (Literal["encoder", "decoder"], None, "Encoder or decoder."),
-    "layer": (list[int], "L", "Layer, from 0; may be repeated."),
-    "kind": (Literal["self", "cross", "feed_forward", "recurrent"], None, "Kind of sub-layer."),
-    "head": (list[int], "H", "Head, from 0; may be repeated."),
+    "head": HEADS,
     "stage": (
         list[str],
         "S",
@@ -30,39 +28,63 @@ PLACE: Mapping[str, Option] = {
         "input, residual, norm, inner, activated, embedding, positions, logits; in a recurrent "
         "model update, reset, candidate, state, initial, vector, readout. May be repeated.",
     ),
-    "all": (bool, "", "Everything from token to token; its size is shown first."),
+    "everything": (bool, "", "Everything from token to token; its size is shown first."),
 }
 """The arrays to look at."""
 
-SHOWN: Mapping[str, Option] = {
-    "row": (int, "R", "Follow row R through one head, number by number."),
-    "column": (int, "C", "With --row: show the product with position C in full."),
-    "whole": (bool, "", "With --row: show every number of the vectors."),
-    "words": (int, "N", "With --row in layer 0: list the N words whose keys match best."),
-    "verify": (bool, "", "With --row: recompute the weight from the bundle's files."),
-    "links": (bool, "", "Show which words of the two sentences go together."),
-    "contexts": (
-        str,
-        "WORD",
-        "Compare WORD's vectors in several sentences, layer by layer; TEXT may be repeated.",
+MEASURING: Mapping[str, Option] = {
+    "measure": (
+        list[str],
+        "NAME",
+        "weights, norms, residual-norms, alti, rollout, gradients, integrated-gradients, "
+        "value-zeroing or occlusion. May be repeated, to see how similar the measures are.",
     ),
-    "heads": (bool, "", "Show a table of all layers and heads."),
+    "steps": (int, "N", "Points of the integral of integrated-gradients. [default: 128]"),
+    "integral_from": (
+        Literal["zero", "unknown"],
+        None,
+        "Begin that integral at embeddings of zeros (default), or at unknown words.",
+    ),
+}
+"""The measures, and what belongs to some of them."""
+
+PLAIN: Option = (bool, "", "Write sentences instead of pictures, for a screen reader.")
+
+SHOWN: Mapping[str, Option] = {
+    "show": (
+        Literal["links", "heads", "lens", "trust"],
+        None,
+        "links: which words of the two sentences go together; heads: a table of all layers and "
+        "heads; lens: what would be predicted from each layer; trust: how far each --measure can "
+        "be trusted, as words are removed in its order and at random.",
+    ),
     "sort": (
         str,
         "FIGURE",
-        "With --heads: sort by entropy, confidence, end_mass, punctuation_mass, distance, "
+        "With --show heads: sort by entropy, confidence, end_mass, punctuation_mass, distance, "
         "cut_effect or alignment_error.",
     ),
-    "gold": (
+    "gold_links": (
         str,
         "LINKS",
-        "With --heads: show each head's alignment error, given gold word links such as '0-0 1-2'.",
+        "With --show heads: show each head's alignment error, given the right word links such as "
+        "'0-0 1-2'.",
     ),
     "convention": (
         Convention,
         None,
-        "With --gold: the token that a decoder row counts for: the one it predicts (default), or "
-        "the one it reads.",
+        "With --gold-links: the token that a decoder row counts for: the one it predicts "
+        "(default), or the one it reads.",
+    ),
+    "row": (int, "R", "Follow row R through one head, number by number."),
+    "key_column": (int, "C", "With --row: show the product with the key in column C in full."),
+    "whole": (bool, "", "With --row: show every number of the vectors."),
+    "words": (int, "N", "With --row in layer 0: list the N words whose keys match best."),
+    "verify": (bool, "", "With --row: recompute the weight from the bundle's files."),
+    "contexts": (
+        str,
+        "WORD",
+        "Compare WORD's vectors in several sentences, layer by layer; TEXT may be repeated.",
     ),
     "change": (
         list[str],
@@ -72,215 +94,182 @@ SHOWN: Mapping[str, Option] = {
         "'force decoder.1.cross.0:3>2=0.8'; may be repeated.",
     ),
     "random": (int, "N", "With --change: make the same change to N other heads, at random."),
-    "measure": (
-        list[str],
-        "NAME",
-        "Show a measure: weights, norms, residual-norms, alti, rollout, gradients, "
-        "integrated-gradients, value-zeroing or occlusion. May be repeated, to see how similar "
-        "the measures are.",
-    ),
-    "steps": (int, "N", "With --measure integrated-gradients: points of the integral."),
-    "baseline": (
-        Literal["zero", "unknown"],
-        None,
-        "With it: begin the integral at embeddings of zeros (default), or at unknown words.",
-    ),
-    "why": (
-        str,
-        "WORD",
-        "Show why the translation has WORD, or word number N from 0, and not another one, the next "
-        "likeliest or --not: every --measure as the difference of the two.",
-    ),
-    "patch_from": (
-        str,
-        "TEXT",
-        "Put vectors of this sentence into those of the line, one by one, and show which of them "
-        "turn the translation (activation patching).",
-    ),
-    "at": (
-        list[str],
-        "SITE",
-        "With --patch-from: the vectors, such as encoder (after each layer), encoder.0 or "
-        "encoder.0.self.value; may be repeated.",
-    ),
-    "position": (
-        list[str],
-        "WORD",
-        "With --patch-from: only this word of the line, or word number N; may be repeated.",
-    ),
-    "trust": (
-        list[str],
-        "NAME",
-        "Test how far such a measure can be trusted: remove words in its order, and at random.",
-    ),
-    "lens": (bool, "", "Show what would be predicted from each layer."),
-    "compare": (str, "TEXT", "Show the head's weights minus those on another line."),
-    "compare_head": (str, "HEAD", "Subtract those of another head, such as decoder.1.cross.3."),
-    "compare_model": (str, "MODEL", "Subtract those of another model, such as RUN/untrained."),
-    "beside": (
+    **MEASURING,
+    "compare_text": (str, "TEXT", "Show the head's weights minus those on another line."),
+    "compare_head": (str, "ADDRESS", "Show them minus those of another head."),
+    "compare_model": (
         str,
         "MODEL",
-        "Show what MODEL answers next to it: tokens, probabilities, and the words that each reads.",
+        "Show what MODEL answers next to it: tokens, probabilities, and the words that each "
+        "reads. With --compare-head or --compare-text: the weights minus those of MODEL.",
     ),
-    "plain": (bool, "", "Write sentences instead of pictures, for a screen reader."),
+    "plain": PLAIN,
 }
 """Things for the terminal to show instead of one map."""
 
-FILES: Mapping[str, Option] = {
-    "html": (str, "FILE", "Write a page that needs no network; '-' is standard output."),
-    "svg": (str, "FILE", "Draw one head, or all heads, as SVG."),
-    "png": (str, "FILE", "The same as PNG."),
-    "pdf": (str, "FILE", "The same as PDF."),
-    "npz": (str, "FILE", "Write the arrays for NumPy."),
-    "json": (str, "FILE", "Write the arrays as JSON."),
-}
-"""The files to write instead."""
+FORMS = ("html", "svg", "png", "pdf", "npz", "json")
+"""The forms of a trace's files."""
 
-WAYS = (
-    *("row", "links", "contexts", "heads", "change", "measure", "trust", "lens"),
-    *("why", "patch_from", "beside"),
-)
-COMPARED = ("compare", "compare_head", "compare_model")
+WAYS = ("row", "contexts", "change", "measure")
+"""Options that each show something else; so does ``--show``."""
+
+COMPARED = ("compare_text", "compare_head", "compare_model")
 
 MOST_RANDOM = 100_000
 """Other heads that a change is compared with; each costs a pass of the decoder."""
 
 _PLACE = " ".join(PLACE)
-_DECODING = " ".join(DECODING)
+_DECODING = " ".join(FEW_DECODING)
 LOOK_RULES = (
-    Needs("whole column words verify", "row"),
-    Needs("sort gold", "heads"),
-    Needs("convention", "gold"),
+    Needs("whole key_column words verify", "row"),
+    Needs("sort gold_links", "show=heads"),
+    Needs("convention", "gold_links"),
     Needs("random", "change"),
-    Needs("at position", "patch_from"),
-    Needs("not", "why"),
-    Apart("target", _DECODING, "it is not decoded"),
-    Apart("target", "compare", "it translates one line only"),
+    Needs("show=trust", "measure"),
+    Apart("translation", _DECODING, "it is not decoded"),
+    Apart("translation", "compare_text", "it translates one line only"),
     Apart(
         "contexts",
-        f"{_PLACE} {_DECODING}",
+        f"{_PLACE} {_DECODING} translation prefix",
         "it compares the encoder's states after every layer",
     ),
-    Apart("beside", _PLACE, "it shows one map of each model"),
-    Apart("patch_from", "part layer kind stage all", "--at names its vectors"),
-    Apart("measure trust why", "stage all", "a measure has one map"),
-    Apart("links lens change", _PLACE, "it does not show single arrays"),
+    Apart("measure", "stage everything", "a measure has one map"),
+    Apart("show=links show=lens change", _PLACE, "it does not show single arrays"),
+    Apart("show=heads", "stage everything", "it is of the weights"),
 )
 
 
-def check_look_options(
-    options: Mapping[str, Any], *, target: str | None, prefix: str | None
-) -> None:
-    """Refuse options that contradict or lack each other.
+def check_look_options(options: Mapping[str, Any], outputs: Outputs) -> None:
+    """Refuse options that contradict or lack each other, or that say nothing.
+
+    Args:
+        options: all of them by name, ``translation`` and ``prefix`` among them.
+        outputs: the files, and what standard output gets.
 
     Raises:
         InputError: some do.
     """
-    check_rules(LOOK_RULES, {**options, "target": target})
+    show = options["show"]
+    shown = {} if show is None else {f"show={show}": True}
+    check_rules(LOOK_RULES, {**options, **shown})
     for name in ("words", "random"):
         if options[name] is not None and options[name] < 1:
             raise InputError(f"{flag(name)} must be at least 1, but is {options[name]}.")
     if (options["random"] or 0) > MOST_RANDOM:
         raise InputError(f"--random must be at most {MOST_RANDOM:,}, but is {options['random']}.")
-    if target is not None and prefix and not options["change"]:
-        raise not_together("--target", "--prefix, except under --change", "it is not decoded")
-    if options["beside"] is not None and (options["n_best"] or 1) > 1:
-        raise not_together("--beside", "--n-best", "each model answers once")
-    _check_integrals(options)
-    ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
-    if options["why"] is not None and options["measure"]:
-        ways.remove("--measure")  # it says what the difference is of
-    if options["why"] is not None and options["patch_from"] is not None:
-        ways.remove("--why")  # it says which answers are compared
-    ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
-    # Ways of looking write no files, except those that can be drawn.
-    drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
-    if options["beside"] is not None or options["patch_from"] is not None:
-        drawn = ("svg", "png", "pdf", "json")
-    files = [flag(name) for name in FILES if options[name] is not None and name not in drawn]
-    if len(ways) > 1 or (ways and files):
-        first, second = [*ways, *files][:2]
-        raise not_together(first, second)
+    if options["translation"] is not None and options["prefix"] and not options["change"]:
+        raise not_together("--translation", "--prefix, except under --change", "it is not decoded")
+    check_integrals(options, options["measure"] or ())
+    _check_ways(options, outputs)
 
 
-def check_texts(texts: Sequence[str], options: Mapping[str, Any]) -> None:
-    """Refuse several lines, except for a word's contexts, which take no option of one line.
+def _check_ways(options: Mapping[str, Any], outputs: Outputs) -> None:
+    """Refuse two things to show at once, and files of what has none.
 
     Raises:
-        InputError: there are several, one is not UTF-8, or such an option is given.
+        InputError: there are two, or such a file.
     """
-    for text in texts:
-        check_utf8("TEXT", text)
-    if options["contexts"] is None and len(texts) > 1:
-        raise InputError(
-            f"look takes one line, but {len(texts)} are given. Put quotation marks around it, or "
-            "name a word with --contexts to compare it in several."
-        )
+    if is_beside(options):
+        for name in PLACE:
+            if options[name]:
+                raise not_together("--compare-model", flag(name), "it shows one map of each model")
+        if (options["n_best"] or 1) > 1:
+            raise not_together("--compare-model", "--n-best", "each model answers once")
+    ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
+    if options["show"] not in (None, "trust"):
+        ways.append(f"--show={options['show']}")
+    ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
+    if len(ways) > 1:
+        raise not_together(*ways[:2])
+    drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
+    if is_beside(options):
+        drawn = (*drawn, "json")
+    places = [(f"-o {path}", form) for path, form in outputs.files.items()]
+    if outputs.standard == "json":
+        places.append(("--json", "json"))
+    for place, form in places:
+        # Ways of looking write no files, except those that can be drawn.
+        if ways and form not in drawn:
+            raise not_together(ways[0], place)
+        is_one_place = place == "--json" or is_special(place.removeprefix("-o "))
+        if is_one_place and (options["n_best"] or 1) > 1:
+            raise InputError(
+                f"--n-best writes several files, but {place} is one place. Name a file; a number "
+                "is added to its name."
+            )
 
 
-def _check_integrals(options: Mapping[str, Any]) -> None:
-    # A contrast measures integrated gradients unless told otherwise.
-    is_used = "integrated-gradients" in [*(options["measure"] or ()), *(options["trust"] or ())]
-    is_used |= options["why"] is not None and not options["measure"]
-    for name in ("steps", "baseline"):
-        if options[name] is not None and not is_used:
+def check_integrals(options: Mapping[str, Any], measures: Sequence[str]) -> None:
+    """Refuse options of an integral without a measure that has one.
+
+    Raises:
+        InputError: there is such an option.
+    """
+    for name in ("steps", "integral_from"):
+        if options[name] is not None and "integrated-gradients" not in measures:
             raise InputError(
                 f"{flag(name)} needs --measure integrated-gradients. Add it, or leave both out."
             )
 
 
+def read_texts(texts: Sequence[str] | None) -> list[str]:
+    """Return the lines to look at: those given, or those of standard input.
+
+    Raises:
+        InputError: a text is not UTF-8, or standard input holds no line.
+    """
+    if texts and list(texts) != [STANDARD]:
+        for text in texts:
+            check_utf8("TEXT", text)
+        return list(texts)
+    lines = list(read_lines(STANDARD))
+    if not lines:
+        raise InputError("TEXT must be a line, but standard input is empty. Write one.")
+    return lines
+
+
+def check_one_text(texts: Sequence[str], command: str) -> str:
+    """Return the only line.
+
+    Raises:
+        InputError: there are several.
+    """
+    if len(texts) > 1:
+        more = "" if command != "look" else ", or name a word with --contexts to compare it in all"
+        raise InputError(
+            f"{command} takes one line, but {len(texts)} are given. Put quotation marks around "
+            f"it{more}."
+        )
+    return texts[0]
+
+
+def is_beside(options: Mapping[str, Any]) -> bool:
+    """Tell whether the answers of two models are asked for, and not the difference of two heads."""
+    has_other = options["compare_head"] is not None or options["compare_text"] is not None
+    return options["compare_model"] is not None and not has_other
+
+
 def is_compared(options: Mapping[str, Any]) -> bool:
-    """Tell whether a difference of two heads is asked for."""
+    """Tell whether something is put next to the line, its head or its model."""
     return any(options[name] is not None for name in COMPARED)
 
 
 def to_ask(options: Mapping[str, Any]) -> Ask:
-    """Collect the arrays that the options ask for."""
-    from pellucid.inside.ask import Ask
-
-    kind = options["kind"]
-    # What one wants to see of a unit is its state, of an attention its weights.
-    stages = options["stage"] or (("state",) if kind == "recurrent" else ("weights",))
-    levels = [(options["part"],), options["layer"] or (None,), (kind,), options["head"] or (None,)]
-    # Levels that nobody named are left out at the end, and open before it.
-    while levels and levels[-1] == (None,):
-        levels.pop()
-    places = product(*levels) if levels else ()
-    return Ask(
-        heads=[".".join("*" if one is None else str(one) for one in place) for place in places],
-        stages=tuple(stages),
-        everything=bool(options["all"]),
-    )
-
-
-def to_files(options: Mapping[str, Any]) -> dict[str, Path]:
-    """Collect the files that the options ask for, by their kind.
+    """Collect the arrays that the options ask for.
 
     Raises:
-        InputError: two outputs would go to one place, or the place does not fit the kind.
+        InputError: an address or a stage cannot be read.
     """
-    found: dict[str, Path] = {}
-    for name in FILES:
-        if options[name] is None:
-            continue
-        # A file as any other, so that every writer can write to it.
-        path = Path("/dev/stdout" if options[name] == STANDARD else options[name])
-        # The second would overwrite the first without a word.
-        others = [flag(other) for other in found if found[other] == path]
-        if others:
-            raise InputError(
-                f"Each output must have its own file, but {others[0]} and {flag(name)} are both "
-                f"{options[name]}. Give one of them another name."
-            )
-        if name == "npz" and is_packed(path):
-            raise InputError(
-                f"--npz must name a file that ends in .npz, but is {options[name]}: NumPy does not "
-                "unpack .gz. Drop .gz, or use --json, which may end in it."
-            )
-        if is_device(path) and (options["n_best"] or 1) > 1:
-            raise InputError(
-                f"--n-best writes several files, but {flag(name)} {options[name]} is one place. "
-                "Name a file; a number is added to its name."
-            )
-        found[name] = path
-    return found
+    from pellucid.inside.ask import Ask
+
+    found = Ask(options["head"] or (), everything=bool(options["everything"]))
+    # What one wants to see of a unit is its state, of an attention its weights.
+    usual = ("state",) if found.level("kind") == ("recurrent",) else found.stages
+    return replace(found, stages=options["stage"] or usual)
+
+
+def to_files(outputs: Outputs) -> dict[Path, str]:
+    """Return the form of each file that a trace is written to, standard output among them."""
+    # A file as any other, so that every writer can write to it.
+    standard = {Path("/dev/stdout"): "json"} if outputs.standard == "json" else {}
+    return {**outputs.files, **standard}

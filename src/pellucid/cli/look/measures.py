@@ -31,7 +31,7 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
 
     Args:
         ask: the place, one address at most.
-        options: ``steps`` and ``baseline`` of integrals.
+        options: ``steps`` and ``integral_from`` of integrals.
 
     Raises:
         InputError: an option names several.
@@ -42,7 +42,7 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "head": heads[0] if heads else None,
         "steps": options["steps"],
-        "baseline": options["baseline"],
+        "baseline": options["integral_from"],
     }
 
 
@@ -195,14 +195,10 @@ def show_lenses(pair: PairData, writer: LookWriter) -> None:
     writer.lines(lines)
 
 
-DEFAULT = ("occlusion", "integrated-gradients")
-"""The measures that are shown if none is named: those of a word, whose differences are exact."""
-
-
 def show_contrast(
     pair: PairData,
     words: tuple[str, str, str | None],
-    names: Sequence[str] | None,
+    names: Sequence[str],
     place: Mapping[str, Any],
     writer: LookWriter,
 ) -> None:
@@ -211,7 +207,7 @@ def show_contrast(
     Args:
         pair: the sentence with its translation.
         words: the text of the translation, its word, and the other one; None takes the likeliest.
-        names: of the measures; None takes `DEFAULT`.
+        names: of the measures.
         place: as `to_place` collects it.
         writer: where to show it.
 
@@ -220,9 +216,7 @@ def show_contrast(
     """
     contrast = find_contrast(pair, *words)
     # All are computed first: a mistake in the last measure shows before the first is drawn.
-    maps = [
-        contrast_measure(contrast, name, **of_measure(place, name)) for name in names or DEFAULT
-    ]
+    maps = [contrast_measure(contrast, name, **of_measure(place, name)) for name in names]
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
         # Zeros everywhere would look like a finding.

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from pellucid.bundle import load_bundle, resolve_model
+from pellucid.cli.look.head_history import write_found
 from pellucid.cli.look.measures import times
-from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line
+from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.writer import LookWriter
+from pellucid.cli.outputs import Outputs
 from pellucid.files import write_text
 from pellucid.inside.changes.written_changes import positions_of_word
 from pellucid.inside.line_traces import Replaying
@@ -18,43 +22,54 @@ from pellucid.inside.measures.contrast import find_contrast
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.measures.patching import SOURCE, Patching, patch
 from pellucid.inside.pair import PairData
-from pellucid.translate.translator import Translator
+from pellucid.inside.studies.patched import patch_corpus
+from pellucid.inside.traces import Trace
+from pellucid.machine.hardware import set_threads
+from pellucid.terminal.progress import ProgressLine
+from pellucid.translate.translator import Translator, load
 
 _OF_POSITION = "--position must be a word of the source"
 
 
 def look_patched(
-    translator: Translator,
-    line: LookedLine,
-    target_ids: Sequence[int],
-    files: Mapping[str, Path],
+    model: str,
+    giver: str,
+    getter: str,
+    outputs: Outputs,
     options: Mapping[str, Any],
-) -> None:
-    """Show or draw what vectors of another sentence do in this one.
+    threads: int | None,
+) -> int:
+    """Show or draw what vectors of one sentence do in another one.
 
     Args:
-        translator: holds the model, and translates the other sentence.
-        line: the sentence that gets the vectors.
-        target_ids: its translation.
-        files: file to draw or write by kind; without files, the terminal shows the map.
-        options: those of `pellucid.cli.look.look_options`.
+        model: the name of a model.
+        giver: the sentence whose vectors are taken.
+        getter: the sentence that gets them.
+        outputs: the files, and what standard output gets.
+        options: those of ``pellucid patch``.
+        threads: number of processor threads.
+
+    Returns:
+        The exit code: 1 if a check of a replay failed.
     """
-    # Under --why, a target that is given is the translation of both up to that word.
-    target = line.target if options["why"] is not None else None
-    other = LookedLine(options["patch_from"], target, None)
-    for say, sentence in remarks_on(translator, other.text):
-        say(f"The other sentence: {sentence}")
-    other = other.as_read(translator.tokenizer)
-    trace, *_ = replay_line(translator, other, Replaying(), options)
+    translator = load(model, threads=threads)
+    asked = options["word"]
+    given = options["translation"]
+    line, second = _replay(translator, LookedLine(getter, given, None), options)
+    # With a word, a translation that is given is that of both sentences up to the word.
+    other = LookedLine(giver, given if asked is not None else None, None)
+    other, first = _replay(translator, other, options, "The first sentence: ")
+    exit_code = report_problems([second, first])
     tokenizer = translator.tokenizer
-    model = translator.own_bundle.exact_model
     # In double precision: shares divide by a difference that may be small.
-    a = PairData(model, tokenizer, trace.source_ids, trace.predicted_ids)
-    b = PairData(model, tokenizer, tuple(tokenizer.encode_source(line.text)), tuple(target_ids))
-    if options["why"] is not None:
+    exact = translator.own_bundle.exact_model
+    a, b = (
+        PairData(exact, tokenizer, one.source_ids, one.predicted_ids) for one in (first, second)
+    )
+    if asked is not None:
         text = tokenizer.decode_target(a.target_ids)
         # The other answer takes the place of the line's own translation.
-        contrast = find_contrast(a, text, options["why"], options["not"])
+        contrast = find_contrast(a, text, asked, options["not"])
         b = replace(b, target_ids=contrast.other.target_ids)
     positions = None
     if options["position"]:
@@ -64,17 +79,71 @@ def look_patched(
         ]
         # A word may have several tokens, and two names may mean one word.
         positions = sorted({place for word in words for place in word})
-    found = patch(a, b, options["at"], positions, options["head"])
-    about = list(_describe(Patching(a, b), line.text, other.text))
-    for kind, path in files.items():
-        if kind == "json":
-            write_text(path, _to_json(found, Patching(a, b)), follows_link=True)
+    found = patch(a, b, options["at"], positions)
+    task = Patching(a, b)
+    about = list(_describe(task, line.text, other.text))
+    for path, form in outputs.files.items():
+        if form == "json":
+            write_text(path, _to_json(found, task), follows_link=True)
         else:
             _draw(found, path, about)
-    if not files:
+    if outputs.standard == "json":
+        sys.stdout.write(_to_json(found, task))
+    elif outputs.standard == "text":
         writer = LookWriter(is_plain=bool(options["plain"]))
         writer.lines([*about, ""])
         writer.matrix(found.matrix, found.row_labels, found.column_labels, is_share=False)
+    return exit_code
+
+
+def patch_lines(
+    model: str,
+    columns: Mapping[str, list[str]],
+    places: Sequence[str] | None,
+    words: Sequence[str] | None,
+    outputs: Outputs,
+    threads: int | None,
+) -> int:
+    """Write what vectors of the first line of each pair restore in the second.
+
+    Args:
+        model: the name of a model.
+        columns: the lines of each file, by its option.
+        places: the vectors.
+        words: those that get a column each.
+        outputs: the files, and what standard output gets.
+        threads: number of processor threads.
+
+    Returns:
+        The exit code: 3 if a pair was left out.
+    """
+    set_threads(threads)
+    with ProgressLine(bar="short") as line:
+        found = patch_corpus(
+            load_bundle(resolve_model(model)),
+            columns["--source"],
+            columns.get("--target"),
+            sites=places,
+            words=words or (),
+            on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
+        )
+    title = (
+        f"{found.num_pairs:,} pairs of lines; the share of the difference between the answers to "
+        "both that vectors of the first line restore in the second, with its 95 % interval. "
+        "Shares need not add up."
+    )
+    return write_found(found, title, found.cells(), outputs)
+
+
+def _replay(
+    translator: Translator, line: LookedLine, options: Mapping[str, Any], about: str = ""
+) -> tuple[LookedLine, Trace]:
+    """Return a line as the model reads it, and its trace; what a reader should know is said."""
+    for say, sentence in remarks_on(translator, line.text):
+        say(f"{about}{sentence}")
+    line = line.as_read(translator.tokenizer)
+    trace, *_ = replay_line(translator, line, Replaying(), options)
+    return line, trace
 
 
 def _describe(task: Patching, text: str, other: str) -> Iterator[str]:
@@ -84,7 +153,7 @@ def _describe(task: Patching, text: str, other: str) -> Iterator[str]:
     yield f"A (gives)   {other}"
     yield f"B (gets)    {text}"
     yield f"Beginning   {' '.join(task.a.predicted_tokens[: task.row]) or '(nothing)'}"
-    yield f"Answers     {first} (A) or {second} (B); --why and --not ask about other words"
+    yield f"Answers     {first} (A) or {second} (B); --word and --not ask about other words"
     for name, difference in zip("AB", task.preferences, strict=True):
         liked, left = (first, second) if difference > 0 else (second, first)
         yield f"            {name}: {liked} is {times(abs(difference))} likelier than {left}"

@@ -8,9 +8,8 @@ from typing import Any
 
 from pellucid.bundle import Bundle, resolve_model
 from pellucid.cli.ending import CHECK_FAILED, note, say_error, warn
-from pellucid.cli.lines.decoding_options import DECODING, useless_options
+from pellucid.cli.lines.decoding_options import given_decoding, useless_options
 from pellucid.cli.lines.notices import EXCEEDS_VECTOR
-from pellucid.cli.options import given_of
 from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.decode.constraints.request import Constraints
 from pellucid.documents.placeholder_masks import mask
@@ -78,7 +77,7 @@ def replay_line(
                 "It is looked at as <unk>."
             )
         return [trace]
-    given = given_of(DECODING, options)
+    given = given_decoding(options)
     decoding = translator.options(**given)
     for sentence in useless_options(given, decoding, is_score_shown=True):
         warn(sentence)

@@ -93,7 +93,7 @@ def read_gold_of_pair(
         DataError: a link is malformed, or names a word that does not exist.
     """
     words = words_of_pair(pair.tokenizer, (source, target), (pair.source_ids, pair.target_ids))
-    return Gold(parse_links(links, "--gold", words.sizes), words, convention or "predicts")
+    return Gold(parse_links(links, "--gold-links", words.sizes), words, convention or "predicts")
 
 
 def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:

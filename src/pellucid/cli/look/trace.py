@@ -21,13 +21,14 @@ from pellucid.model import RecurrentModel
 
 _OF_TRANSFORMER = (
     "This is cross-attention: what the translation reads in the source. What the source's words "
-    "read in each other, encoder self-attention: --part encoder. What the translation's words read "
-    "in each other: --kind self. Which words go together: --links. One row in numbers: --row 0."
+    "read in each other, encoder self-attention: --head encoder. What the translation's words read "
+    "in each other: --head decoder.*.self. Which words go together: --show links. One row in "
+    "numbers: --row 0."
 )
 _OF_RECURRENT = (
     "This is the attention of a recurrent decoder: what the translation reads in the source. What "
-    "its units hold at each word: --kind recurrent, with --part encoder those of the source. Which "
-    "words go together: --links. One step in numbers: --row 0."
+    "its units hold at each word: --head decoder.0.recurrent; those of the source: --head "
+    "encoder.0.recurrent. Which words go together: --show links. One step in numbers: --row 0."
 )
 
 
@@ -91,14 +92,14 @@ def choose_array(trace: Trace) -> tuple[str, int | None, str]:
     view, why = usual_head(trace, cross or weights)
     if len(weights) * len(trace.heads) == 1:
         return view.name, view.head, ""
-    why = f"Shown: {why}. Name another with --part, --layer, --kind, --head."
+    why = f"Shown: {why}. Name another with --head."
     return view.name, view.head, why
 
 
 def _explain_last(names: Sequence[str]) -> str:
     if len(names) == 1:
         return ""
-    return f"Shown: the last of {len(names)}. Name another with --part, --layer, --kind, --stage."
+    return f"Shown: the last of {len(names)}. Name another with --head and --stage."
 
 
 def _follow_unit(
@@ -112,7 +113,7 @@ def _follow_unit(
     """Follow a row of a recurrent model through a step of its unit."""
     model = pair.model
     row = options["row"]
-    column = options["column"]
+    column = options["key_column"]
     assert isinstance(model, RecurrentModel)
     if options["words"]:
         raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
@@ -158,7 +159,7 @@ def _follow_row(
 ) -> None:
     view, why = _choose_view(trace, ask)
     row = options["row"]
-    column = options["column"]
+    column = options["key_column"]
     shown = None if options["whole"] else SHOWN
     steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
     # The place that the row looks at most.
@@ -190,7 +191,7 @@ def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     if not names:
         raise InputError(
             f"--row needs an attention to follow, and {part}.{kind} is not one. Name one with "
-            "--part, --layer and --kind."
+            "--head."
         )
     return usual_head(trace, names, ask.level("head"))
 
@@ -199,7 +200,7 @@ def _list_words(pair: PairData, view: HeadView, row: int, column: int, most: int
     if view.layer or view.kind != "self":
         raise InputError(
             f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "
-            "whose keys depend on the whole sentence. Add --layer 0 --kind self."
+            f"whose keys depend on the whole sentence. Add --head {view.part}.0.self."
         )
     part: Any = view.part
     yield f"Words whose keys match this query best at position {column}, by scaled product:"

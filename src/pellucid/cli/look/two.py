@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,7 +30,7 @@ FORMAT = 1
 def look_beside(
     models: tuple[str, str],
     line: LookedLine,
-    files: Mapping[str, Path],
+    files: Mapping[Path, str],
     options: Mapping[str, Any],
     *,
     float64: bool,
@@ -41,7 +41,7 @@ def look_beside(
     Args:
         models: the names of both.
         line: the line.
-        files: file to write by kind; without files, the terminal shows the answers.
+        files: the form of each file; without files, the terminal shows the answers.
         options: those of `pellucid.cli.look.look_options` and of decoding.
         float64: True to keep the arrays in double precision.
         threads: number of processor threads.
@@ -54,7 +54,8 @@ def look_beside(
     """
     if len({resolve_model(name).resolve() for name in models}) == 1:
         raise InputError(
-            f"--beside must be another model, but {models[1]} is the same as {models[0]}. Name two."
+            f"--compare-model must be another model, but {models[1]} is the same as {models[0]}. "
+            "Name two."
         )
     translators = [load(name, threads=threads) for name in models]
     check_languages(*(translator.own_bundle for translator in translators))
@@ -117,15 +118,15 @@ def _show_answers(line: str, sides: Sequence[AnswerOfModel], writer: LookWriter)
             writer.array(side.trace, side.view.name, side.view.head)
 
 
-def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[str, Path]) -> None:
+def _write_answers(line: str, sides: Sequence[AnswerOfModel], files: Mapping[Path, str]) -> None:
     """Write what each model answers as JSON, and draw the maps as pictures.
 
     Raises:
         InputError: there is nothing to draw.
         OutputError: a file cannot be written.
     """
-    for kind, path in files.items():
-        if kind == "json":
+    for path, form in files.items():
+        if form == "json":
             write_text(path, _sides_to_json(line, sides) + "\n", follows_link=True)
         else:
             from pellucid.inside.show.figures.beside import draw_answers_figure
@@ -211,7 +212,7 @@ def show_difference(first: HeadOnLine, second: HeadOnLine, writer: LookWriter) -
         writer.matrix(difference.values, rows, columns, is_share=False)
 
 
-def draw_difference(first: HeadOnLine, second: HeadOnLine, files: Mapping[str, Path]) -> None:
+def draw_difference(first: HeadOnLine, second: HeadOnLine, files: Iterable[Path]) -> None:
     """Draw one head's weights minus another's into files.
 
     Raises:
@@ -220,7 +221,7 @@ def draw_difference(first: HeadOnLine, second: HeadOnLine, files: Mapping[str, P
     """
     from pellucid.inside.show.figures.draw import draw_difference_figure
 
-    for path in files.values():
+    for path in files:
         names = (first.name, second.name)
         draw_difference_figure(first.view, second.view, path, names=names)
 
@@ -256,12 +257,12 @@ def look_at_difference(
     translator: Translator,
     trace: Trace,
     line: LookedLine,
-    files: Mapping[str, Path],
+    files: Mapping[Path, str],
     options: Mapping[str, Any],
     threads: int | None,
 ) -> int:
     """Show or draw the difference to another line, another head or another model."""
-    other_text = options["compare"] or line.text
+    other_text = options["compare_text"] or line.text
     name = options["compare_model"]
     other = translator if name is None else load(name, threads=threads)
     # The prefix begins the translation of the first line only.

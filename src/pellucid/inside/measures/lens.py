@@ -82,7 +82,7 @@ def logit_lens(pair: PairData, *, most: int = 5) -> list[Depth]:
     """
     model = pair.model
     require_transformer(
-        model.config, "The lens", "Look at its states instead: --kind recurrent --stage state."
+        model.config, "The lens", "Look at its states instead: --head decoder.0.recurrent."
     )
     assert isinstance(model, Transformer)
     found = []

@@ -21,6 +21,7 @@ Source:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -170,7 +171,6 @@ def patch(
     pair_b: PairData,
     sites: Sequence[str] | None = None,
     positions: Iterable[int] | None = None,
-    heads: Iterable[int] | None = None,
 ) -> Map:
     """Patch every vector of some arrays, one position at a time, and all positions together.
 
@@ -178,10 +178,10 @@ def patch(
         pair_a: a source with its translation, whose vectors are taken.
         pair_b: another source with its translation, which gets them. The first token in which the
             translations differ is the answer.
-        sites: names of arrays as in a trace, such as ``encoder.0.self.value``; ``encoder.0`` means
-            the result of that layer, ``encoder`` the results of all. By default ``encoder``.
+        sites: names of arrays as in a trace, such as ``encoder.0.self.value``, or of one head,
+            ``encoder.0.self.3.value``, without a stage its context; ``encoder.0`` means the result
+            of that layer, ``encoder`` the results of all. By default ``encoder``.
         positions: of B's source, or decoder rows; by default all that align with one of A's.
-        heads: one row of the map for each, for arrays that have heads; by default all at once.
 
     Returns:
         A map: a row for each array (and head), a column for each of these positions and one for
@@ -195,7 +195,8 @@ def patch(
     if pair_a.model is not pair_b.model:
         raise InputError("Both sentences must be read by one model, but there are two.")
     task.preferences  # noqa: B018 - refuses pairs without a difference before anything is run
-    names = expand_sites(pair_b, sites or ("encoder",))
+    places = expand_sites(pair_b, sites or ("encoder",))
+    names = [name for name, _ in places]
     axes = {wanted.name: wanted.axes for wanted in arrays_of(pair_b.model.config)}
     length = length_of(axes, names)
     tokens = pair_b.source_tokens if length == "S" else pair_b.read_tokens[: task.row + 1]
@@ -213,10 +214,9 @@ def patch(
     groups = [*([column] for column in columns), columns]
     rows = []
     labels = []
-    for name in names:
-        for head in [None] if heads is None else heads:
-            rows.append(shares_of(task, vectors, name, axes[name], head, groups))
-            labels.append(name if head is None else f"{name} head {head}")
+    for name, head in places:
+        rows.append(shares_of(task, vectors, name, axes[name], head, groups))
+        labels.append(label_of(name, head))
     part = cast(Part, names[0].split(".")[0])
     return Map(
         name=NAME,
@@ -235,8 +235,16 @@ def patch(
     )
 
 
-def expand_sites(pair: PairData, sites: Sequence[str]) -> list[str]:
+_OF_HEAD = re.compile(
+    r"((?:encoder|decoder)\.\d+\.(?:self|cross))\.(\d{1,18}|\*)(\.\w+)?", re.ASCII
+)
+
+
+def expand_sites(pair: PairData, sites: Sequence[str]) -> list[tuple[str, int | None]]:
     """Name the arrays that sites mean: ``encoder`` and ``encoder.0`` are results of layers.
+
+    Returns:
+        The name of each array, and the head that is meant; None for all heads together.
 
     Raises:
         InputError: one does not exist.
@@ -249,15 +257,28 @@ def expand_sites(pair: PairData, sites: Sequence[str]) -> list[str]:
         for part, names in states.items()
         for layer in range(len(names) - 1)
     }
-    found: list[str] = []
+    found: list[tuple[str, int | None]] = []
     for site in sites:
-        if site not in short and site not in known:
+        heads: Sequence[int | None] = [None]
+        name = site
+        if of_head := _OF_HEAD.fullmatch(site):
+            # What a head hands on is its context.
+            name = of_head[1] + (of_head[3] or ".context")
+            is_one = of_head[2] != "*"
+            heads = [int(of_head[2])] if is_one else range(pair.model.config.num_heads)
+        if name not in short and name not in known:
             raise InputError(
                 f"A site must be a layer such as encoder.0, or an array such as "
                 f"encoder.0.self.value, but is {site!r}. {suggestion(site, [*short, *known])}"
             )
-        found += short.get(site, [site])
+        found += [(each, head) for each in short.get(name, [name]) for head in heads]
     return found
+
+
+def label_of(name: str, head: int | None) -> str:
+    """Write an array, or one head of it: ``encoder.0.self.3.value``."""
+    site, _, stage = name.rpartition(".")
+    return name if head is None else f"{site}.{head}.{stage}"
 
 
 def length_of(axes: Mapping[str, str], names: Sequence[str]) -> str:
@@ -308,7 +329,9 @@ def shares_of(
     pairs = {second: first for first, second in task.positions(axes.removeprefix("H")[0])}
     if head is not None:
         if not axes.startswith("H"):
-            raise InputError(f"{name} has no heads, but head {head} was asked for. Leave it out.")
+            raise InputError(
+                f"{name} has no heads, but {label_of(name, head)} was asked for. Leave it out."
+            )
         check_number("head", head, task.b.model.config.num_heads, "this model")
     # Such an array has a column for each key, whose numbers mean nothing in another order.
     if len(axes) == 3 and axes[2] in "ST":

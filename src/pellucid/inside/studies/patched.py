@@ -36,6 +36,7 @@ from pellucid.inside.measures.patching import (
     EVERYTHING,
     Patching,
     expand_sites,
+    label_of,
     length_of,
     record_vectors,
     shares_of,
@@ -119,7 +120,6 @@ def patch_corpus(
     *,
     sites: Sequence[str] | None = None,
     words: Sequence[str] = (),
-    heads: Sequence[int] | None = None,
     seed: int = 1,
     on_step: Callable[[int, int], None] | None = None,
 ) -> PatchedCorpus:
@@ -131,7 +131,6 @@ def patch_corpus(
         targets: their translations, which decide the two answers; the model's own unless given.
         sites: as for `patch`, all of the source or all of decoder rows; by default ``encoder``.
         words: words of the source that each get a column, for all words of that spelling.
-        heads: one row of the table for each, for arrays that have heads.
         seed: of the bootstrap.
         on_step: called with the number of pairs done, and of all.
 
@@ -163,7 +162,8 @@ def patch_corpus(
             PairData(bundle.exact_model, bundle.tokenizer, tuple(source), tuple(target))
             for source, target in ids
         )
-        names = expand_sites(b, sites or ("encoder",))
+        chosen = expand_sites(b, sites or ("encoder",))
+        names = [name for name, _ in chosen]
         axes = {wanted.name: wanted.axes for wanted in arrays_of(b.model.config)}
         task = Patching(a, b)
         try:
@@ -175,8 +175,7 @@ def patch_corpus(
             left_out.append(f"lines {number + 1} and {number + 2}: {error}")
             continue
         vectors = record_vectors(task, names)
-        chosen = [(name, head) for name in names for head in ([None] if heads is None else heads)]
-        labels = [name if head is None else f"{name} head {head}" for name, head in chosen]
+        labels = [label_of(name, head) for name, head in chosen]
         columns = list(parts)
         found = np.full((len(chosen), len(parts)), np.nan)
         # A pair without such a part has no number there, rather than 0.

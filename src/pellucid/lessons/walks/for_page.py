@@ -17,14 +17,14 @@ def lessons_for(bundle: Bundle) -> tuple[list[dict[str, Any]], str]:
     if cannot_carry(bundle):
         return [], (
             "This page has no lessons: they show the model at work, which needs a model "
-            "that the page runs itself, such as demo: pellucid look demo TEXT --html FILE"
+            "that the page runs itself, such as demo: pellucid look demo TEXT -o page.html"
         )
     unknown = _unknown_words(bundle, SENTENCE)
     if bundle.config.languages.source not in ("", "en") or unknown:
         such = f", such as “{unknown[0]}”" if unknown else ""
         return [], (
             f"This page has no lessons: they are about English sentences with words that "
-            f"this model does not know{such}. See them with: pellucid look demo TEXT --html FILE"
+            f"this model does not know{such}. See them with: pellucid look demo TEXT -o page.html"
         )
     recorded = read_outputs()
     walks = []

@@ -80,7 +80,7 @@ class Statement:
     def sentence(self) -> str:
         """The sentence that a page shows with it: that of the command, or the texts' own."""
         arguments = self.arguments
-        if arguments[:2] != ["look", "demo"]:
+        if arguments[:2] not in (["look", "demo"], ["why", "demo"]):
             return SENTENCE
         # --contexts names a word before the sentences.
         rest = arguments[4:] if arguments[2] == "--contexts" else arguments[2:]
@@ -94,7 +94,7 @@ class Statement:
     @property
     def is_measured(self) -> bool:
         """Whether the command measures on this machine, so that its output varies."""
-        return self.arguments[0] == "why"
+        return self.arguments[0] == "claim"
 
     def excerpt(self, output: str) -> list[str]:
         """Cut from the command's output what answers the question.

@@ -4,7 +4,7 @@
 terminal, JSON and pictures are made from it.
 """
 
-from pellucid.lessons.why.claim import CLAIMS, Claim, measure_claim
+from pellucid.lessons.why.known_claims import CLAIMS, Claim, measure_claim
 from pellucid.lessons.why.result import Measurement
 from pellucid.lessons.why.setting import MeasurementSetting
 

@@ -45,7 +45,7 @@ class KeptCells:
             if not place:
                 raise DataError(
                     f"{self._path} must have the times of {key!r}, but does not. Measure them: "
-                    f"pellucid why {self._claim} --full --results {self._path.parent}"
+                    f"pellucid claim {self._claim} --full --results {self._path.parent}"
                 )
         # What is no longer asked for belongs to another setting, and is dropped at the end.
         self._asked.add(place)

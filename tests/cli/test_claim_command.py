@@ -1,4 +1,4 @@
-"""``pellucid why``: the list, the answers, their pictures, and what is refused."""
+"""``pellucid claim``: the list, the answers, their pictures, and what is refused."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
 TIMED = {"memory", "order", "length", "fixed-size", "cache", "parallel"}
 
 
-def test_why_without_a_claim_lists_all_with_questions(run_here: Run) -> None:
-    done = run_here("why")
+def test_claim_without_a_claim_lists_all_with_questions(run_here: Run) -> None:
+    done = run_here("claim")
     assert done.returncode == 0
-    assert run_here("why", "--list").stdout == done.stdout
+    assert run_here("claim", "--list").stdout == done.stdout
     for claim in CLAIMS.values():
         assert re.search(rf"^{claim.name} +{re.escape(claim.question)}$", done.stdout, re.M)
     assert max(map(len, done.stdout.splitlines())) <= 80
 
 
-def test_why_list_as_json_names_the_timed_claims(run_here: Run) -> None:
-    claims = json.loads(run_here("why", "--list", "--json").stdout)["claims"]
+def test_claim_list_as_json_names_the_timed_claims(run_here: Run) -> None:
+    claims = json.loads(run_here("claim", "--list", "--json").stdout)["claims"]
     assert [one["claim"] for one in claims] == list(CLAIMS)
     assert {one["claim"] for one in claims if one["is_timed"]} == TIMED
 
 
 @pytest.mark.sample(6)
 @pytest.mark.parametrize("name", CLAIMS)
-def test_why_claim_gives_verdicts_tables_and_a_picture(
+def test_claim_claim_gives_verdicts_tables_and_a_picture(
     run_here: Run, tmp_path: Path, name: str
 ) -> None:
     picture = tmp_path / "why.png"
-    done = run_here("why", name, "--size", "toy", "--json", "--png", str(picture))
+    done = run_here("claim", name, "--size", "toy", "--json", "-o", str(picture))
     assert done.returncode == 0, done.stderr
     record = json.loads(done.stdout)
     assert (record["claim"], record["size"], record["seed"]) == (name, "toy", 1)
@@ -50,19 +50,19 @@ def test_why_claim_gives_verdicts_tables_and_a_picture(
         assert table["rows"]
         assert all(len(row) == len(table["columns"]) for row in table["rows"])
     assert picture.read_bytes().startswith(b"\x89PNG")
-    assert f"The picture is in {picture}" in done.stderr
+    assert f"The result is in {picture}" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["mask", "examples", "heads", "residual"])
-def test_why_without_times_gives_the_same_numbers_again(run_here: Run, name: str) -> None:
-    arguments = ("why", name, "--size", "toy", "--json", "--seed", "3")
+def test_claim_without_times_gives_the_same_numbers_again(run_here: Run, name: str) -> None:
+    arguments = ("claim", name, "--size", "toy", "--json", "--seed", "3")
     assert run_here(*arguments).stdout == run_here(*arguments).stdout
 
 
-def test_why_on_a_terminal_shows_statement_number_and_verdict_in_80_columns(
+def test_claim_on_a_terminal_shows_statement_number_and_verdict_in_80_columns(
     run_here: Run,
 ) -> None:
-    done = run_here("why", "scale")
+    done = run_here("claim", "scale")
     assert done.returncode == 0
     assert max(map(len, done.stdout.splitlines())) <= 80
     assert 'notes "Transformers", section 3.3' in done.stdout
@@ -71,9 +71,9 @@ def test_why_on_a_terminal_shows_statement_number_and_verdict_in_80_columns(
     assert re.search(r"Measured in \d+ s with seed 1", done.stderr)
 
 
-def test_why_seed_changes_the_numbers(run_here: Run) -> None:
+def test_claim_seed_changes_the_numbers(run_here: Run) -> None:
     first, second = (
-        json.loads(run_here("why", "scale", "--size", "toy", "--json", "--seed", seed).stdout)
+        json.loads(run_here("claim", "scale", "--size", "toy", "--json", "--seed", seed).stdout)
         for seed in ("1", "2")
     )
     assert first["tables"] != second["tables"]
@@ -81,10 +81,10 @@ def test_why_seed_changes_the_numbers(run_here: Run) -> None:
 
 
 @pytest.mark.parametrize("ending", ["svg", "pdf"])
-def test_why_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: str) -> None:
+def test_claim_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: str) -> None:
     files = [tmp_path / f"{number}.{ending}" for number in range(2)]
     for file in files:
-        run_here("why", "scale", "--size", "toy", "--png", str(file))
+        run_here("claim", "scale", "--size", "toy", "-o", str(file))
     assert files[0].read_bytes() == files[1].read_bytes()
     if ending == "svg":
         assert "Gradient of the softmax" in files[0].read_text()
@@ -95,8 +95,8 @@ def test_why_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: s
     [
         (("scael",), "Did you mean 'scale'?"),
         (("",), "Known are: cache,"),
-        (("scale", "--png", "x.jpg"), "must end in .svg, .png, .pdf"),
-        (("scale", "--png", "missing/x.png"), "missing"),
+        (("scale", "-o", "x.jpg"), "must end in .svg, .png, .pdf, .json"),
+        (("scale", "-o", "missing/x.png"), "missing"),
         (("scale", "--size", "huge"), "must be quick or toy"),
         (("scale", "--seed", "-1"), "--seed"),
         (("scale", "--seed", "one"), "--seed"),
@@ -105,10 +105,10 @@ def test_why_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending: s
         (("scale", "--full", "--results", __file__), "--results must be a folder"),
     ],
 )
-def test_why_of_a_wrong_argument_is_one_sentence_and_2(
+def test_claim_of_a_wrong_argument_is_one_sentence_and_2(
     run_here: Run, arguments: tuple[str, ...], sentence: str
 ) -> None:
-    done = run_here("why", *arguments)
+    done = run_here("claim", *arguments)
     assert done.returncode == 2
     assert sentence in done.stderr
     assert done.stdout == ""
@@ -118,9 +118,9 @@ def test_why_of_a_wrong_argument_is_one_sentence_and_2(
 @pytest.mark.parametrize(
     "options", [("--full",), ("--seed", "7"), ("--results", "kept"), ("--threads", "2")]
 )
-def test_why_without_a_claim_reports_options_without_effect(
+def test_claim_without_a_claim_reports_options_without_effect(
     run_here: Run, options: tuple[str, ...]
 ) -> None:
-    done = run_here("why", *options)
+    done = run_here("claim", *options)
     assert done.returncode == 0
     assert done.stderr == (f"warning: {options[0]} has no effect without a claim to measure.\n")

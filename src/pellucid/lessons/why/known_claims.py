@@ -84,7 +84,7 @@ def measure_claim(name: str, setting: MeasurementSetting | None = None) -> Measu
     """
     if name not in CLAIMS:
         raise InputError(
-            f"A claim must be one of those that pellucid why lists, but is {name!r}. "
+            f"A claim must be one of those that pellucid claim lists, but is {name!r}. "
             + suggestion(name, CLAIMS)
         )
     claim = CLAIMS[name]

@@ -1,4 +1,4 @@
-"""``pellucid look --beside``: two models answer the same line."""
+"""``pellucid look --compare-model``: two models answer the same line."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def in_other_languages(model: str, folder: Path) -> str:
 
 def test_both_answers_stand_in_one_table_with_the_probabilities_of_each(run_here: Run) -> None:
     sentence = "The soup was salty."
-    found = run_here("look", "demo", sentence, "--beside", SUBWORDS, "--plain")
+    found = run_here("look", "demo", sentence, "--compare-model", SUBWORDS, "--plain")
     assert found.returncode == 0
     first, second = pellucid.load("demo").look(sentence), pellucid.load(SUBWORDS).look(sentence)
     # The vocabularies differ, and so do the numbers of tokens.
@@ -60,7 +60,7 @@ def test_json_holds_both_answers_with_their_traces(
 ) -> None:
     path = tmp_path / "both.json"
     names = (models["additive"], models["dot"])
-    done = run_here("look", names[0], LINE, "--beside", names[1], "--json", str(path))
+    done = run_here("look", names[0], LINE, "--compare-model", names[1], "-o", str(path))
     assert (done.returncode, done.stdout) == (0, "")
     found = json.loads(path.read_text(encoding="utf-8"))
     assert found["source"] == LINE
@@ -78,7 +78,7 @@ def test_json_holds_both_answers_with_their_traces(
 def test_model_without_attention_has_its_vector_in_place_of_a_map(
     models: dict[str, str], run_here: Run
 ) -> None:
-    found = run_here("look", models["additive"], LINE, "--beside", models["none"])
+    found = run_here("look", models["additive"], LINE, "--compare-model", models["none"])
     assert found.returncode == 0
     assert "each step of its decoder reads one vector of fixed length" in re.sub(
         r"\s+", " ", found.stdout
@@ -91,13 +91,17 @@ def test_picture_holds_both_maps_and_refuses_two_models_without_attention(
     models: dict[str, str], run_here: Run, tmp_path: Path
 ) -> None:
     picture = tmp_path / "both.svg"
-    done = run_here("look", models["dot"], LINE, "--beside", models["additive"], "--svg", picture)
+    done = run_here(
+        "look", models["dot"], LINE, "--compare-model", models["additive"], "-o", picture
+    )
     assert (done.returncode, done.stderr) == (0, "")
     drawn = picture.read_text(encoding="utf-8")
     for word in (*WORDS[:5], "dot", "additive"):
         assert drawn.count(word) >= 2
     second = save_recurrent(tmp_path / "second", "none", seed=5)
-    refused = run_here("look", models["none"], LINE, "--beside", second, "--svg", picture)
+    refused = run_here(
+        "look", models["none"], LINE, "--compare-model", second, "-o", picture, "--overwrite"
+    )
     assert refused.returncode == 2
     assert "neither model has any" in refused.stderr
 
@@ -105,20 +109,19 @@ def test_picture_holds_both_maps_and_refuses_two_models_without_attention(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--layer", "0"], "--beside cannot be combined with --layer"),
-        (["--all"], "--beside cannot be combined with --all"),
-        (["--n-best", "2", "--beam", "3"], "--beside cannot be combined with --n-best"),
-        (["--row", "0"], "--row cannot be combined with --beside"),
-        (["--heads"], "--heads cannot be combined with --beside"),
-        (["--html", "page.html"], "--beside cannot be combined with --html"),
-        (["--npz", "trace.npz"], "--beside cannot be combined with --npz"),
-        (["--compare", "word3"], "--beside cannot be combined with --compare"),
+        (["--head", "decoder.0"], "--compare-model cannot be combined with --head"),
+        (["--everything"], "--compare-model cannot be combined with --everything"),
+        (["--n-best", "2", "--beam", "3"], "--compare-model cannot be combined with --n-best"),
+        (["--row", "0"], "--row cannot be combined with --compare-model"),
+        (["--show", "heads"], "--show=heads cannot be combined with --compare-model"),
+        (["-o", "page.html"], "--compare-model cannot be combined with -o page.html"),
+        (["-o", "trace.npz"], "--compare-model cannot be combined with -o trace.npz"),
     ],
 )
 def test_option_that_does_not_fit_is_refused_in_one_sentence(
     options: list[str], said: str, models: dict[str, str], run_here: Run
 ) -> None:
-    found = run_here("look", models["dot"], LINE, "--beside", models["additive"], *options)
+    found = run_here("look", models["dot"], LINE, "--compare-model", models["additive"], *options)
     assert (found.returncode, found.stdout) == (2, "")
     assert said in found.stderr
     assert found.stderr.count("\n") == 1
@@ -127,12 +130,12 @@ def test_option_that_does_not_fit_is_refused_in_one_sentence(
 def test_same_model_and_other_languages_are_refused(
     models: dict[str, str], run_here: Run, tmp_path: Path
 ) -> None:
-    same = run_here("look", models["dot"], LINE, "--beside", models["dot"])
+    same = run_here("look", models["dot"], LINE, "--compare-model", models["dot"])
     assert same.returncode == 2
-    assert "--beside must be another model" in same.stderr
+    assert "--compare-model must be another model" in same.stderr
     german = in_other_languages(models["dot"], tmp_path / "german")
     # Languages that a model does not name are not compared.
-    assert run_here("look", german, LINE, "--beside", models["dot"]).returncode == 0
-    found = run_here("look", "demo", "Pizza is awesome", "--beside", german)
+    assert run_here("look", german, LINE, "--compare-model", models["dot"]).returncode == 0
+    found = run_here("look", "demo", "Pizza is awesome", "--compare-model", german)
     assert (found.returncode, found.stdout) == (2, "")
     assert "demo goes from en to fr and german from en to de" in found.stderr

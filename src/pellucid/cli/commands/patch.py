@@ -1,0 +1,108 @@
+"""``pellucid patch``: one sentence with vectors of another, for a pair or for a corpus of pairs."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+import typer
+
+from pellucid.cli.lines.decoding_options import some_decoding
+from pellucid.cli.lines.streams import read_columns
+from pellucid.cli.look.look_options import PLAIN
+from pellucid.cli.option_rules import Apart, Needs, check_rules
+from pellucid.cli.options import Json, Model, Threads, check_utf8, described
+from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
+from pellucid.errors import InputError
+
+_DECODING = some_decoding()
+PATCH_RULES = (
+    Needs("target", "source"),
+    Needs("not", "word"),
+    Apart(
+        f"word translation plain {' '.join(_DECODING)}",
+        "source",
+        "the pairs of a file are answered by their targets, or greedily",
+    ),
+    Apart("translation", " ".join(_DECODING), "it is not decoded"),
+)
+
+
+@described(
+    {"plain": PLAIN},
+    _DECODING,
+    source=("FILE", "Patch line 2i of FILE with vectors of line 2i - 1, instead of one pair."),
+    target=("FILE", "The translations of these lines. [default: the model's own, greedy]"),
+    at=(
+        "PLACE",
+        "The vectors: encoder (after each layer), encoder.0, an array such as "
+        "encoder.0.self.value, or that of one head, encoder.0.self.3.value; may be repeated. "
+        "[default: encoder]",
+    ),
+    position=(
+        "WORD",
+        "Only this word of the sentence that is patched, or word number N; of a file a column for "
+        "this word. May be repeated.",
+    ),
+    word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
+    other=("OTHER", "With --word: the word of the second answer.", {"name": "--not"}),
+    translation=(
+        "TEXT",
+        "The translation of INTO instead of the model's own; with --word that of both, up to it.",
+    ),
+)
+def patch(
+    model: Model,
+    giver: Annotated[
+        str | None,
+        typer.Argument(metavar="[FROM]", help="The sentence whose vectors are taken."),
+    ] = None,
+    getter: Annotated[
+        str | None, typer.Argument(metavar="[INTO]", help="The sentence that gets them.")
+    ] = None,
+    source: str | None = None,
+    target: str | None = None,
+    at: list[str] | None = None,
+    position: list[str] | None = None,
+    word: str | None = None,
+    other: str | None = None,
+    translation: str | None = None,
+    json: Json = False,
+    csv_table: Csv = False,
+    output: Files = None,
+    overwrite: OverwriteFiles = False,
+    threads: Threads = None,
+    **options: Any,
+) -> int:
+    """Put vectors of one sentence into another, and see which turn the translation.
+
+    For two sentences a map has the share of the difference between their answers that each vector
+    of FROM restores in INTO (activation patching); .svg, .png and .pdf are pictures of it. With
+    --source a table has that share over all pairs of lines, with 95 % intervals.
+    """
+    options |= {"word": word, "not": other, "translation": translation}
+    check_rules(PATCH_RULES, {**options, "source": source, "target": target})
+    texts = [text for text in (giver, getter) if text is not None]
+    if len(texts) != (2 if source is None else 0):
+        raise InputError(
+            "patch needs two sentences, FROM and INTO, or --source FILE with pairs of lines, but "
+            f"has {len(texts)}{' and --source' if source else ''}. Give one or the other."
+        )
+    forms = ("svg", "png", "pdf", "json") if source is None else ("json", "csv", "txt")
+    if csv_table and source is None:
+        raise InputError("--csv needs --source. Add it, or leave both out.")
+    outputs = choose_outputs(output, forms, overwrite=overwrite, json=json, csv=csv_table)
+    if source is not None:
+        columns = read_columns({"--source": source, "--target": target})
+
+        from pellucid.cli.look.patch_view import patch_lines
+
+        return patch_lines(model, columns, at, position, outputs, threads)
+    names = ("FROM", "INTO", "--word", "--not", "--translation")
+    for name, given in zip(names, (*texts, word, other, translation), strict=True):
+        check_utf8(name, given or "")
+
+    from pellucid.cli.look.patch_view import look_patched
+
+    first, second = texts
+    options |= {"at": at, "position": position}
+    return look_patched(model, first, second, outputs, options, threads)
