@@ -19,7 +19,7 @@ from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import use_threads
 from pellucid.training.run.folder import repair_recipe
 from pellucid.training.start.filling import fill_in
-from pellucid.training.start.found_recipe import FoundRecipe, find_start
+from pellucid.training.start.found_recipe import FoundRecipe, find_start, start_of
 from pellucid.training.start.preparation import Say, preparing
 
 if TYPE_CHECKING:
@@ -179,18 +179,6 @@ def train_found(
             check=check,
             began=began,
         )
-
-
-def start_of(values: Mapping[str, Any]) -> str | None:
-    """Find the model that a recipe says to start from.
-
-    A resolved recipe, which has the model's hash, already holds what the model gives.
-    """
-    section = values.get("start")
-    if not isinstance(section, Mapping) or section.get("model_hash"):
-        return None
-    model = section.get("model")
-    return model if isinstance(model, str) and model else None
 
 
 def _say(sentence: str) -> None:

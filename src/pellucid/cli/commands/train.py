@@ -52,8 +52,8 @@ def train(
     """
     # --minutes counts from here, the import of PyTorch included.
     began = time.monotonic()
-    from pellucid.functions.train_model import start_of, train_found
-    from pellucid.training.start.found_recipe import find_start
+    from pellucid.functions.train_model import train_found
+    from pellucid.training.start.found_recipe import find_start, start_of
 
     settings = {
         "max_minutes": minutes,
