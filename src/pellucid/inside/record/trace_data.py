@@ -121,6 +121,19 @@ class TraceData:
             )
         return array
 
+    def weights(self, part: str, layer: int, kind: str) -> np.ndarray:
+        """Get the weights of all heads of one attention: (heads, queries, keys).
+
+        Args:
+            part: ``encoder`` or ``decoder``.
+            layer: its number, from 0.
+            kind: ``self`` or ``cross``.
+
+        Raises:
+            InputError: the trace does not hold them, or only some heads.
+        """
+        return self[f"{part}.{layer}.{kind}"]
+
     def __contains__(self, name: object) -> bool:
         """Tell whether ``trace[name]`` gives something."""
         try:
