@@ -124,7 +124,7 @@ _BOUNDS = {
 def _rules(schema: dict[str, Any]) -> list[str]:
     """Word the type, the bounds and the default of a key from its JSON schema."""
     kinds: list[str] = []
-    bounds = []
+    bounds: list[str] = []
     for part in schema.get("anyOf", [schema]):
         values = part.get("enum", [part["const"]] if "const" in part else [])
         kinds += map(to_json, values) if values else [part["type"]] if "type" in part else []
