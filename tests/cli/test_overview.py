@@ -82,7 +82,7 @@ def test_an_option_has_one_heading() -> None:
         (["xyzzy"], "does not exist. See: pellucid --help"),
         (["help", "tranlsate"], "Did you mean 'translate'?"),
         (["bulk", "runn"], "Did you mean 'run'? See: pellucid bulk --help"),
-        (["bulk", "demo"], "The command 'demo' does not exist. See: pellucid bulk --help"),
+        (["bulk", "demo"], "Did you mean pellucid bulk run? See: pellucid bulk --help"),
         (["--nothing"], "The option --nothing does not exist. See: pellucid --help"),
         (["--help", "--nothing"], ""),
         (["bulk", "--join", "job"], "Give pellucid bulk join FOLDER instead."),

@@ -42,7 +42,7 @@ def unknown_command(name: str, known: Collection[str], within: str = "pellucid")
     """
     sought = ELSEWHERE if within == "pellucid" else {}
     near = get_close_matches(name, [*known, *sought], n=1)
-    hint = ""
+    hint = "Did you mean pellucid bulk run? " if within == "pellucid bulk" else ""
     if near:
         hint = f"Give: {sought[near[0]]}. " if near[0] in sought else f"Did you mean {near[0]!r}? "
     # Names of which none is near are better read with what they do.

@@ -47,10 +47,10 @@ def system(number: int, name: str | None = None) -> OSError:
         (system(errno.ENOMEM), "Out of memory"),
         (
             RuntimeError("[enforce fail] DefaultCPUAllocator: can't allocate memory: you tried"),
-            "Mem",
+            "Out of memory",
         ),
         (RuntimeError("CUDA out of memory. Tried to allocate 2.00 GiB"), "Out of memory"),
-        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "Memory"),
+        (ImportError("libtorch_cpu.so: failed to map segment from shared object"), "Out of memory"),
         (
             ImportError("x.so: cannot open shared object file: Too many open files"),
             "Too many files",

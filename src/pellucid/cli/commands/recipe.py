@@ -11,7 +11,7 @@ import typer
 
 from pellucid.cli.ending import note
 from pellucid.cli.option_rules import Apart, check_rules
-from pellucid.cli.options import Changes, Threads, described
+from pellucid.cli.options import Changes, described
 from pellucid.errors import ConfigurationError, suggestion
 from pellucid.terminal.text import wrap
 
@@ -24,7 +24,6 @@ RULES = (
 @described(
     source_language=("CODE", "The language of the source, for text without a recipe: en."),
     target_language=("CODE", "The language of the target."),
-    start=("MODEL", "Choose for a training that starts from this model."),
     key=(
         "SECTION.KEY",
         "Describe a key, or all keys of a section: training.patience, training; also those of "
@@ -42,17 +41,16 @@ def recipe(
     ] = None,
     source_language: str | None = None,
     target_language: str | None = None,
-    start: str | None = None,
     key: str | None = None,
     json_schema: bool = False,
-    threads: Threads = None,
     changes: Changes = None,
 ) -> None:
     """Show what training would choose and why, or what a key means. Nothing is trained.
 
     Without arguments, the recipes that come with pellucid are listed. With a recipe or text, the
     whole recipe is written as training would use it, with every default spelled out: reasons are
-    comments, so that it is a recipe again.
+    comments, so that it is a recipe again. --set start.model=MODEL chooses for a training that
+    starts from a model.
     """
     given = {"RECIPE": texts, "key": key, "json_schema": json_schema, "set": changes}
     check_rules(RULES, given)
@@ -63,7 +61,7 @@ def recipe(
 
         lines = [to_json(Recipe.model_json_schema(), indent=2)]
     elif texts:
-        lines = _resolve(texts, (source_language, target_language), start, changes or ())
+        lines = _resolve(texts, (source_language, target_language), changes or ())
     else:
         lines = _list_shipped()
     sys.stdout.write("".join(f"{line}\n" for line in lines))
@@ -124,7 +122,7 @@ _BOUNDS = {
 def _rules(schema: dict[str, Any]) -> list[str]:
     """Word the type, the bounds and the default of a key from its JSON schema."""
     kinds: list[str] = []
-    bounds = []
+    bounds: list[str] = []
     for part in schema.get("anyOf", [schema]):
         values = part.get("enum", [part["const"]] if "const" in part else [])
         kinds += map(to_json, values) if values else [part["type"]] if "type" in part else []
@@ -140,7 +138,6 @@ def _rules(schema: dict[str, Any]) -> list[str]:
 def _resolve(
     texts: list[str],
     languages: tuple[str | None, str | None],
-    start: str | None,
     changes: Any,
 ) -> list[str]:
     """Write the recipe as training would use it in a new run."""
@@ -150,7 +147,7 @@ def _resolve(
 
     found = find_start(texts, languages, None, changes, is_checked=True)
     values = found.values
-    start = start if start is not None else start_of(values)
+    start = start_of(values)
     # A folder that does not exist: a run there may have chosen already.
     run = found.run.with_name(f"{found.run.name}.new")
     if start is not None:
