@@ -190,7 +190,7 @@ def main() -> None:
         "kinds": len(UPLOADS),
         "uploads": given.uploads,
     }
-    process, port, _ = start_server("--request-seconds", str(REQUEST_SECONDS))
+    process, port, _ = start_server("--set", f"limits.request_seconds={REQUEST_SECONDS}")
     server = process.pid
     atexit.register(process.kill)  # if this ends early
     # PyTorch is loaded with the first request that needs it; that is another matter.
