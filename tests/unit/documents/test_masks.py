@@ -30,7 +30,6 @@ from pellucid.text.reading.sentence_pairs import read_lessons, read_pairs
 from pellucid.training.start.choices import complete
 
 PIECES = [
-    "https://x.y/❿",
     "%s",
     "%1$d",
     "{n}",
