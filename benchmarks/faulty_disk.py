@@ -144,7 +144,7 @@ def try_call(
         "FAULTS_LOG": str(log),
     }
     code, said = run(case.words, folder, faults)
-    call = log.read_text().strip() if log.exists() else ""
+    call = log.read_text().strip().replace(f"{folder}/", "") if log.exists() else ""
     if not call:
         return "", ""
     # What other commands make of it is looked at only below.

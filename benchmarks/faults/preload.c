@@ -60,7 +60,7 @@ static int fails(const char *call, const char *path) {
     if (__sync_add_and_fetch(counter, 1) != number_of("FAULTS_AT")) return 0;
     FILE *log = fopen(getenv("FAULTS_LOG"), "w");
     if (log) {
-        fprintf(log, "%s %s\n", call, path + strlen(getenv("FAULTS_FOLDER")));
+        fprintf(log, "%s %s\n", call, path);
         fclose(log);
     }
     errno = (int)number_of("FAULTS_ERRNO");

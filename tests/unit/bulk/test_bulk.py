@@ -297,23 +297,29 @@ def test_pieces_of_a_command_whose_workers_stand_still_are_taken_and_it_ends(
 
 
 def test_pieces_of_a_command_that_makes_progress_stay_its_own(
-    tmp_path: Path, hurried: None
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     board = make_job(tmp_path, "one\n")
-    slow = Beat("elsewhere", 1, lines=0)
+    clock = [time.monotonic()]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    slow = Beat("elsewhere", 1)
     board.store.create("claims/000000", b"elsewhere-1")
+
+    def beat() -> None:
+        clock[0] += 10.0
+        slow.seconds += 10.0
+        board.store.write("workers/elsewhere-1", json.dumps(vars(slow)).encode())
+
     for number in range(20):
-        slow.seconds = number
         slow.lines = number // 3
-        board.store.write("workers/elsewhere-1", json.dumps(vars(slow)).encode())
+        beat()
         assert board.take() is None
-        time.sleep(0.03)
-    began = time.monotonic()
+    looks = 0
     while (piece := board.take()) is None:  # It still beats, and translates nothing more.
-        slow.seconds += 1
-        board.store.write("workers/elsewhere-1", json.dumps(vars(slow)).encode())
+        beat()
+        looks += 1
     assert piece.number == 0
-    assert time.monotonic() - began > 0.15
+    assert looks == 6
 
 
 def test_a_command_is_known_by_its_beats_whatever_its_clock_says(
