@@ -124,7 +124,7 @@ def train(
     else:
         languages = (source_language, target_language)
         found = find_start(_read_names(texts), languages, run, changes, say=_say)
-    model = str(start) if start is not None else start_of(found.values)
+    model = str(start) if start is not None else model_to_start_from(found.values)
     limit = None if minutes is None else began
     summary = train_found(found, model, say=_say, began=limit, progress=bool(progress))
     return TrainedModel(
@@ -181,7 +181,7 @@ def train_found(
         )
 
 
-def start_of(values: Mapping[str, Any]) -> str | None:
+def model_to_start_from(values: Mapping[str, Any]) -> str | None:
     """Find the model that a recipe says to start from.
 
     A resolved recipe, which has the model's hash, already holds what the model gives.

@@ -120,7 +120,9 @@ def make_directions(
     return directions
 
 
-def settle(direction: Direction, sources: Sequence[str], targets: Sequence[str]) -> Direction:
+def choose_direction(
+    direction: Direction, sources: Sequence[str], targets: Sequence[str]
+) -> Direction:
     """Choose the view of a direction: the one that was taught, or whose links are consistent."""
     if len(direction.views) == 1:
         return direction
@@ -168,7 +170,7 @@ def align_texts(
     )
     heads = [head, (None, None)][: len(bundles)]
     directions = [
-        settle(one, read_sources, read_targets)
+        choose_direction(one, read_sources, read_targets)
         for one in make_directions(bundles, heads, rule=None, units=units)
     ]
     given = GivenUnits(faults=faults)
