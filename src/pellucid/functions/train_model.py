@@ -19,7 +19,7 @@ from pellucid.errors import ConfigurationError
 from pellucid.machine.hardware import use_threads
 from pellucid.training.run.folder import repair_recipe
 from pellucid.training.start.filling import fill_in
-from pellucid.training.start.found_recipe import FoundRecipe, find_start
+from pellucid.training.start.found_recipe import FoundRecipe, find_start, start_of
 from pellucid.training.start.preparation import Say, preparing
 
 if TYPE_CHECKING:
@@ -124,7 +124,7 @@ def train(
     else:
         languages = (source_language, target_language)
         found = find_start(_read_names(texts), languages, run, changes, say=_say)
-    model = str(start) if start is not None else model_to_start_from(found.values)
+    model = str(start) if start is not None else start_of(found.values)
     limit = None if minutes is None else began
     summary = train_found(found, model, say=_say, began=limit, progress=bool(progress))
     return TrainedModel(
@@ -179,18 +179,6 @@ def train_found(
             check=check,
             began=began,
         )
-
-
-def model_to_start_from(values: Mapping[str, Any]) -> str | None:
-    """Find the model that a recipe says to start from.
-
-    A resolved recipe, which has the model's hash, already holds what the model gives.
-    """
-    section = values.get("start")
-    if not isinstance(section, Mapping) or section.get("model_hash"):
-        return None
-    model = section.get("model")
-    return model if isinstance(model, str) and model else None
 
 
 def _say(sentence: str) -> None:

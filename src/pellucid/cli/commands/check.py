@@ -52,8 +52,7 @@ def check(
     use. Nothing is written.
     """
     check_rules(RULES, {"model": model, "worst": worst})
-    from pellucid.functions.train_model import start_of
-    from pellucid.training.start.found_recipe import find_start
+    from pellucid.training.start.found_recipe import find_start, start_of
 
     languages = (source_language, target_language)
     recipe = find_start(texts, languages, None, changes or (), is_checked=True)

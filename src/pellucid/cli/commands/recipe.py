@@ -145,9 +145,8 @@ def _resolve(
 ) -> list[str]:
     """Write the recipe as training would use it in a new run."""
     from pellucid.config import Recipe, to_toml, validate
-    from pellucid.functions.train_model import start_of
     from pellucid.training.start.filling import fill_in
-    from pellucid.training.start.found_recipe import find_start
+    from pellucid.training.start.found_recipe import find_start, start_of
 
     found = find_start(texts, languages, None, changes, is_checked=True)
     values = found.values

@@ -52,8 +52,8 @@ def train(
     """
     # --minutes counts from here, the import of PyTorch included.
     began = time.monotonic()
-    from pellucid.functions.train_model import model_to_start_from, train_found
-    from pellucid.training.start.found_recipe import find_start
+    from pellucid.functions.train_model import train_found
+    from pellucid.training.start.found_recipe import find_start, start_of
 
     settings = {
         "max_minutes": minutes,
@@ -77,7 +77,7 @@ def train(
             ranks = stack.enter_context(Ranks(place))
         languages = (source_language, target_language)
         recipe = find_start(texts, languages, out, changes, say=note)
-        start = start if start is not None else model_to_start_from(recipe.values)
+        start = start if start is not None else start_of(recipe.values)
         limit = None if minutes is None else began
         train_found(recipe, start, say=note, ranks=ranks, began=limit)
         show_made(str(recipe.run / "bundle"))
