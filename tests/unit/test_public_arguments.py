@@ -29,7 +29,7 @@ NEEDED = {
     "sources": "The soup was cold.",
     "targets": "La soupe était froide.",
     "changes": "cut decoder.1.cross.0",
-    "word": "soupe",
+    "word": "0",
     "model": "demo",
     "folder": "nowhere",
     "out": "new",

@@ -120,7 +120,7 @@ def make_directions(
     return directions
 
 
-def settle_direction(
+def choose_direction(
     direction: Direction, sources: Sequence[str], targets: Sequence[str]
 ) -> Direction:
     """Choose the view of a direction: the one that was taught, or whose links are consistent."""
@@ -170,7 +170,7 @@ def align_texts(
     )
     heads = [head, (None, None)][: len(bundles)]
     directions = [
-        settle_direction(one, read_sources, read_targets)
+        choose_direction(one, read_sources, read_targets)
         for one in make_directions(bundles, heads, rule=None, units=units)
     ]
     given = GivenUnits(faults=faults)

@@ -22,9 +22,9 @@ SMALL = {"model.d_model": 32, "training.max_steps": 2, "data.split": 20}
 
 
 @pytest.fixture
-def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def pairs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_report: None) -> Path:
     monkeypatch.chdir(tmp_path)
-    rows = [f"{pair.source}\t{pair.target}\n" for pair in make_split("train")[:400]]
+    rows = [f"{pair.source}\t{pair.target}\n" for pair in make_split("train", count=400)]
     path = tmp_path / "pairs.tsv"
     path.write_text("".join(rows), encoding="utf-8")
     return path

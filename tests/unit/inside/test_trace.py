@@ -115,6 +115,8 @@ def test_trace_gives_heads_stages_and_arrays_by_their_address(whole: Trace) -> N
     ):
         assert name in whole
         np.testing.assert_array_equal(whole[name], array)
+    weights = whole.weights("decoder", layer=1, kind="cross")
+    np.testing.assert_array_equal(weights, arrays["decoder.1.cross.weights"])
 
 
 @pytest.mark.parametrize(
