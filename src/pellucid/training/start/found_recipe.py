@@ -159,6 +159,18 @@ def shipped_recipes() -> list[str]:
     return sorted(name for name in found if not name.startswith("packaged"))
 
 
+def start_of(values: Mapping[str, Any]) -> str | None:
+    """Find the model that a recipe says to start from.
+
+    A resolved recipe, which has the model's hash, already holds what the model gives.
+    """
+    section = values.get("start")
+    if not isinstance(section, Mapping) or section.get("model_hash"):
+        return None
+    model = section.get("model")
+    return model if isinstance(model, str) and model else None
+
+
 def _with_folder_from_here(values: Mapping[str, Any]) -> dict[str, Any]:
     """Resolve a data folder from the command line against the current folder, not the recipe's."""
     data = dict(values["data"])
