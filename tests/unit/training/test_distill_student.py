@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from pellucid.training.distill.run import (
     Speed,
     _find_speeds,
     _with_split_named,
+    _with_teachers_split,
     judge_student,
 )
 from pellucid.training.distill.student import StudentSize, StudentText, student_recipe
@@ -187,3 +189,30 @@ def test_validation_text_that_is_set_aside_is_the_students_too(tmp_path: Path) -
     )
     with pytest.raises(ConfigurationError, match="--with-original needs a recipe that names"):
         _with_split_named(replace(task, with_original=True), data)
+
+
+def test_student_is_tested_on_what_its_teacher_did_not_learn(tmp_path: Path) -> None:
+    rows = [(f"s{n}", f"t{n}") for n in range(400)]
+    (tmp_path / "all.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows))
+    (tmp_path / "clean.tsv").write_text("".join(f"{a}\t{b}\n" for a, b in rows[::2]))
+    whole = validate(DataConfig, {"train": "all.tsv", "split": 40}, "test")
+    held_out = find_aside(whole, tmp_path).held_out
+    (tmp_path / "teacher").mkdir()
+    manifest = {"format": 1, "data": {"set_aside": held_out.to_record()}}
+    (tmp_path / "teacher" / "manifest.json").write_text(json.dumps(manifest))
+    task = Distillation(
+        (str(tmp_path / "teacher"),),
+        {"data": {"train": "clean.tsv", "split": 40}},
+        tmp_path,
+        tmp_path / "out",
+        TeacherSettings(beam=1),
+        SIZE,
+    )
+    data = validate(DataConfig, _with_teachers_split(task).recipe["data"], "test")
+    known = {pair.source for pair in read_pairs(whole, "train", tmp_path)}
+    test = {pair.source for pair in read_pairs(data, "test", tmp_path)}
+    assert len(test) > 10
+    assert not test & known
+    # Without the teacher's own split, some of it is in the test text.
+    alone = validate(DataConfig, task.recipe["data"], "test")
+    assert known & {pair.source for pair in read_pairs(alone, "test", tmp_path)}
