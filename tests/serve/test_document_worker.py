@@ -80,6 +80,16 @@ def test_killed_process_costs_only_its_own_request(hasty: Live) -> None:
     assert hasty.service.documents.process_id not in (None, process)
 
 
+def test_process_that_was_killed_without_work_costs_nothing(hasty: Live) -> None:
+    check_works(hasty)
+    process = hasty.service.documents.process_id
+    assert process is not None
+    os.kill(process, signal.SIGKILL)
+    time.sleep(0.3)
+    check_works(hasty)
+    assert hasty.service.documents.process_id != process
+
+
 def test_document_that_needs_much_memory_is_refused(models: Models) -> None:
     limits = Limits(characters=10**7, body_bytes=2**24, document_memory_bytes=64 * 2**20)
     with Live(models, Settings(limits=limits)) as live:

@@ -16,6 +16,7 @@ from pellucid.decode.constraints.forbidden import Spelling
 from pellucid.decode.constraints.glossary import Glossary
 from pellucid.machine.turns import taking_turns
 from pellucid.serve.compat import language_pairs
+from pellucid.serve.compat import routes as compat_routes
 from pellucid.serve.models import Models
 from pellucid.serve.queue.large_bodies import SMALL_BYTES, in_turn
 from pellucid.serve.routes import page_route
@@ -133,3 +134,11 @@ def test_search_for_terms_and_phrases_gives_way(models: Models) -> None:
     (model,) = models
     spelling = Spelling(model.translator.tokenizer)
     assert turns_of(lambda: spelling.forbid("le chat mange " * 10)) >= 100
+
+
+def test_detection_gives_way_between_pages(live: Live, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[int] = []
+    monkeypatch.setattr(compat_routes, "give_way", lambda: turns.append(1))
+    body = {"q": ["<p>A cat"] * 30, "source": "auto", "target": "fr", "format": "html"}
+    assert live.post("/translate", body).status_code == 200
+    assert len(turns) == 30

@@ -11,6 +11,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from pellucid.documents.markup.reading import visible_text
+from pellucid.machine.turns import give_way
 from pellucid.serve.answers.bodies import StatusAnswer
 from pellucid.serve.answers.responses import NOT_KEPT, Problem, reply
 from pellucid.serve.compat import schemas
@@ -257,7 +258,10 @@ async def _detect(
     """Find the language of each text; short ones are judged by all texts together."""
 
     def detect() -> list[dict[str, Any]]:
-        shown = [visible_text(text) if form == "html" else text for text in texts]
+        shown = []
+        for text in texts:
+            give_way()  # A page of 20,000 characters may take 50 ms.
+            shown.append(visible_text(text) if form == "html" else text)
         # A word or two says little about its language.
         of_all = detector.detect(" ".join(shown))
         return [

@@ -178,6 +178,9 @@ class DocumentWorker:
 
     def _exchange(self, message: bytes) -> tuple[bool, Any]:
         limits = self._limits
+        # Something may have ended it while it had nothing to do.
+        if self._children and self._children[0].process.poll() is not None:
+            end_all(self._children)
         if not self._children:
             arguments = {
                 "seconds": limits.document_seconds,
