@@ -92,9 +92,9 @@ docs: setup ## write the pages that are made from the code
 	$(BIN)/python docs/make_page_pictures.py
 	$(BIN)/python docs/make_notebook.py
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
-		--layer 1 --kind cross --png docs/pictures/cross-attention.png
+		--head decoder.1.cross -o docs/pictures/cross-attention.png --overwrite
 	$(BIN)/pellucid look demo "The pizza came out of the oven and it tasted good" \
-		--part encoder --layer 0 --png docs/pictures/self-attention.png
+		--head encoder.0 -o docs/pictures/self-attention.png --overwrite
 
 site: setup ## make a site of the documentation in build/site (no network needed)
 	$(BIN)/python -m sphinx -q -E -a -W --keep-going -c docs/site -d build/site-cache . build/site
