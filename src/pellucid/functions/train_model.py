@@ -103,14 +103,14 @@ def train(
     began = time.monotonic()
     changes = _read_settings(settings)
     if minutes is not None:
-        check_kind("minutes", minutes, (int, float), "a number of minutes")
+        check_kind("minutes", minutes, int | float, "a number of minutes")
         changes.append(f"training.max_minutes={minutes}")
     for name, code in (("source_language", source_language), ("target_language", target_language)):
         if code is not None:
             check_text(name, code)
     for name, path in (("out", out), ("start", start)):
         if path is not None:
-            check_kind(name, path, (str, Path), "the name of a folder")
+            check_kind(name, path, str | Path, "the name of a folder")
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol
 
-from pellucid.arguments import list_texts
+from pellucid.arguments import checked, list_texts
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
@@ -14,7 +14,6 @@ from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
 from pellucid.inside.changes.given_changes import GivenChanges
-from pellucid.inside.given import checked
 from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
