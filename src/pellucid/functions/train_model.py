@@ -13,6 +13,7 @@ import tomli_w
 
 from pellucid.arguments import check_count, check_kind, check_text, refuse
 from pellucid.config import Recipe, apply_overrides, validate
+from pellucid.config.base import keys_of_sections
 from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import ConfigurationError
@@ -220,10 +221,5 @@ def _read_settings(settings: object) -> list[str]:
 
 def _hint_of_key(key: str) -> str:
     """Find the section of a key that was given without one."""
-    known = {
-        name: f"{section}.{name}"
-        for section, field in Recipe.model_fields.items()
-        if isinstance(field.annotation, type)
-        for name in getattr(field.annotation, "model_fields", ())
-    }
-    return hint_of(key, (), {name: f"Did you mean {full!r}?" for name, full in known.items()})
+    known = keys_of_sections(Recipe).items()
+    return hint_of(key, (), {name: f"Did you mean '{where}.{name}'?" for name, where in known})
