@@ -2,10 +2,114 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NoReturn, get_args
+import functools
+import inspect
+import numbers
+import sys
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
+from types import UnionType
+from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from pellucid.errors import DataError, InputError, shorten
+from pellucid.errors import DataError, InputError, shorten, suggestion
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_SEVERAL = (Sequence, Iterable, Collection, tuple)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the types of a public function's arguments by its annotations, before it runs.
+
+    Raises:
+        InputError: an argument has another type; the sentence names it.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        given = signature.bind(*args, **options).arguments
+        for name, (hint, text) in _hints(function).items():
+            if name in given:
+                check_kind(name, given[name], hint, text)
+        return function(*args, **options)
+
+    return call
+
+
+def check_fields(record: Any) -> None:
+    """Check the types of a dataclass's fields by their annotations, as `checked` does.
+
+    Raises:
+        InputError: a field has another type; the sentence names it.
+    """
+    for owner in type(record).__mro__:
+        for name, (hint, text) in _hints(owner).items():
+            check_kind(name, getattr(record, name), hint, text)
+
+
+@functools.cache
+def _hints(owner: Callable[..., Any] | type) -> dict[str, tuple[Any, str]]:
+    """Read the annotations of a function or class: what they mean, and as a rule."""
+    owner = inspect.unwrap(owner)
+    names = vars(sys.modules[owner.__module__])
+    found = {}
+    for name, text in inspect.get_annotations(owner).items():
+        # Names that only a type checker imports stay unchecked.
+        with suppress(NameError, TypeError):
+            # The classes below `Pair` and `Trace` hold their data.
+            found[name] = eval(text, names), f"of type {text.replace('Data', '')}"
+    return found
+
+
+def check_kind(name: str, value: object, hint: Any, rule: str = "") -> None:
+    """Refuse an argument of another type; True and False are no numbers.
+
+    Args:
+        name: of the argument, for the message.
+        value: what was given.
+        hint: a type, as an annotation has it.
+        rule: the same in words. The names of a ``Literal`` are listed without it.
+
+    Raises:
+        InputError: it has another type, or is none of the names.
+    """
+    if _fits(value, hint):
+        return
+    options = [one for part in (hint, *get_args(hint)) for one in get_args(part)]
+    known = [one for one in options if isinstance(one, str)]
+    # One of several names, mistyped.
+    if known and (isinstance(value, str) or get_origin(hint) is Literal):
+        listed = ", ".join(dict.fromkeys(known))
+        refuse(name, f"one of {listed}", value, suggestion(str(value), known))
+    refuse(name, rule, value)
+
+
+def _fits(value: object, hint: Any) -> bool:
+    origin = get_origin(hint)
+    inner = get_args(hint)
+    if hint is Any:
+        return True
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is Literal:
+        return any(value is one or (isinstance(value, str) and value == one) for one in inner)
+    if origin is Callable:
+        return callable(value)
+    if origin is Mapping:
+        return isinstance(value, Mapping) and all(_fits(one, inner[1]) for one in value.values())
+    if origin in _SEVERAL:
+        if isinstance(value, str | bytes | Mapping) or not isinstance(value, origin):
+            return False
+        # What can be read only once is left to the function.
+        return not isinstance(value, Collection) or all(_fits(one, inner[0]) for one in value)
+    if hint in (int, float):
+        kind = numbers.Integral if hint is int else numbers.Real
+        return isinstance(value, kind) and not isinstance(value, bool)
+    # Of a protocol, whoever uses the object finds out.
+    is_class = isinstance(hint, type) and not getattr(hint, "_is_protocol", False)
+    return isinstance(value, hint) if is_class else (hint is not None or value is None)
 
 
 def describe_value(value: object) -> str:
@@ -30,27 +134,14 @@ def refuse(name: str, rule: str, value: object, advice: str = "Change it.") -> N
     raise InputError(f"{name} must be {rule}, but is {describe_value(value)}. {advice}")
 
 
-def check_kind(
-    name: str, value: object, kinds: type | tuple[type, ...], rule: str, advice: str = "Change it."
-) -> None:
-    """Refuse an argument that has none of the kinds; True and False are no numbers.
-
-    Raises:
-        InputError: it has none of them.
-    """
-    is_number_wanted = bool not in (kinds if isinstance(kinds, tuple) else (kinds,))
-    if not isinstance(value, kinds) or (is_number_wanted and isinstance(value, bool)):
-        refuse(name, rule, value, advice)
-
-
-def check_count(name: str, value: object, least: int = 1) -> None:
-    """Refuse an argument that is not a whole number, or too small.
+def check_count(name: str, value: object) -> None:
+    """Refuse an argument that is not a whole number, or below 1.
 
     Raises:
         InputError: it is one of these.
     """
-    if isinstance(value, bool) or not isinstance(value, int) or value < least:
-        refuse(name, f"a whole number of at least {least}", value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        refuse(name, "a whole number of at least 1", value)
 
 
 def check_text(name: str, value: object) -> str:
@@ -121,14 +212,3 @@ def check_phrases(name: str, value: str | Sequence[str]) -> tuple[str, ...]:
     if not all(map(str.strip, found)):
         raise InputError(f"{name} must be phrases, but one is empty. Leave it out.")
     return found
-
-
-def check_choice(name: str, value: object, choices: Any) -> None:
-    """Refuse an argument that is none of the values of a ``Literal``.
-
-    Raises:
-        InputError: it is none of them.
-    """
-    known = get_args(choices)
-    if not isinstance(value, str) or value not in known:
-        refuse(name, f"one of {', '.join(map(repr, known))}", value)

@@ -182,6 +182,15 @@ def create_file(path: Path) -> BinaryIO:
     return path.open("xb")
 
 
+def write_whole(stream: BinaryIO, data: bytes) -> None:
+    """Write a whole file, flush it to disk, and close it."""
+    with stream:
+        stream.write(data)
+        stream.flush()
+        # Otherwise a new name could reach the disk before the content.
+        os.fsync(stream.fileno())
+
+
 def open_own(path: Path | str, flags: int) -> int:
     """Open a file that we name ourselves, or create it, and return its descriptor.
 
@@ -249,11 +258,7 @@ def write_bytes(path: Path, data: bytes, *, follows_link: bool = False) -> None:
                 with open_to_write(path) as stream:
                     stream.write(data)
                 return
-            with create_file(part) as stream:
-                stream.write(data)
-                stream.flush()
-                # Otherwise the new name could reach the disk before the content.
-                os.fsync(stream.fileno())
+            write_whole(create_file(part), data)
             part.replace(target)
     finally:
         with suppress(OSError):

@@ -23,7 +23,7 @@ from pellucid.errors import (
     not_readable,
     not_writable,
 )
-from pellucid.files import create_file
+from pellucid.files import create_file, write_whole
 
 # What file systems answer that cannot link or rename: SMB, exFAT, and folders of object stores.
 _CANNOT = {
@@ -108,7 +108,7 @@ class Store:
             return
         with suppress(OSError):
             present = Path(self._root, folder, f".now.{secrets.token_hex(8)}")
-            _write(create_file(present), b"now")
+            write_whole(create_file(present), b"now")
             now = present.stat().st_mtime
             present.unlink()
             for part in hidden:
@@ -129,7 +129,7 @@ class Store:
         move = os.link if is_new else os.replace
         try:
             # Before the name: after a crash it must not name an empty file.
-            _write(create_file(part), data)
+            write_whole(create_file(part), data)
             try:
                 move(part, path)
             except OSError as error:
@@ -137,21 +137,13 @@ class Store:
                     raise
                 stream = path.open("xb") if is_new else create_file(path)
                 try:
-                    _write(stream, data)
+                    write_whole(stream, data)
                 except OSError:
                     path.unlink()
                     raise
         finally:
             with suppress(OSError):
                 part.unlink(missing_ok=True)
-
-
-def _write(stream: BinaryIO, data: bytes) -> None:
-    """Write a whole file, and flush it to disk."""
-    with stream:
-        stream.write(data)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def is_remote(place: str) -> bool:

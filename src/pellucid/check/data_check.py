@@ -120,7 +120,7 @@ def check_data(data: DataConfig, base: Path) -> DataReport:
         foreign = list(find_foreign(scan))
         if tags and not (data.source_language and data.target_language):
             foreign = []  # a tag may say in which language a line is
-        findings += _foreign_files(foreign, scan, base, data)
+        findings += _foreign_files(foreign, scan, base)
         hits = [*judge_split(scan, train), *shared_pairs(scan), *_foreign_lines(foreign)]
         hits += _doubtful(scan, foreign, hits, base, data)
         findings += _describe(hits, scan, train, base)
@@ -199,7 +199,7 @@ def _headers(scan: Scan, data: DataConfig, base: Path) -> Iterator[Finding]:
 
 
 def _foreign_files(
-    foreign: Sequence[ForeignFile | ForeignLines], scan: Scan, base: Path, data: DataConfig
+    foreign: Sequence[ForeignFile | ForeignLines], scan: Scan, base: Path
 ) -> Iterator[Finding]:
     """Report files that are in another language as a whole."""
     files = [found for found in foreign if isinstance(found, ForeignFile)]

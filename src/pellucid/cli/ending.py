@@ -24,16 +24,6 @@ from pellucid.errors import (
 )
 from pellucid.terminal.text import TerminalOutput, replace_letters
 
-# Options of decoding that only --set takes.
-_RARE = (
-    *("stopping", "diverse_groups", "diversity", "max_length_ratio", "max_length_offset"),
-    *("min_length", "min_length_ratio", "no_repeat_ngram", "repetition_penalty"),
-    *("alternatives", "strict"),
-)
-# Those that bulk and look take only so.
-_LESS = ("length_penalty", "alpha", "temperature", "top_k", "top_p", "epsilon", "max_length")
-_NAMED = (*_LESS, "sample", "seed")
-
 EXIT_CODES = {
     0: "done; also if the reader of a pipe has closed it",
     1: "the machine failed, training diverged, or a check found something",
@@ -48,94 +38,6 @@ LINES_FAILED = 3
 
 ERROR = "error: "
 """The beginning of a line that ``--quiet`` keeps."""
-
-_LIMITS = (
-    "texts characters phrases beam count tokens body-bytes look-bytes response-bytes connections"
-)
-
-# Options that had other names, or that other tools have, with what does the same here: of one
-# command ("pellucid align --history"), or of all ("--out").
-REPLACED = {
-    "pellucid align --history": "pellucid history RUN",
-    "pellucid align --layer": "--head, such as decoder.1 or decoder.1.cross.0",
-    "pellucid align --links": "--link-rule",
-    "pellucid align --reverse-layer": "--reverse-head, such as decoder.1",
-    "pellucid align --subwords": "--words-by subwords",
-    "pellucid attend --html": "-o FILE.html",
-    "pellucid claim --png": "-o FILE.png",
-    "pellucid evaluate --baseline": "--against",
-    "pellucid evaluate --lowercased-tokenized": "--moses",
-    "pellucid evaluate --tokenized": "--tokenize none",
-    "pellucid lesson --from": "--statement",
-    "pellucid look --all": "--everything",
-    "pellucid look --baseline": "pellucid why --integral-from, or look --integral-from",
-    "pellucid look --beside": "--compare-model",
-    "pellucid look --column": "--key-column",
-    "pellucid look --compare": "--compare-text",
-    "pellucid look --gold": "--gold-links",
-    "pellucid look --heads": "--show heads",
-    "pellucid look --kind": "--head, such as *.*.self",
-    "pellucid look --layer": "--head, such as decoder.1",
-    "pellucid look --lens": "--show lens",
-    "pellucid look --links": "--show links",
-    "pellucid look --not": "pellucid why MODEL TEXT WORD --not OTHER",
-    "pellucid look --part": "--head, such as encoder",
-    "pellucid look --patch-from": "pellucid patch MODEL FROM INTO",
-    "pellucid look --at": "pellucid patch --at",
-    "pellucid look --position": "pellucid patch --position",
-    "pellucid look --target": "--translation",
-    "pellucid look --trust": "--show trust --measure NAME",
-    "pellucid look --why": "pellucid why MODEL TEXT WORD",
-    "pellucid study --antecedents": "pellucid history --antecedents",
-    "pellucid study --at": "pellucid patch --at",
-    "pellucid study --history": "pellucid history RUN",
-    "pellucid study --html": "-o FILE.html",
-    "pellucid study --measures": "--measured-lines",
-    "pellucid study --patch": "pellucid patch MODEL --source FILE",
-    "pellucid study --position": "pellucid patch --position",
-    "pellucid study --svg": "pellucid history -o FILE.svg",
-    "pellucid translate --subwords": "--words-by subwords",
-    "pellucid translate --align-layer": "--align-head, such as decoder.1",
-    **{
-        f"pellucid look --{form}": f"-o FILE.{form}"
-        for form in ("html", "svg", "png", "pdf", "npz")
-    },
-    **{
-        f"pellucid {command} --{key.replace('_', '-')}": f"--set decoding.{key}=VALUE"
-        for command, keys in (
-            ("look", (*_RARE, *_NAMED)),
-            ("translate", _RARE),
-            ("bulk run", (*_RARE, *_LESS)),
-        )
-        for key in keys
-    },
-    "--out": "-o FOLDER",
-    "pellucid bulk --collect": "pellucid bulk collect FOLDER -o FILE",
-    "pellucid bulk --join": "pellucid bulk join FOLDER",
-    "pellucid bulk --status": "pellucid bulk status FOLDER",
-    "pellucid bulk run --collect": "pellucid bulk collect FOLDER -o FILE",
-    "pellucid bulk run --input": "the names of the files as words",
-    "pellucid bulk run --join": "pellucid bulk join FOLDER",
-    "pellucid bulk run --status": "pellucid bulk status FOLDER",
-    "pellucid bulk run -i": "the names of the files as words",
-    "pellucid convert --from": "--format NAME",
-    "pellucid corpus --split": "--part NAME",
-    "pellucid demo --model": "--architecture NAME",
-    "pellucid export --to": "--format NAME",
-    **{f"pellucid serve --max-{one}": f"--set limits.{one}=N" for one in _LIMITS.split()},
-    "pellucid serve --keys-in-query": "--set serve.keys_in_query=true",
-    "pellucid serve --new-key": "pellucid keys add NAME --key-file FILE",
-    "pellucid train --check": "pellucid check RECIPE",
-    "pellucid train --from": "--start MODEL",
-    "pellucid train --json": "pellucid check RECIPE --json",
-    "pellucid train --keep": "--keep-every N",
-    "pellucid train --model": "pellucid check RECIPE --model MODEL",
-    "pellucid train --samples": "--set training.validation_samples=N",
-    "pellucid train --save-minutes": "--set training.save_minutes=N",
-    "pellucid train --tensorboard": "--set training.tensorboard=true",
-    "pellucid train --worst": "pellucid check RECIPE --worst N",
-    "pellucid translate --workers": "--threads N, or for many files pellucid bulk run",
-}
 
 
 class _Closed(io.TextIOBase):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from difflib import get_close_matches
+from pathlib import Path
 from typing import Any
 
-from pellucid.cli.ending import REPLACED
 from pellucid.errors import InputError, suggestion
 
 # What people type that is no command, and what they look for.
@@ -17,18 +17,6 @@ ELSEWHERE = {
     "models": "pellucid inspect MODEL, with the name of a folder or of a packaged model (demo)",
     "recipes": "pellucid recipe",
     "doctor": "pellucid info",
-}
-
-# pydantic's kinds of errors, as rules that continue "--option must be".
-_RULES = {
-    "int_parsing": "a whole number",
-    "int_from_float": "a whole number",
-    "float_parsing": "a number",
-    "finite_number": "a finite number",
-    "greater_than_equal": "at least {ge}",
-    "less_than_equal": "at most {le}",
-    "greater_than": "more than {gt}",
-    "less_than": "less than {lt}",
 }
 
 
@@ -49,10 +37,18 @@ def unknown_command(name: str, known: Collection[str], within: str = "pellucid")
     return InputError(f"The command {name!r} does not exist. {hint}See: {within} --help")
 
 
+def _instead_of(option: str, command: str) -> str | None:
+    """Find what replaces an option that a command had under this name."""
+    import tomllib  # Only mistakes need it.
+
+    text = Path(__file__).with_name("replaced_options.toml").read_text(encoding="utf-8")
+    replaced: dict[str, dict[str, str]] = tomllib.loads(text)
+    return replaced.get(command, {}).get(option) or replaced["pellucid"].get(option)
+
+
 def unknown_option(option: str, command: str) -> InputError:
     """Word the refusal of an option that a command does not have."""
-    instead = REPLACED.get(f"{command} {option}") or REPLACED.get(option)
-    if instead is not None:
+    if (instead := _instead_of(option, command)) is not None:
         return InputError(f"{command} {option} does not exist. Give {instead} instead.")
     return InputError(f"The option {option} does not exist. See: {command} --help")
 
@@ -66,7 +62,7 @@ def describe_mistake(error: Any, command: str) -> str:
     """
     parameter = getattr(error, "param", None)
     option = getattr(error, "option_name", "")
-    if option in REPLACED or f"{command} {option}" in REPLACED:
+    if _instead_of(option, command) is not None:
         return str(unknown_option(option, command))
     match type(error).__name__:
         case "NoSuchOption":
@@ -92,17 +88,15 @@ def describe_mistake(error: Any, command: str) -> str:
 
 def _describe_value(parameter: Any, problem: Any) -> str:
     """Word what is wrong with the value of an option or argument."""
-    value = problem["input"]
     known = [str(one) for one in parameter.type_descriptor.choices or ()]
-    if known:
-        rule = f"one of {', '.join(known)}"
-        near = suggestion(str(value), known)
-        advice = near if near.startswith("Did") else "Choose one of them."
-    else:
-        rule = _RULES.get(problem["type"], problem["msg"].removeprefix("Input should be "))
-        rule = rule.format_map(problem.get("ctx") or {})
-        advice = "Change it."
-    return f"{_name(parameter)} must be {rule}, but is {value!r}. {advice}"
+    if not known:
+        from pellucid.config.wording import word_fault  # Help must not wait for settings.
+
+        return f"{_name(parameter)} {word_fault(problem)}. Change it."
+    value = problem["input"]
+    near = suggestion(str(value), known)
+    advice = near if near.startswith("Did") else "Choose one of them."
+    return f"{_name(parameter)} must be one of {', '.join(known)}, but is {value!r}. {advice}"
 
 
 def _name(parameter: Any) -> str:

@@ -98,7 +98,9 @@ def describe_problem(section: type[Strict], problem: Mapping[str, Any], where: s
     if problem["type"] == "extra_forbidden":
         short_cuts = section.short_cuts.get(".".join(path[:-1]), ())
         known = [*_known_keys(section, path[:-1]), *short_cuts]
-        hint = hint_of(path[-1], known, _keys_elsewhere(section, path))
+        keys = keys_of_sections(section).items()
+        elsewhere = {one: f"It belongs to [{where}]: {where}.{one}." for one, where in keys}
+        hint = hint_of(path[-1], known, elsewhere)
         return f"The key {key!r} is unknown{place}. {hint}"
     if problem["type"] == "missing":
         return f"The key {key!r} is missing{place}. Add it."
@@ -110,14 +112,12 @@ def describe_problem(section: type[Strict], problem: Mapping[str, Any], where: s
     return f"{key} must be {rule}, but is {shorten(repr(problem.get('input')))}{place}. Change it."
 
 
-def _keys_elsewhere(section: type[Strict], path: list[str]) -> dict[str, str]:
-    """Say of the keys in other nested sections where they belong; ``path`` is that of a key."""
+def keys_of_sections(section: type[Strict]) -> dict[str, str]:
+    """Find the nested section of each key, the first one if several have it."""
     found: dict[str, str] = {}
     for name, field in section.model_fields.items():
-        if [name] == path[:-1] or not _is_section(field.annotation):
-            continue
-        for key in _known_keys(section, [name]):
-            found.setdefault(key, f"It belongs to [{name}]: {name}.{key}.")
+        for key in _known_keys(section, [name]) if _is_section(field.annotation) else ():
+            found.setdefault(key, name)
     return found
 
 

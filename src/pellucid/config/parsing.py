@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -55,6 +56,17 @@ def read_json_text(text: str | bytes) -> Any:
     if num_opened > MOST_NESTED:
         _check_depth(values)
     return values
+
+
+def finite_values(value: Any) -> Any:
+    """Turn a record into what JSON has; numbers that it lacks become None."""
+    if isinstance(value, Mapping):
+        return {str(key): finite_values(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite_values(one) for one in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
 
 
 def read_toml_text(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from pellucid.documents.markup.linked_words import Alignment
 from pellucid.documents.markup.placing import write_placed
@@ -32,6 +32,14 @@ class LinkedTranslation(Protocol):
     @property
     def alignment(self) -> Sequence[tuple[int, int]] | None:
         """Pairs of a source word and a word of the translation."""
+
+
+class GivenTranslation(NamedTuple):
+    """A translation that no model of this process made, as `LinkedTranslation` has it."""
+
+    text: str
+    words: Sequence[str]
+    alignment: Sequence[tuple[int, int]] | None
 
 
 BY_LINKS = "placeholders were lost, and stand where word links put them"

@@ -8,15 +8,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Literal, Unpack
 
-from pellucid.arguments import check_choice, check_kind
+from pellucid.arguments import checked
 from pellucid.bundle import Bundle, load_bundle, resolve_model
 from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError
-from pellucid.functions.given_lines import GivenLines, read_given
+from pellucid.functions.given_lines import read_given
 from pellucid.native.precision import AskedPrecision
 
 if TYPE_CHECKING:
+    # Only here, so that it is checked by `read_given`, which names the line that is no text.
+    from pellucid.functions.given_lines import GivenLines
     from pellucid.translate.translator import Translator
 
 ImportFormat = Literal["marian"]
@@ -43,6 +45,7 @@ class ConvertedModel:
         return load(self.model, **decoding)
 
 
+@checked
 def convert(
     folder: str | Path, out: str | Path, *, format: ImportFormat = "marian"
 ) -> ConvertedModel:
@@ -62,9 +65,6 @@ def convert(
     from pellucid.formats.from_marian import import_marian
     from pellucid.formats.safe_reading import check_place
 
-    _check_folder("folder", folder)
-    _check_folder("out", out)
-    check_choice("format", format, ImportFormat)
     # Before the model is read: a folder that is in the way shows at once.
     check_place(Path(out))
     imported = import_marian(Path(folder))
@@ -98,6 +98,7 @@ class ExportedModel:
     errors: tuple[str, ...] = ()
 
 
+@checked
 def export(
     model: str | Path,
     out: str | Path,
@@ -126,10 +127,6 @@ def export(
     from pellucid.formats.to_ctranslate2 import export_ctranslate2
     from pellucid.formats.to_marian import export_marian
 
-    _check_folder("model", model)
-    _check_folder("out", out)
-    check_choice("format", format, ExportFormat)
-    check_choice("precision", precision, AskedPrecision)
     has_lines = source is not None or reference is not None
     if has_lines and format != "pellucid":
         raise InputError(
@@ -216,7 +213,3 @@ def _translate(model: Path, sources: Sequence[str]) -> tuple[list[str], list[str
     found = load(model).translate(sources)
     errors = [f"line {n + 1}: {one.error}" for n, one in enumerate(found) if one.error is not None]
     return [one.text for one in found], errors
-
-
-def _check_folder(name: str, value: object) -> None:
-    check_kind(name, value, (str, Path), "the name of a folder")

@@ -9,18 +9,21 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
 
-from pellucid.arguments import check_kind, check_text
+from pellucid.arguments import checked
 from pellucid.config import DecodingConfig
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError, not_together
 from pellucid.evaluation.corpus_scores import Comparison, Evaluation, compare, evaluate_corpus
 from pellucid.evaluation.form import AS_IT_IS, NFC, Form
 from pellucid.evaluation.statistics import References, Scoring
+from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
 from pellucid.files import expand_home
-from pellucid.functions.given_lines import GivenLines, read_given
+from pellucid.functions.given_lines import read_given
 from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
+    # Only here, so that it is checked by `read_given`, which names the line that is no text.
+    from pellucid.functions.given_lines import GivenLines
     from pellucid.inside.changes.given_changes import GivenChanges
     from pellucid.translate.results import Translation
 
@@ -49,6 +52,7 @@ class ModelEvaluation(Evaluation):
         return f"<{scores} of {len(self.hypotheses):,} translations>"
 
 
+@checked
 def evaluate(
     model: str | Path | Translator | None = None,
     *,
@@ -96,12 +100,15 @@ def evaluate(
         source, reference = _read_test(model)
     if reference is None:
         raise InputError("evaluate needs a reference to compare with. Give reference=FILE.")
-    for name, value in (("tokenize", tokenize), ("lowercased_tokenized", lowercased_tokenized)):
-        if value is not None:
-            check_text(name, value)
+    # An impossible tokenization is refused before anything is translated.
+    if tokenize is not None:
+        check_tokenizer(tokenize)
+    if lowercased_tokenized is not None:
+        # No text, only the check of the language.
+        lowercase_and_tokenize([], lowercased_tokenized)
     scoring = Scoring(
         lowercased_tokenized=lowercased_tokenized,
-        is_tokenized=bool(tokenized),
+        is_tokenized=tokenized,
         tokenize=tokenize,
         form=NFC if normalize else AS_IT_IS,
     )
@@ -109,7 +116,6 @@ def evaluate(
     other = None if against is None else read_given("against", against)
     if model is None:
         return _score(read_given("hypothesis", hypothesis), other, references, scoring)
-    check_kind("model", model, (str, Path, Translator), "a model")
     if source is None:
         raise InputError("A model needs text to translate. Give source=FILE.")
     sources = read_given("source", source)

@@ -13,6 +13,7 @@ import tomli_w
 
 from pellucid.arguments import check_count, check_kind, check_text, refuse
 from pellucid.config import Recipe, apply_overrides, validate
+from pellucid.config.base import keys_of_sections
 from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import ConfigurationError
@@ -103,14 +104,14 @@ def train(
     began = time.monotonic()
     changes = _read_settings(settings)
     if minutes is not None:
-        check_kind("minutes", minutes, (int, float), "a number of minutes")
+        check_kind("minutes", minutes, int | float, "a number of minutes")
         changes.append(f"training.max_minutes={minutes}")
     for name, code in (("source_language", source_language), ("target_language", target_language)):
         if code is not None:
             check_text(name, code)
     for name, path in (("out", out), ("start", start)):
         if path is not None:
-            check_kind(name, path, (str, Path), "the name of a folder")
+            check_kind(name, path, str | Path, "the name of a folder")
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)
@@ -220,10 +221,5 @@ def _read_settings(settings: object) -> list[str]:
 
 def _hint_of_key(key: str) -> str:
     """Find the section of a key that was given without one."""
-    known = {
-        name: f"{section}.{name}"
-        for section, field in Recipe.model_fields.items()
-        if isinstance(field.annotation, type)
-        for name in getattr(field.annotation, "model_fields", ())
-    }
-    return hint_of(key, (), {name: f"Did you mean {full!r}?" for name, full in known.items()})
+    known = keys_of_sections(Recipe).items()
+    return hint_of(key, (), {name: f"Did you mean '{where}.{name}'?" for name, where in known})

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
+from pellucid.arguments import check_fields
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe, join_probes
-from pellucid.inside.given import check_fields
 from pellucid.inside.pair import PairData, make_pair
 from pellucid.inside.record.trace_files import NpzWriter
 from pellucid.inside.replay import replay

@@ -11,6 +11,7 @@ from typing import cast
 import torch
 from torch import Tensor, nn
 
+from pellucid.arguments import check_fields, checked
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.config import known_option
@@ -26,7 +27,6 @@ from pellucid.inside.changes.given_changes import (
     join_probes,
     read_changes,
 )
-from pellucid.inside.given import check_fields, checked
 from pellucid.machine.hardware import available_memory
 from pellucid.model import EncoderDecoder
 from pellucid.model.cross_attention import AdditiveAttention, DotAttention

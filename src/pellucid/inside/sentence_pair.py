@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from pellucid.arguments import checked
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.given_changes import GivenChanges
 from pellucid.inside.changes.what_if import WhatIf, what_if
-from pellucid.inside.given import checked
 from pellucid.inside.measures.contrast import Contrast, find_contrast
 from pellucid.inside.measures.integrated import Baseline
 from pellucid.inside.measures.maps import Map

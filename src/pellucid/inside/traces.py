@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from pellucid.arguments import checked
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
-from pellucid.inside.given import checked
 from pellucid.inside.record.data_frames import named_array, to_frame, to_labeled
 from pellucid.inside.record.tensor_files import write_tensors
 from pellucid.inside.record.trace_data import TraceData

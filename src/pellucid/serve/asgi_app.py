@@ -59,9 +59,9 @@ def make_app(
         advice = "Write make_app('demo') or make_app({'demo': 'demo'})."
         refuse("models", "a model, or a dict of models by name", models, advice)
     for name, model in models.items():
-        check_kind(f"models[{name!r}]", model, (str, Path), "a folder, or demo")
+        check_kind(f"models[{name!r}]", model, str | Path, "a folder, or demo")
     if key_file is not None:
-        check_kind("key_file", key_file, (str, Path), "a file")
+        check_kind("key_file", key_file, str | Path, "a file")
     check_kind("keys_in_query", keys_in_query, bool, "True or False")
     check_kind("limits", limits, Mapping, "a dict of limits")
     settings = Settings(

@@ -15,14 +15,8 @@ from typing import Any
 from pydantic import Field
 
 from pellucid.config.base import Strict
-from pellucid.errors import (
-    DataError,
-    InputError,
-    OutputError,
-    not_readable,
-    not_writable,
-    suggestion,
-)
+from pellucid.errors import DataError, InputError, not_readable, suggestion
+from pellucid.files import writing
 
 _LINE = re.compile(r"([0-9a-f]{64})(?:\s+(?!.*[0-9a-f]{64}).*)?\Z")
 
@@ -242,16 +236,13 @@ def make_key(path: Path, name: str) -> str:
     """
     key = secrets.token_urlsafe(32)
     line = f"{hash_key(key).hex()}  {' '.join(name.split()) or '-'}\n"
-    try:
+    with writing(path):
         # Before the first byte, as the file must never be readable by others.
         path.touch(mode=0o600)
         # An editor may have left the last line without an end.
         is_cut = path.read_bytes()[-1:] not in (b"", b"\n")
         with path.open("a", encoding="utf-8") as file:
             file.write("\n" * is_cut + line)
-    except OSError as error:
-        fault: OutputError = not_writable(error, path)
-        raise fault from None
     return key
 
 
@@ -275,12 +266,9 @@ def remove_keys(path: Path, name: str) -> None:
     if name not in known:
         raise DataError(f"{path} has no key of {name!r}. {suggestion(name, known)}")
     kept = [line for line in _lines(path) if _name_of(line) != name]
-    try:
+    with writing(path):
         # In place, so that the file stays readable by its owner only.
         path.write_text("".join(f"{line}\n" for line in kept), encoding="utf-8")
-    except OSError as error:
-        fault: OutputError = not_writable(error, path)
-        raise fault from None
 
 
 def _lines(path: Path) -> list[str]:

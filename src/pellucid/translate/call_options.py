@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig, Recipe
+from pellucid.config.base import keys_of_sections
 from pellucid.config.head_address import parse_address
 from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
@@ -94,12 +95,8 @@ def check_names(options: Iterable[str], call: Callable[..., Any]) -> None:
 
 def _names_elsewhere() -> dict[str, str]:
     """Say where the names belong that other calls and recipes know."""
-    found: dict[str, str] = {}
-    for section, field in Recipe.model_fields.items():
-        kind = field.annotation
-        if isinstance(kind, type) and hasattr(kind, "model_fields"):
-            for key in kind.model_fields:
-                found.setdefault(key, f"It is a setting of training: {section}.{key}.")
+    keys = keys_of_sections(Recipe).items()
+    found = {one: f"It is a setting of training: {where}.{one}." for one, where in keys}
     for name in TranslationOptions.__annotations__:
         found[name] = f"It is an argument of translate: translate(text, {name}=…)."
     for name in ("threads", "ensemble"):

@@ -26,11 +26,10 @@ def linked_lines(
     source_words: Sequence[str], words: Sequence[str], links: Iterable[tuple[int, int]]
 ) -> str:
     """Draw the words of a source above those of its translation, with a line for each link."""
-    above, width_above = _place(source_words, _TOP)
-    below, width_below = _place(words, _BOTTOM)
-    middles = _middles(source_words), _middles(words)
+    above, middles_above, width_above = _place(source_words, _TOP)
+    below, middles_below, width_below = _place(words, _BOTTOM)
     lines = "".join(
-        f'<line x1="{middles[0][i]:.1f}" y1="{_TOP + 6}" x2="{middles[1][j]:.1f}" '
+        f'<line x1="{middles_above[i]:.1f}" y1="{_TOP + 6}" x2="{middles_below[j]:.1f}" '
         f'y2="{_BOTTOM - _FONT_SIZE}"/>'
         for i, j in links
     )
@@ -42,9 +41,10 @@ def linked_lines(
     )
 
 
-def _place(words: Sequence[str], height: int) -> tuple[str, float]:
-    """Write words in a row, and return its width too."""
+def _place(words: Sequence[str], height: int) -> tuple[str, list[float], float]:
+    """Write words in a row, and return their middles and its width too."""
     texts = []
+    middles = []
     left = 0.0
     for word in words:
         width = len(word) * _LETTER
@@ -52,14 +52,6 @@ def _place(words: Sequence[str], height: int) -> tuple[str, float]:
         texts.append(
             f'<text x="{left:.1f}" y="{height}" textLength="{width:.1f}">{escape(word)}</text>'
         )
+        middles.append(left + width / 2)
         left += width + _LETTER
-    return "".join(texts), left
-
-
-def _middles(words: Sequence[str]) -> list[float]:
-    found = []
-    left = 0.0
-    for word in words:
-        found.append(left + len(word) * _LETTER / 2)
-        left += (len(word) + 1) * _LETTER
-    return found
+    return "".join(texts), middles, left

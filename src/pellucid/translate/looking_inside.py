@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import Any, Protocol
 
-from pellucid.arguments import list_texts
+from pellucid.arguments import checked, list_texts
 from pellucid.attention.probe import Probe
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Constraints
-from pellucid.errors import InputError
+from pellucid.errors import InputError, not_together
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.cutting import cut_model, heads_to_cut
 from pellucid.inside.changes.given_changes import GivenChanges
-from pellucid.inside.given import checked
 from pellucid.inside.line_traces import Replaying, look_at_given, look_at_hypotheses
 from pellucid.inside.pair import make_pair
 from pellucid.inside.sentence_pair import Pair
@@ -63,7 +63,7 @@ def look_inside(
     combined |= dict.fromkeys(options, ("target", target is not None))
     for name, (other, are_both) in combined.items():
         if are_both:
-            raise InputError(f"{name} cannot be combined with {other}. Leave one of them out.")
+            raise not_together(name, other)
     asked = Ask(ask) if isinstance(ask, str) else ask or Ask(everything=everything)
     how = Replaying(asked, float64=float64, changes=changes)
     (text,) = with_codes(translator.tokenizer, to, [text])
@@ -114,8 +114,7 @@ def pair_of_line(
 ) -> Pair:
     """Pair a line with its translation; see `Translator.pair`."""
     if target is not None and options:
-        first = next(iter(options))
-        raise InputError(f"{first} cannot be combined with target. Leave one of them out.")
+        raise not_together(next(iter(options)), "target")
     bundle = bundle_to_look_at(translator)
     (text,) = with_codes(translator.tokenizer, to, [text])
     ids: Sequence[int] = ()
@@ -134,16 +133,7 @@ def pair_of_line(
             model = cut_model(model, heads)
             under = None
     pair = Pair(model, made.tokenizer, made.source_ids, made.target_ids, made.source_text, under)
-    if changes is None:
-        return pair
-    return Pair(
-        model,
-        pair.tokenizer,
-        pair.source_ids,
-        pair.target_ids,
-        pair.source_text,
-        pair.read(changes),
-    )
+    return pair if changes is None else replace(pair, changes=pair.read(changes))
 
 
 def bundle_to_look_at(translator: LookedInto) -> Bundle:

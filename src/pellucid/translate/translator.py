@@ -9,15 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, Unpack, overload
 
-from pellucid.arguments import (
-    check_choice,
-    check_count,
-    check_kind,
-    check_text,
-    list_pairs,
-    list_texts,
-    refuse,
-)
+from pellucid.arguments import check_count, check_kind, check_text, list_pairs, list_texts, refuse
 from pellucid.bundle import Bundle, open_bundle, resolve_model
 from pellucid.config import DecodingConfig, ModelConfig, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
@@ -346,7 +338,7 @@ class Translator:
         if align is not False:
             from pellucid.translate.aligning import Aligner
 
-            check_kind("align", align, (bool, Aligner), "True, False or an Aligner")
+            check_kind("align", align, bool | Aligner, "True, False or an Aligner")
             aligner = self.aligner() if isinstance(align, bool) else align
         reader = self.attention_reader()
         writer = TranslationWriter(reader, self._preparer.learned, how.unknown, self.bundle)
@@ -406,7 +398,7 @@ class Translator:
         """
         from pellucid.translate.aligning import Aligner
 
-        check_choice("units", units, UnitRule)
+        check_kind("units", units, UnitRule)
         layer, number = cross_head(head)
         return Aligner(
             self.model, self.tokenizer, bundle=self.bundle, units=units, layer=layer, head=number
@@ -469,8 +461,8 @@ class Translator:
         from pellucid.translate.pair_links import align_texts
 
         is_one, given, each = list_pairs(sources, targets)
-        check_choice("words", words, UnitRule)
-        check_choice("symmetrize", symmetrize, Symmetrization)
+        check_kind("words", words, UnitRule)
+        check_kind("symmetrize", symmetrize, Symmetrization)
         bundles = [self.own_bundle]
         if reverse is not None:
             check_kind("reverse", reverse, Translator, "a Translator")
@@ -740,7 +732,7 @@ def load(
     if several is None:
         refuse("ensemble", "a list of models", ensemble)
     for name, one in (("model", model), *(("ensemble", one) for one in several)):
-        check_kind(name, one, (str, Path), "the name of a model or its folder")
+        check_kind(name, one, str | Path, "the name of a model or its folder")
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)

@@ -18,7 +18,7 @@ from pellucid.cli.lines.decoding_options import (
     useless_options,
 )
 from pellucid.cli.lines.streams import read_parallel, to_json_line
-from pellucid.cli.lines.translate_lines import change_translator, translate_all
+from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from pellucid.check.lost_parts import KeptPlaceholders
-    from pellucid.config import BundleConfig, DecodingConfig
-    from pellucid.evaluation.corpus_scores import Comparison, Evaluation
     from pellucid.evaluation.statistics import Normalized
+    from pellucid.functions.evaluate_model import ModelEvaluation
+    from pellucid.translate.results import Translation
+    from pellucid.translate.translator import Translator
 
 RULES = (
     Apart("change", "against", "it compares with the unchanged model"),
@@ -108,57 +109,40 @@ def evaluate(
         columns = _read_files(files, dict(zip(names, reference or (), strict=False)), against)
 
     from pellucid.check.lost_parts import count_kept_placeholders
-    from pellucid.evaluation.corpus_scores import compare, evaluate_corpus
-    from pellucid.evaluation.form import AS_IT_IS, NFC, Form
-    from pellucid.evaluation.statistics import Scoring
-    from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
+    from pellucid.functions.evaluate_model import evaluate as run_evaluation
 
-    # An impossible tokenization is refused before anything is translated.
-    if tokenize is not None:
-        check_tokenizer(tokenize)
-    if moses is not None:
-        # No text, only the check of the language.
-        lowercase_and_tokenize([], moses)
-    errors: list[str] = []
-    search: DecodingConfig | None = None
-    language = ""
-    form = NFC
-    if model is not None:
-        errors, search = _translate(model, columns, change, to, given)
-        config = _read_config(model)
-        language = config.languages.target
-        # A model writes in its own normalization, in which references are compared then.
-        form = Form.of_model(config.tokenizer)
-    if no_normalize:
-        form = AS_IT_IS
-    hypotheses = columns["--hypothesis"]
+    translator = None if model is None else _load(model, change, given)
     references = [columns[name] for name in names]
-    if moses is None and tokenize != "none":
-        _warn_if_tokenized(hypotheses)
-    # Without sources, the first reference says which placeholders a line must have.
-    kept = count_kept_placeholders(columns.get("--source", references[0]), hypotheses)
-    _warn_of_placeholders(kept)
-    scoring = Scoring(
+    found = run_evaluation(
+        translator,
+        reference=references,
+        source=columns["--source"] if translator is not None else None,
+        hypothesis=columns.get("--hypothesis"),
+        against=columns.get("--against"),
+        to=to,
+        changes=change,
         lowercased_tokenized=moses,
-        is_tokenized=tokenize == "none",
+        tokenized=tokenize == "none",
         tokenize=None if tokenize == "none" else tokenize,
-        language=language,
-        form=form,
+        normalize=not no_normalize,
+        **given,
     )
-    evaluation = evaluate_corpus(hypotheses, references, scoring)
-    if evaluation.normalized is not None:
-        _warn_of_normalization(evaluation.normalized, len(hypotheses), len(references))
-    comparison = None
-    if "--against" in columns:
-        comparison = compare(hypotheses, columns["--against"], references, scoring)
+    num_failed = 0 if translator is None else _say_faults(translator, found.translations)
+    if moses is None and tokenize != "none":
+        _warn_if_tokenized(found.hypotheses)
+    # Without sources, the first reference says which placeholders a line must have.
+    kept = count_kept_placeholders(columns.get("--source", references[0]), found.hypotheses)
+    _warn_of_placeholders(kept)
+    if found.normalized is not None:
+        _warn_of_normalization(found.normalized, len(found.hypotheses), len(references))
     other = "unchanged" if change else "against"
     if json:
-        sys.stdout.write(_to_json(evaluation, comparison, other, kept, search))
+        sys.stdout.write(_to_json(found, other, kept))
     else:
-        sys.stdout.write(_to_text(evaluation, comparison, other, len(hypotheses)))
-        if search is not None:
-            sys.stdout.write(f"Searched with {describe_search(search)}.\n")
-    return LINES_FAILED if errors else 0
+        sys.stdout.write(_to_text(found, other))
+        if found.decoding is not None:
+            sys.stdout.write(f"Searched with {describe_search(found.decoding)}.\n")
+    return LINES_FAILED if num_failed else 0
 
 
 def _read_files(
@@ -205,48 +189,31 @@ def _choose_given(
     return {"--source": source}
 
 
-def _translate(
-    model: str,
-    columns: dict[str, list[str]],
-    change: list[str] | None,
-    to: str | None,
-    given: dict[str, Any],
-) -> tuple[list[str], DecodingConfig]:
-    """Add translations to the columns, and under changes those of the unchanged model.
-
-    Returns:
-        A sentence about each line that could not be translated, and the search.
-    """
+def _load(model: str, change: list[str] | None, given: dict[str, Any]) -> Translator:
+    """Load the model, and say which options and changes do not do what one may expect."""
     from pellucid.translate.translator import load
 
-    sources = columns["--source"]
-    if change:
-        # Both by the same search, in float32, so that nothing but the change differs.
-        unchanged = load(model, precision="float32")
-        translator = change_translator(unchanged, change)
-        unchanged.decoding = translator.decoding
-        columns["--against"] = translate_all(unchanged, sources, to=to, **given).texts
-    else:
-        translator = load(model)
-    search = translator.options(**given)
-    for sentence in useless_options(given, search, is_score_shown=False):
+    # A change is measured in float32, so that nothing but the change differs.
+    found = load(model, precision="float32" if change else "auto")
+    asked = change_translator(found, change) if change else found
+    for sentence in useless_options(given, asked.options(**given), is_score_shown=False):
         warn(sentence)
-    found = translate_all(translator, sources, to=to, **given)
-    columns["--hypothesis"] = found.texts
-    if found.about_codes:
-        warn(found.about_codes)
-    for sentence in found.errors:
-        say_error(sentence)
-    return found.errors, search
+    return found
 
 
-def _read_config(model: str) -> BundleConfig:
-    """Read the languages and the tokenizer of a bundle."""
-    from pellucid.bundle import read_json_object, resolve_model
-    from pellucid.config import BundleConfig, validate
+def _say_faults(translator: Translator, translations: Sequence[Translation]) -> int:
+    """Name the lines that could not be translated or have no language code; count the former."""
+    from pellucid.text.language_tokens import CodeFaults
 
-    path = resolve_model(model) / "config.json"
-    return validate(BundleConfig, read_json_object(path), str(path))
+    codes = CodeFaults()
+    for number, one in enumerate(translations):
+        codes.add(number, one.notes.language_code)
+    if sentence := codes.sentence(translator.tokenizer, "--to LANGUAGE"):
+        warn(sentence)
+    errors = [(n, one.error) for n, one in enumerate(translations, 1) if one.error is not None]
+    for number, error in errors:
+        say_error(f"line {number}: {error}")
+    return len(errors)
 
 
 def _warn_if_tokenized(hypotheses: Sequence[str]) -> None:
@@ -281,22 +248,17 @@ def _warn_of_placeholders(kept: KeptPlaceholders) -> None:
     )
 
 
-def _to_json(
-    evaluation: Evaluation,
-    comparison: Comparison | None,
-    other: str,
-    kept: KeptPlaceholders,
-    search: DecodingConfig | None,
-) -> str:
-    record: dict[str, Any] = dataclasses.asdict(evaluation)
-    if search is not None:
-        record["decoding"] = search.model_dump(mode="json", exclude={"forbidden_tokens"})
+def _to_json(found: ModelEvaluation, other: str, kept: KeptPlaceholders) -> str:
+    record: dict[str, Any] = {}
+    # Only what happened is reported, as in the warnings.
+    for name in (*METRICS, "normalized"):
+        if (part := getattr(found, name)) is not None:
+            record[name] = dataclasses.asdict(part)
+    if found.decoding is not None:
+        record["decoding"] = found.decoding.model_dump(mode="json", exclude={"forbidden_tokens"})
     if kept.lines:
         record["placeholders"] = dataclasses.asdict(kept)
-    if evaluation.normalized is None:
-        # Only what happened is reported, as in the warnings.
-        del record["normalized"]
-    if comparison is not None:
+    if found.comparison is not None:
         record[other] = {
             name: {
                 "score": entry["baseline"],
@@ -304,27 +266,25 @@ def _to_json(
                 "p_value": entry["p_value"],
                 "signature": entry["signature"],
             }
-            for name, entry in dataclasses.asdict(comparison).items()
+            for name, entry in dataclasses.asdict(found.comparison).items()
         }
     return to_json_line(record)
 
 
-def _to_text(
-    evaluation: Evaluation, comparison: Comparison | None, other: str, num_lines: int
-) -> str:
+def _to_text(found: ModelEvaluation, other: str) -> str:
     from pellucid.evaluation.corpus_scores import FEW_LINES
 
     whose = "unchanged model's" if other == "unchanged" else "other translations'"
-    few = ", but too few lines to tell" if num_lines < FEW_LINES else ""
+    few = ", but too few lines to tell" if len(found.hypotheses) < FEW_LINES else ""
     lines = []
     for name, label in METRICS.items():
-        score = getattr(evaluation, name)
+        score = getattr(found, name)
         lines.append(
             f"{label:<4} {score.score:6.2f}  [{score.low:.2f}, {score.high:.2f}]  {score.signature}"
         )
-    if comparison is not None:
+    if found.comparison is not None:
         for name, label in METRICS.items():
-            entry = getattr(comparison, name)
+            entry = getattr(found.comparison, name)
             lines.append(
                 f"{label:<4} {entry.difference:+6.2f}  against the {whose} {entry.baseline:.2f}, "
                 f"p = {entry.p_value:.4f} (two tails{few})"

@@ -10,8 +10,22 @@ import typer
 from pellucid.cli.ending import note, show_made
 from pellucid.errors import InputError
 
+
+def _refuse_standard(key_file: Path) -> Path:
+    """Refuse ``-``: serve reads standard input with it, but here the file is changed."""
+    if str(key_file) == "-":
+        raise InputError("--key-file must be a file, which is changed, but is '-'. Name one.")
+    return key_file
+
+
 KeyFile = Annotated[
-    Path, typer.Option("--key-file", metavar="FILE", help="The file that serve --key-file reads.")
+    Path,
+    typer.Option(
+        "--key-file",
+        metavar="FILE",
+        help="The file that serve --key-file reads.",
+        callback=_refuse_standard,
+    ),
 ]
 Name = Annotated[
     str, typer.Argument(metavar="NAME", help="Who has the key: a note next to its hash.")
@@ -25,7 +39,6 @@ def keys_add(name: Name, key_file: KeyFile) -> None:
     """
     from pellucid.serve.settings import make_key
 
-    _refuse_standard(key_file)
     show_made(make_key(key_file, name))
     note(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
 
@@ -34,7 +47,6 @@ def keys_list(key_file: KeyFile) -> None:
     """List the names of the keys in a key file."""
     from pellucid.serve.settings import list_keys
 
-    _refuse_standard(key_file)
     for name in list_keys(key_file):
         show_made(name)
 
@@ -43,12 +55,5 @@ def keys_remove(name: Name, key_file: KeyFile) -> None:
     """Remove the keys of a name from a key file; a running server has read it already."""
     from pellucid.serve.settings import remove_keys
 
-    _refuse_standard(key_file)
     remove_keys(key_file, name)
     note(f"The key of {name} is no longer in {key_file}. Restart servers that have read it.")
-
-
-def _refuse_standard(key_file: Path) -> None:
-    """Refuse ``-``: serve reads standard input with it, but here the file is changed."""
-    if str(key_file) == "-":
-        raise InputError("--key-file must be a file, which is changed, but is '-'. Name one.")

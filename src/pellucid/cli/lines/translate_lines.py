@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from itertools import chain
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, warn
 from pellucid.cli.lines.constraint_options import INPUT
@@ -29,20 +29,6 @@ Result = TypeVar("Result")
 
 # One that the engine works on, and one that Python prepares or judges.
 WINDOWS_AT_ONCE = 2
-
-
-class AllTranslated(NamedTuple):
-    """The translations of a list of lines.
-
-    Attributes:
-        texts: empty for lines that failed.
-        errors: a sentence for each of those.
-        about_codes: a sentence about lines without one of the model's language codes, or ``""``.
-    """
-
-    texts: list[str]
-    errors: list[str]
-    about_codes: str
 
 
 def translate_files(
@@ -144,33 +130,6 @@ def change_translator(
                 raise InputError(f"{name} cannot be combined with this change: {SLOWLY}.")
         warn(f"Lines are decoded greedily in float32, one by one: {SLOWLY}.")
     return found
-
-
-def translate_all(
-    translator: Translator, sources: Sequence[str], *, to: str | None = None, **options: Any
-) -> AllTranslated:
-    """Translate lines, with a model's own options of decoding unless others are given.
-
-    Args:
-        translator: the model.
-        sources: the lines.
-        to: the language whose code every line gets.
-        options: options of decoding.
-    """
-    from pellucid.text.language_tokens import CodeFaults
-
-    translations = translator.translate(sources, to=to, **options)
-    errors = []
-    codes = CodeFaults()
-    for number, translation in enumerate(translations):
-        codes.add(number, translation.notes.language_code)
-        if translation.error is not None:
-            errors.append(f"line {number + 1}: {translation.error}")
-    return AllTranslated(
-        [translation.text for translation in translations],
-        errors,
-        codes.sentence(translator.tokenizer, "--to LANGUAGE"),
-    )
 
 
 def answer_windows(

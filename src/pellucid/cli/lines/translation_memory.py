@@ -6,13 +6,11 @@ import math
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from pellucid.documents.markup.segments import Segment
 from pellucid.documents.placeholders import keeps_copies
-from pellucid.documents.segment_writing import write_segment
+from pellucid.documents.segment_writing import GivenTranslation, write_segment
 from pellucid.errors import DataError, need_library
 from pellucid.files import hash_file, reading
 from pellucid.terminal.text import percent
@@ -25,20 +23,6 @@ LEAST = 0.85
 
 _MOST_TRIED = 5
 _NUMBERS = re.compile(r"\d+")
-
-
-class _Answer(NamedTuple):
-    """A translation that a memory has, in the form of a model's answers.
-
-    Attributes:
-        text: the translation.
-        words: the words of it.
-        alignment: links from the words of the text to those of the translation, in order.
-    """
-
-    text: str
-    words: Sequence[str]
-    alignment: Sequence[tuple[int, int]]
 
 
 class Memory:
@@ -82,7 +66,7 @@ class Memory:
                 words = line_words(text)
                 others = line_words(target)
                 links = [(k, k * len(others) // len(words)) for k in range(len(words))]
-                write_segment(segment, [_Answer(target, others, links)], words)
+                write_segment(segment, [GivenTranslation(target, others, links)], words)
                 if segment.written is not None:
                     segment.match = similarity
                     if similarity < 1:

@@ -30,10 +30,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import check_fields, checked
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.changes.place import Place, parse_place
-from pellucid.inside.given import check_fields, checked
 
 
 @dataclass(frozen=True)

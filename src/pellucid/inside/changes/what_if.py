@@ -16,13 +16,13 @@ from itertools import groupby
 
 import torch
 
+from pellucid.arguments import checked
 from pellucid.attention.probe import Probe
 from pellucid.decode.constraints.build_request import prefix_ids
 from pellucid.errors import InputError
 from pellucid.inside.changes.change import Change, Changes
 from pellucid.inside.changes.given_changes import GivenChanges, describe_probe
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.given import checked
 from pellucid.inside.pair import PairData
 from pellucid.machine.randomness import generator
 from pellucid.shapes import Brief

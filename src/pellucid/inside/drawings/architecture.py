@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, get_args
 
+from pellucid.arguments import checked
 from pellucid.config import ModelConfig
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.drawings.attention import draw_heads, draw_one_attention
@@ -17,7 +18,6 @@ from pellucid.inside.drawings.counts import Counts
 from pellucid.inside.drawings.stacks import draw_inference, draw_training
 from pellucid.inside.drawings.unrolled import draw_unit, draw_unrolled
 from pellucid.inside.drawings.whole import draw_whole
-from pellucid.inside.given import checked
 
 Drawing = Literal["whole", "attention", "heads", "training", "inference", "unit"]
 _DRAWERS: dict[str, tuple[str, Callable[[Canvas, Counts], None]]] = {

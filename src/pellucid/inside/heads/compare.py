@@ -13,9 +13,9 @@ from difflib import SequenceMatcher
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import parse_head
 from pellucid.errors import InputError
-from pellucid.inside.given import checked
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.view import HeadView
 from pellucid.shapes import Brief

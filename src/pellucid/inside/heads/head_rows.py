@@ -13,13 +13,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 import torch
 
+from pellucid.arguments import checked
 from pellucid.errors import InputError, suggestion
 from pellucid.evaluation.word_links import GoldLinks, count_links, error_of_counts
 from pellucid.inside.align.attention_links import links_of_maps
 from pellucid.inside.align.linked_units import PairWords
 from pellucid.inside.changes.change import Changes, CutHead
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES, figures_of_weights
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.trace_data import TraceData

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.errors import InputError
-from pellucid.inside.given import checked
 from pellucid.inside.measures.maps import Map, merge_source_words, source_words
 from pellucid.inside.pair import PairData
 from pellucid.shapes import Brief

@@ -24,8 +24,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from pellucid.arguments import checked
 from pellucid.errors import InputError
-from pellucid.inside.given import checked
 from pellucid.inside.measures.agreement import on_words
 from pellucid.inside.measures.maps import Map, shares_of_rows, source_words
 from pellucid.inside.measures.occlusion import log_probabilities_of

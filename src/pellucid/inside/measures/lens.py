@@ -17,10 +17,10 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import Part
 from pellucid.inside.ask import require_transformer
 from pellucid.inside.changes.what_if import WhatIfOutput, decode_under
-from pellucid.inside.given import checked
 from pellucid.inside.pair import PairData, states_of
 from pellucid.model import Transformer
 from pellucid.model.site import Site

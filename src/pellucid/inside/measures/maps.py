@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import Part
 from pellucid.errors import need_library
 from pellucid.inside.ask import check_number
-from pellucid.inside.given import checked
 from pellucid.inside.pair import PairData
 from pellucid.inside.record.data_frames import axes_of_map, to_labeled
 from pellucid.inside.record.trace_data import row_labels

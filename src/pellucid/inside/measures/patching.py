@@ -32,10 +32,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import Part
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import arrays_of, check_number
-from pellucid.inside.given import checked
 from pellucid.inside.measures.maps import Map
 from pellucid.inside.pair import Keeper, PairData, states_of
 

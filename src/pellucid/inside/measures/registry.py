@@ -8,10 +8,10 @@ from typing import cast
 
 import torch
 
+from pellucid.arguments import checked
 from pellucid.config.head_address import Part, parse_address
 from pellucid.errors import InputError, suggestion
 from pellucid.inside.ask import check_number, require_attention, require_transformer
-from pellucid.inside.given import checked
 from pellucid.inside.measures.alti import alti
 from pellucid.inside.measures.gradient_attention import gradients
 from pellucid.inside.measures.integrated import Baseline, integrated_gradients

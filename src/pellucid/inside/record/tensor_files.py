@@ -7,14 +7,13 @@ Python are read by one function.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import numpy as np
 
-from pellucid.config.parsing import read_json_text
+from pellucid.config.parsing import finite_values, read_json_text
 from pellucid.errors import InputError
 from pellucid.files import write_bytes
 from pellucid.inside.record.trace_data import TraceData
@@ -47,7 +46,7 @@ def tensor_chunks(
     """
     held = list(arrays)
     # Written by hand, since the library would first put all arrays into one string of bytes.
-    text = json.dumps(_plain(records), ensure_ascii=False)
+    text = json.dumps(finite_values(records), ensure_ascii=False)
     header: dict[str, Any] = {"__metadata__": {"format": KIND, "trace": text}}
     place = 0
     for name, array in held:
@@ -96,14 +95,3 @@ def read_trace_tensors(stream: BinaryIO, name: str) -> dict[str, Any]:
         numbers = np.frombuffer(body[start:end], dtype=_DTYPES[entry["dtype"]])
         values[array_name] = numbers.reshape(entry["shape"])
     return values
-
-
-def _plain(value: Any) -> Any:
-    """Turn records into what JSON has; numbers that it lacks become None."""
-    if isinstance(value, Mapping):
-        return {str(key): _plain(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(one) for one in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.bundle import Bundle
 from pellucid.config.head_address import find_heads
 from pellucid.decode.decoder import make_decoder
@@ -19,7 +20,6 @@ from pellucid.errors import InputError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.ask import require_attention
 from pellucid.inside.changes.place import Place, all_heads
-from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.studies.kept_steps import Steps
 from pellucid.inside.studies.line_figures import (

@@ -25,13 +25,13 @@ from typing import Any
 import numpy as np
 import torch
 
+from pellucid.arguments import checked
 from pellucid.bundle import Bundle
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.statistics import draw_resamples
 from pellucid.inside.ask import arrays_of
 from pellucid.inside.changes.written_changes import MARKS
-from pellucid.inside.given import checked
 from pellucid.inside.measures.patching import (
     EVERYTHING,
     Patching,

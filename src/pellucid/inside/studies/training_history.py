@@ -9,13 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.arguments import checked
 from pellucid.bundle import Bundle, load_bundle
 from pellucid.corpora.example import Pronoun
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError, InputFileNotFoundError
 from pellucid.evaluation.word_links import GoldLinks, error_of_counts
 from pellucid.inside.align.linked_units import words_of_pair
-from pellucid.inside.given import checked
 from pellucid.inside.heads.weight_figures import WEIGHT_FIGURES
 from pellucid.inside.studies.head_study import ERRORS, StudyTable, choose_heads, name_figures
 from pellucid.inside.studies.line_figures import PRONOUN_FIGURES, Spots, weights_and_lens

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid.config import TreatmentConfig
 from pellucid.decode.constraints.request import Constraints
+from pellucid.errors import not_together
 from pellucid.serve.answers.request_bodies import DECODING, given_fields
 from pellucid.serve.answers.responses import Problem, about
 from pellucid.serve.models import Options, ServedModel
@@ -102,8 +103,7 @@ def refuse_given(body: Any, names: Sequence[str], reason: str) -> None:
 
 
 def _apart(field: str, other: str) -> Problem:
-    sentence = f"{field} cannot be combined with {other}. Leave one of them out."
-    return Problem(422, sentence, code=APART, field=field)
+    return Problem(422, str(not_together(field, other)), code=APART, field=field)
 
 
 def all_constraints(body: Any, model: ServedModel, texts: Sequence[str]) -> list[LineConstraints]:

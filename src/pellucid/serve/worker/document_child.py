@@ -14,28 +14,18 @@ import resource
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
 
 from pellucid.documents.formats import FORMATS
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.segment_writing import write_segment
+from pellucid.documents.segment_writing import GivenTranslation, write_segment
 from pellucid.documents.units import How, Unit
 from pellucid.errors import DataError
 from pellucid.machine.processes import Take, serve_parent
 
 # Each point is a tenth less of a processor that others ask for as well: about a third is left.
 NICE = 5
-
-
-@dataclass(frozen=True)
-class _Answer:
-    """A translation as `write_segment` takes it."""
-
-    text: str
-    words: Sequence[str]
-    alignment: Sequence[tuple[int, int]] | None
 
 
 def serve_documents(descriptor: int, seconds: float, most_bytes: int, memory_code: int) -> NoReturn:
@@ -104,7 +94,7 @@ def _do(
         for one in unit.segments:
             source_words, text, words, links = found[(one.needs_links, *one.key)]
             alignment = None if links is None else [(i, j) for i, j in links]
-            write_segment(one, [_Answer(text, words, alignment)], source_words)
+            write_segment(one, [GivenTranslation(text, words, alignment)], source_words)
     return "".join(map(str, parts))
 
 

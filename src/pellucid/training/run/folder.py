@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fcntl
 import json
-import math
 import os
 import shutil
 import sys
@@ -15,7 +14,7 @@ from typing import Any
 
 from pellucid.bundle import bundle_json
 from pellucid.config import Recipe, parse_toml, to_toml
-from pellucid.config.parsing import read_json_text
+from pellucid.config.parsing import finite_values, read_json_text
 from pellucid.errors import (
     ConfigurationError,
     OutputError,
@@ -213,11 +212,7 @@ class RunFolder:
 
     def add_metrics(self, kind: str, values: Mapping[str, Any]) -> None:
         """Add one object to ``metrics.jsonl``; numbers that are not finite become null."""
-        numbers = {
-            name: None if isinstance(value, float) and not math.isfinite(value) else value
-            for name, value in values.items()
-        }
-        self._append(self._metrics_file, json.dumps({"kind": kind, **numbers}))
+        self._append(self._metrics_file, json.dumps(finite_values({"kind": kind, **values})))
 
     def add_sample(self, values: Mapping[str, Any]) -> None:
         """Add one object to ``samples.jsonl``: a validation sentence and its translation."""
