@@ -70,6 +70,13 @@ def _to_text(value: Any) -> str:
     if isinstance(value, list):
         return " ".join(value) or "not built"
     if isinstance(value, dict):
-        words = {None: "missing", True: "installed", False: "missing"}
-        return ", ".join(f"{name} {words.get(one, one)}" for name, one in value.items())
+        return ", ".join(f"{name} {_to_word(one)}" for name, one in value.items())
+    return str(value)
+
+
+def _to_word(value: Any) -> str:
+    """Write what is there or not as a word, and anything else as it is."""
+    # One thread is no `True`, though Python says that they are equal.
+    if value is None or isinstance(value, bool):
+        return "installed" if value else "missing"
     return str(value)
