@@ -64,6 +64,42 @@ def test_help_has_defaults_and_two_examples_and_no_option_without_a_heading(
     usage, *headings = re.findall(r"^(\w.*):", shown, flags=re.MULTILINE)
     assert usage == "Usage"
     assert set(headings) <= {"Examples", "Arguments", "Options", *read_help()["headings"]}
+    assert "``" not in shown
+
+
+def test_help_names_options_that_some_command_has() -> None:
+    commands = {name: load_command(name) for name in NAMES}
+    known = {"--help"}
+    for command in commands.values():
+        for one in command.params:
+            known |= {*one.opts, *one.secondary_opts}
+    for name, command in commands.items():
+        named = set(
+            re.findall(
+                r"--[a-z][a-z0-9-]+",
+                command.get_help(command.make_context(name, [], resilient_parsing=True)),
+            )
+        )
+        assert named <= known, name
+
+
+@pytest.mark.parametrize(
+    ("name", "usage"),
+    [
+        ("translate", "MODEL"),
+        ("look", "MODEL [TEXT...]"),
+        ("patch", "MODEL [FROM] [INTO]"),
+        ("lesson", "[NAME]"),
+        ("extract", "FILE..."),
+        ("recipe", "[RECIPE|TABLE...]"),
+    ],
+)
+def test_usage_has_one_pair_of_brackets_around_what_can_be_left_out(
+    name: str, usage: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["help", name]) == 0
+    first = capsys.readouterr().out.splitlines()[0]
+    assert first == f"Usage: pellucid {name} [OPTIONS] {usage}"
 
 
 def test_an_option_has_one_heading() -> None:

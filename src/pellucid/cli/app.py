@@ -132,7 +132,7 @@ class Command(TyperCommand):
         """Name the arguments, in brackets if they can be left out."""
         pieces = ["[OPTIONS]"]
         for one in cast("list[Any]", self.params):
-            if one.param_type_name == "argument":
+            if one.param_type_name == "argument" and not one.hidden:
                 name = one.display_name_raw + ("..." if one.nargs != 1 else "")
                 pieces.append(name if one.required else f"[{name}]")
         return pieces

@@ -76,7 +76,7 @@ class DecodingConfig(Strict):
     max_length_offset: PositiveInt = 20
     """Number of tokens added to that maximum; see ``max_length_ratio``."""
     max_length: int | None = Field(default=None, gt=0)
-    """Maximum length, in place of that from ``max_length_ratio``. The model's
+    """Maximum length, in place of one that grows with the source. The model's
     ``max_target_length`` and 65,536 are limits in any case."""
     min_length: NonNegativeInt = 0
     """Minimum length in tokens."""
@@ -127,7 +127,7 @@ class DecodingConfig(Strict):
             (
                 not (self.sample or self.alternatives) and self.n_best > self.beam,
                 f"n_best must be at most beam ({self.beam}), but is {self.n_best}: "
-                "a beam keeps no more hypotheses than its width",
+                "a beam keeps no more hypotheses than its width. Raise beam, or lower n_best",
             ),
             (
                 self.beam % self.diverse_groups != 0,

@@ -40,7 +40,7 @@ VIEWS: Mapping[str, Option] = {
         "The default is both, for a head that was taught links all; with --reverse it is best.",
     ),
     "reverse": (str, "MODEL", "A model that translates the target into the source."),
-    "reverse_head": (str, "ADDRESS", "The same of the --reverse model."),
+    "reverse_head": (str, "ADDRESS", "The cross-attention of the --reverse model to read."),
     "symmetrize": (
         Symmetrization,
         None,

@@ -102,7 +102,7 @@ def bulk_run(
     """Begin a job of many files with many workers, or resume it.
 
     FOLDER holds a manifest of the work, cut into pieces, and the results. The same command again
-    resumes; ``pellucid bulk join FOLDER`` adds workers from any machine that reaches the folder.
+    resumes; pellucid bulk join FOLDER adds workers from any machine that reaches the folder.
     Equal jobs give equal bytes, however many workers there were and however often they ended. A
     line that cannot be translated is an empty line and listed in FOLDER/failed.tsv.
 

@@ -48,9 +48,7 @@ _STYLES = {
 def claim(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="[CLAIM]", help="The claim to measure; without one they are listed."
-        ),
+        typer.Argument(metavar="CLAIM", help="The claim to measure; without one they are listed."),
     ] = None,
     list_: bool = False,
     full: bool = False,

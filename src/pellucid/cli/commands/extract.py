@@ -20,7 +20,7 @@ from pellucid.terminal.text import count_of
 def extract(
     files: Annotated[
         list[str],
-        typer.Argument(metavar="FILE...", help="PO, XLIFF and TMX files, or tables of pairs."),
+        typer.Argument(metavar="FILE", help="PO, XLIFF and TMX files, or tables of pairs."),
     ],
     output_file: OutputFile = "-",
     overwrite: Overwrite = False,

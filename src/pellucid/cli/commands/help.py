@@ -16,7 +16,7 @@ def help(
 ) -> None:
     """Show the help of a command; without one, the list of commands.
 
-    ``pellucid help COMMAND`` is ``pellucid COMMAND --help``.
+    pellucid help COMMAND is pellucid COMMAND --help.
     """
     # With a command, `pellucid.cli.app.dispatch` shows its help.
     show_overview()

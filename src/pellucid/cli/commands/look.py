@@ -34,7 +34,7 @@ def look(
     text: Annotated[
         list[str] | None,
         typer.Argument(
-            metavar="[TEXT]",
+            metavar="TEXT",
             help="The line to look inside; without one, or with '-', that of standard input. "
             "Several with --contexts.",
         ),
@@ -79,7 +79,7 @@ def look(
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine
 
-    line = LookedLine(check_one_text(texts, "look"), translation, prefix)
+    line = LookedLine(check_one_text(texts, text or (), "look"), translation, prefix)
     files = to_files(outputs)
     if is_beside(options):
         from pellucid.cli.look.two import look_beside

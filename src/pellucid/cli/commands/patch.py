@@ -54,10 +54,10 @@ def patch(
     model: Model,
     giver: Annotated[
         str | None,
-        typer.Argument(metavar="[FROM]", help="The sentence whose vectors are taken."),
+        typer.Argument(metavar="FROM", help="The sentence whose vectors are taken."),
     ] = None,
     getter: Annotated[
-        str | None, typer.Argument(metavar="[INTO]", help="The sentence that gets them.")
+        str | None, typer.Argument(metavar="INTO", help="The sentence that gets them.")
     ] = None,
     source: str | None = None,
     target: str | None = None,

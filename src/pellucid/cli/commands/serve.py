@@ -47,7 +47,8 @@ def serve(
         list[str],
         typer.Argument(
             metavar="MODEL",
-            help="Bundle or run folders, or the word demo; NAME=MODEL gives a model a name.",
+            help="Bundle or run folders, or packaged models such as demo; NAME=MODEL gives a "
+            "model a name.",
         ),
     ],
     config: str | None = None,

@@ -13,6 +13,7 @@ from pellucid.cli.options import HEADS, Json, Model, Threads, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs, write_outputs
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
+from pellucid.terminal.text import count_of
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -144,7 +145,7 @@ def _to_form(study: Study, form: str, *, sort: str, title: str) -> str:
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
         return to_csv(rows)
-    text = f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets\n"
+    text = f"{count_of(study.num_lines, 'line')}, BLEU {study.bleu:.2f} against the targets\n"
     for cells in (study.heads.cells(order), study.lens.cells(), study.measures.cells()):
         if len(cells) > 1:
             text += "\n" + "".join(f"{row}\n" for row in lay_out_figures(cells))

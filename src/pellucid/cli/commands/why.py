@@ -67,7 +67,7 @@ def why(
         ("--prefix", prefix),
     ):
         check_utf8(name, given or "")
-    line = check_one_text(read_texts([text]), "why")
+    line = check_one_text(read_texts([text]), [text], "why")
 
     from pellucid.cli.look.replaying import LookedLine
     from pellucid.cli.look.why_word import explain_word
