@@ -219,7 +219,10 @@ def not_readable(error: OSError, path: object) -> PellucidError:
         )
     if (fault := fault_of_machine(error)) is not None:
         return PellucidError(f"The file {path} could not be read. {fault}")
-    return DataError(f"The file must be readable, but {path} is not: {error.strerror or error}.")
+    sentence = f"The file must be readable, but {path} is not: {error.strerror or error}."
+    if isinstance(error, IsADirectoryError):
+        return DataError(f"{sentence} Name a file in it.")
+    return DataError(f"{sentence} Check the name and its permissions.")
 
 
 def not_writable(error: OSError, path: object) -> OutputError:

@@ -477,6 +477,7 @@ def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
         ),
         (("dog", "--contexts", "cat"), "The sentence must have the word 'cat'"),
         (("dog", "--whole"), "--whole needs --row."),
+        (("dog", "--measure", "foo"), "The measure 'foo' does not exist. Known are: alti, gra"),
         (("\udcff\udcfe",), "TEXT must be UTF-8 text, but is '\\udcff\\udcfe'."),
         (("dog", "--translation", "\udcff"), "--translation must be UTF-8 text"),
         (("dog", "--prefix", "\udcff"), "--prefix must be UTF-8 text"),
@@ -527,7 +528,7 @@ def test_look_and_why_read_a_line_of_standard_input(run_here: Run) -> None:
         done = run_here("look", SUBWORDS, *text, "--show", "links", stdin=f"{SOURCE}\n")
         assert (done.returncode, done.stdout) == (0, given)
     done = run_here("look", SUBWORDS, "-", stdin="a\nb\n")
-    assert (done.returncode, "look takes one line, but 2 are given" in done.stderr) == (2, True)
+    assert (done.returncode, "standard input has 2. Send one" in done.stderr) == (2, True)
     done = run_here("look", SUBWORDS, "-", stdin="")
     assert (done.returncode, "standard input is empty" in done.stderr) == (2, True)
     asked = ("pizza", "--measure", "occlusion")

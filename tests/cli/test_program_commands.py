@@ -15,6 +15,7 @@ import pytest
 
 import pellucid
 from pellucid.bundle import SHIPPED
+from pellucid.cli.main import run
 from pellucid.cli.options import PACKAGED
 from pellucid.cli.overview import COMMANDS, SUBCOMMANDS
 from pellucid.errors import ConfigurationError
@@ -33,6 +34,16 @@ def test_info_has_what_a_report_of_a_bug_needs(run_here: Run) -> None:
     assert "dev" not in record["extras"]
     lines = run_here("info").stdout.splitlines()
     assert [line.split()[0] for line in lines] == [*record]
+
+
+def test_info_counts_one_thread_as_a_number(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("pellucid.machine.hardware.default_threads", lambda: 1)
+    assert run(["info"]) == 0
+    shown = capsys.readouterr().out
+    assert "threads    used 1, processors" in shown
+    assert re.search(r"^extras .*(installed|missing)", shown, flags=re.MULTILINE)
 
 
 @pytest.mark.parametrize("arguments", [["info"], ["completion", "bash"], ["help", "train"]])
@@ -204,8 +215,19 @@ def test_table_of_limits_in_the_guide_is_that_of_the_code() -> None:
         ),
         (
             ["train", "x", "--out", "y"],
-            "pellucid train --out does not exist. Give -o FOLDER instea",
+            "pellucid train --out does not exist. Give -o instead.",
         ),
+        (["translate", "demo", "--out", "y"], "Give -o instead."),
+        (["translate", "demo", "--num-beams", "3"], "Give --beam instead."),
+        (["translate", "demo", "--model", "demo"], "Give pellucid translate MODEL instead."),
+        (["translate", "demo", "--beams", "3"], "does not exist. Did you mean --beam? See:"),
+        (["score", "--modl", "demo"], "The option --modl does not exist. See: pellucid score"),
+        (["evaluate", "demo", "--target", "x"], "Give --reference instead."),
+        (
+            ["train", "x", "--epochs", "3"],
+            "Give --set training.max_steps=N, or --minutes N instead.",
+        ),
+        (["look", "demo", "x", "--layer", "1"], "Give --head (such as decoder.1) instead."),
         (["train", "x", "--from", "y"], "Give --start MODEL instead."),
         (["demo", "--model", "recurrent"], "Give --architecture NAME instead."),
         (["corpus", "--split", "test"], "Give --part NAME instead."),

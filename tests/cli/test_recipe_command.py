@@ -108,7 +108,7 @@ def test_json_schema_knows_every_section(run_here: Run) -> None:
         ("trainin.max_steps=3", "'trainin' is unknown (--set). Did you mean 'training'?"),
         ("training.max_steps=x", "training.max_steps must be a valid integer, but is 'x' (--set)"),
         ("data.split=-1", "data.split must be"),
-        ("max_steps=3", "A change must be written section.key=value"),
+        ("max_steps=3", "A setting must be written SECTION.KEY=VALUE"),
     ],
 )
 def test_bad_change_is_blamed_on_set_before_anything_is_written(

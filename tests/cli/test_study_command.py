@@ -37,6 +37,16 @@ def gold(examples: list[Example], write_lines: WriteLines) -> tuple[str, str]:
     return "--gold", write_lines("gold", *lines)
 
 
+def test_one_line_is_not_called_lines(run_here: Run, write_lines: WriteLines) -> None:
+    line = "The pizza was good."
+    done = run_here(
+        "study", "demo", "--source", write_lines("one", line), "--head", "decoder.1.self.0"
+    )
+    assert done.stdout.startswith("1 line, BLEU ")
+    pair = write_lines("pair", line, "The cake was good.")
+    assert run_here("patch", "demo", "--source", pair).stdout.startswith("1 pair of lines; ")
+
+
 def test_study_writes_tables_json_csv_and_a_page(
     run_here: Run, files: tuple[str, ...], gold: tuple[str, str], tmp_path: Path
 ) -> None:

@@ -211,7 +211,7 @@ def test_training_from_a_model_sets_aside_what_the_model_did_not_learn(
         (("multi30k-en-fr", "--source-language", "en"), "but multi30k-en-fr is a recipe"),
         (("a.tsv", "--minutes", "0"), "--minutes"),
         (("a.en", "b.fr", "c.de"), "3 were named"),
-        (("a.en", "b.fr"), "a.en must be text to train on, but does not exist"),
+        (("a.en", "b.fr"), "a.en must be text to train on, but does not exist. Check the name"),
     ],
 )
 def test_impossible_requests_give_a_sentence_and_2(

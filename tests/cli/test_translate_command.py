@@ -127,7 +127,7 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         (["--set", "decoding.stopping=soon"], "stopping must be"),
         (["--set", "decoding.strct=true"], "Did you mean 'decoding.strict'?"),
         (["--set", "training.seed=1"], "--set must set an option of decoding"),
-        (["--set", "strict"], "must be written section.key=value"),
+        (["--set", "strict"], "must be written SECTION.KEY=VALUE"),
         (["--beam", "5", "--set", "decoding.beam=4"], "--beam must be given once"),
         (["The soup was cold."], "-i FILE"),
         (["--prefix", "a", "--prefix-file", "b"], "--prefix cannot be combined with --prefix-file"),

@@ -97,3 +97,6 @@ def test_docs_page_has_every_route_and_field_and_loads_nothing(live: Live) -> No
         if name.endswith("Request"):
             assert all(re.search(rf"\b{field}\b", page.text) for field in schema["properties"])
     assert "at most 16" in page.text
+    assert "at least 1 entry, at most 256 entries" in page.text
+    assert "at least 1 character, at most 80 characters" in page.text
+    assert not re.search(r"\b1 (entries|characters)", page.text)

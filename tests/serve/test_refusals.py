@@ -65,6 +65,19 @@ def test_refusal_names_its_kind_the_field_and_the_entry(
     assert found["error"].endswith((".", "?"))
 
 
+@pytest.mark.parametrize(
+    ("wanted", "said"),
+    [
+        ({"source_language": "de"}, "There is no model from 'de'. Known are: "),
+        ({"target_language": "de"}, "There is no model to 'de'. Known are: "),
+    ],
+)
+def test_language_without_a_model_is_named_and_no_other(
+    live: Live, wanted: dict[str, str], said: str
+) -> None:
+    assert live.post(TRANSLATE, TEXT | wanted).json()["error"].startswith(said)
+
+
 def test_refusals_without_a_field_have_a_code(models: Models, live: Live) -> None:
     def code(answer: Any, status: int) -> str:
         assert answer.status_code == status

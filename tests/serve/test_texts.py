@@ -123,7 +123,7 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
         ({"texts": ["a"], "beam": 17}, "16"),
         ({"texts": ["a"], "beam": "2"}, "beam"),
         ({"texts": ["a"], "n_best": 10_000}, "16"),
-        ({"texts": ["a"], "n_best": 3}, "n_best must be at most beam"),
+        ({"texts": ["a"], "n_best": 3}, "than its width. Raise beam, or lower n_best"),
         ({"texts": ["a"], "max_length": 5000}, "1024"),
         ({"texts": ["a"], "max_length_ratio": 1e5}, "10"),
         ({"texts": ["a"], "temperature": 0}, "temperature"),

@@ -66,7 +66,12 @@ def describe_mistake(error: Any, command: str) -> str:
         return str(unknown_option(option, command))
     match type(error).__name__:
         case "NoSuchOption":
-            near = " or ".join(error.possibilities or ())
+            # All options begin with two dashes, which make none of them alike.
+            near = " or ".join(
+                one
+                for one in error.possibilities or ()
+                if get_close_matches(option.lstrip("-"), [one.lstrip("-")])
+            )
             sentence = f"The option {option} does not exist."
             sentence += f" Did you mean {near}?" if near else ""
         case "BadOptionUsage" if "does not take" in error.message:

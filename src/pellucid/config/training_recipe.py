@@ -307,8 +307,8 @@ def apply_overrides(values: Mapping[str, Any], overrides: Iterable[str]) -> dict
         section, dot, name = key.strip().partition(".")
         if not separator or not dot or not section or not name:
             raise ConfigurationError(
-                f"A change must be written section.key=value, but is {override!r} (--set). "
-                "For example: --set training.max_steps=2000."
+                f"A setting must be written SECTION.KEY=VALUE, but is {override!r} (--set). "
+                "For example: training.max_steps=2000, or decoding.beam=5."
             )
         table = changed.setdefault(section, {})
         if not isinstance(table, dict):

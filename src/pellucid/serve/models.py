@@ -180,8 +180,9 @@ class Models:
         pairs = sorted({f"{one.source}-{target}" for one in choices for target in one.targets})
         raise Problem(
             422,
-            f"There is no model{'' if name is None else f' {name!r}'} from "
-            f"{show_value(source or 'any language')} to {show_value(target or 'any language')}. "
+            f"There is no model{'' if name is None else f' {name!r}'}"
+            f"{f' from {show_value(source)}' * (source is not None)}"
+            f"{f' to {show_value(target)}' * (target is not None)}. "
             f"Known are: {', '.join(pairs[:50]) or 'none'}.",
             code="unknown_model",
             field="source_language" if target is None else "target_language",

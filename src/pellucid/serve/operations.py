@@ -192,7 +192,7 @@ def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]
         found["requestBody"] = {"content": one.form, "required": True}
     elif one.body is not None:
         found["requestBody"] = {"content": contents[one.id, "validation"], "required": True}
-    result: dict[str, Any] = {"description": "Successful Response"}
+    result: dict[str, Any] = {"description": "The answer."}
     if isinstance(one.gives, Mapping):
         result |= one.gives
     else:

@@ -360,9 +360,15 @@ def test_read_lines_takes_a_zero_byte_for_a_character(tmp_path: Path, line: str)
     assert list(read_lines(write(tmp_path, f"{line}\n".encode()))) == [line]
 
 
-@pytest.mark.parametrize(("text", "named"), [("a\ud800", "U+D800"), ("\udcff", "byte 0xff")])
-def test_not_utf8_names_what_cannot_be_written(text: str, named: str) -> None:
-    assert f"after {len(text) - 1} characters comes {named}" in (not_utf8(text) or "")
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("a\ud800", "after 1 character comes U+D800"),
+        ("\udcff", "after 0 characters comes byte 0xff"),
+    ],
+)
+def test_not_utf8_names_what_cannot_be_written(text: str, said: str) -> None:
+    assert said in (not_utf8(text) or "")
 
 
 def test_decode_line_of_a_cut_character_raises_data_error() -> None:

@@ -110,7 +110,10 @@ def test_file_that_cannot_be_read_is_the_input_s_fault_unless_the_machine_s(
     def fail(*_: Any, **__: Any) -> None:
         raise system(number, "a")
 
-    assert type(not_readable(system(number), "a")) is kind
+    refusal = not_readable(system(number), "a")
+    assert type(refusal) is kind
+    # What is wrong, and what to do about it.
+    assert str(refusal).count(". ") >= 1
     monkeypatch.setattr(Path, "open", fail)
     with pytest.raises(kind, match="a") as caught:
         list(read_lines(tmp_path / "a"))
@@ -153,8 +156,10 @@ def test_trace_is_not_called_damaged_when_handles_run_out(
         raise system(errno.EMFILE, "a")
 
     monkeypatch.setattr("numpy.load", fail)
+    path = tmp_path / "t.npz"
+    path.touch()
     with pytest.raises(OSError, match="Too many open files"):
-        load_trace(tmp_path / "t.npz")
+        load_trace(path)
 
 
 @pytest.mark.parametrize("kind", ["html", "npz", "json", "svg", "png", "pdf"])

@@ -228,12 +228,21 @@ def read_texts(texts: Sequence[str] | None) -> list[str]:
     return lines
 
 
-def check_one_text(texts: Sequence[str], command: str) -> str:
+def check_one_text(texts: Sequence[str], given: Sequence[str], command: str) -> str:
     """Return the only line.
+
+    Args:
+        texts: what `read_texts` found.
+        given: the words of the command that it had.
+        command: the name of the command.
 
     Raises:
         InputError: there are several.
     """
+    if len(texts) > max(len(given), 1):
+        raise InputError(
+            f"{command} takes one line, but standard input has {len(texts)}. Send one of them."
+        )
     if len(texts) > 1:
         more = "" if command != "look" else ", or name a word with --contexts to compare it in all"
         raise InputError(

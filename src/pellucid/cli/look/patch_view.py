@@ -26,6 +26,7 @@ from pellucid.inside.studies.patched import patch_corpus
 from pellucid.inside.traces import Trace
 from pellucid.machine.hardware import set_threads
 from pellucid.terminal.progress import ProgressLine
+from pellucid.terminal.text import count_of
 from pellucid.translate.translator import Translator, load
 
 _OF_POSITION = "--position must be a word of the source"
@@ -127,10 +128,10 @@ def patch_lines(
             words=words or (),
             on_step=lambda done, total: line.show(f"{done} of {total} pairs"),
         )
+    pairs = count_of(found.num_pairs, "pair of lines", "pairs of lines")
     title = (
-        f"{found.num_pairs:,} pairs of lines; the share of the difference between the answers to "
-        "both that vectors of the first line restore in the second, with its 95 % interval. "
-        "Shares need not add up."
+        f"{pairs}; the share of the difference between the answers to both that vectors "
+        "of the first line restore in the second, with its 95 % interval. Shares need not add up."
     )
     return write_found(found, title, found.cells(), outputs)
 

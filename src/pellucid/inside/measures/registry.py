@@ -82,8 +82,7 @@ def measure(
     """
     if name not in MEASURES:
         raise InputError(
-            f"A measure must be one of {', '.join(MEASURES)}, but is {name!r}. "
-            f"{suggestion(name, tuple(MEASURES))}"
+            f"The measure {name!r} does not exist. {suggestion(name, tuple(MEASURES))}"
         )
     if pair.changes is not None:
         raise InputError(

@@ -16,6 +16,7 @@ from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import number_in_cell
 from pellucid.inside.studies.head_study import FIGURES, Study, StudyTable, write_figure
 from pellucid.page.plain_page import html_page, html_table, scrolling
+from pellucid.terminal.text import count_of
 
 MEANINGS = {
     "previous": "Weight on the position before the row's own.",
@@ -44,7 +45,7 @@ def study_page(study: Study, *, title: str, sort: str) -> str:
         sort: the figure to begin with.
     """
     assert tuple(MEANINGS) == FIGURES
-    about = f"{study.num_lines:,} lines, BLEU {study.bleu:.2f} against the targets."
+    about = f"{count_of(study.num_lines, 'line')}, BLEU {study.bleu:.2f} against the targets."
     parts = [_paragraph(" ".join([about, *study.notes, *study.left_out]))]
     for figure in (sort, *(name for name in MEANINGS if name != sort)):
         # Without gold links there are no alignment errors, for instance.

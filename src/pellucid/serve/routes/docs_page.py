@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from html import escape
 from typing import Any
 
+from pellucid.terminal.text import count_of
+
 _STYLE = """
 body { max-width: 60rem; margin: 2rem auto; padding: 0 1rem; font: 1rem/1.5 system-ui; }
 table { border-collapse: collapse; width: 100%; margin: .5rem 0 1rem; }
@@ -20,10 +22,10 @@ _BOUNDS = {
     "exclusiveMinimum": "above {}",
     "maximum": "at most {}",
     "exclusiveMaximum": "below {}",
-    "minLength": "at least {} characters",
-    "maxLength": "at most {} characters",
-    "minItems": "at least {} entries",
-    "maxItems": "at most {} entries",
+    "minLength": "at least {}",
+    "maxLength": "at most {}",
+    "minItems": "at least {}",
+    "maxItems": "at most {}",
 }
 
 
@@ -94,8 +96,21 @@ def _name_type(document: Mapping[str, Any], schema: Mapping[str, Any]) -> str:
         kind = f"list of ({_name_type(document, schema['items'])})"
     if "properties" in schema:
         kind = f"object of {', '.join(schema['properties'])}"
-    bounds = [words.format(schema[name]) for name, words in _BOUNDS.items() if name in schema]
+    bounds = [
+        words.format(_count(name, schema[name]))
+        for name, words in _BOUNDS.items()
+        if name in schema
+    ]
     return ", ".join([kind, *bounds])
+
+
+def _count(bound: str, number: float) -> str:
+    """Write the number of a bound with what it counts, if it counts something."""
+    if bound.endswith("Length"):
+        return count_of(int(number), "character")
+    if bound.endswith("Items"):
+        return count_of(int(number), "entry", "entries")
+    return str(number)
 
 
 def _resolve(document: Mapping[str, Any], schema: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -22,6 +22,7 @@ from typing import Any, BinaryIO, Self, final
 
 from pellucid.errors import DataError
 from pellucid.files import reading
+from pellucid.terminal.text import count_of
 
 LONGEST_LINE = 1 << 24
 """Maximum length of a line in bytes; a line is held in memory as a whole."""
@@ -335,10 +336,11 @@ def not_utf8(line: str) -> str | None:
         line.encode()
     except UnicodeEncodeError as error:
         code = ord(line[error.start])
+        before = count_of(error.start, "character")
         # Python's surrogateescape maps a wrong byte b to U+DC00 + b.
         what = f"byte 0x{code - 0xDC00:02x}" if 0xDC80 <= code <= 0xDCFF else f"U+{code:04X}"
         return (
-            f"A line must be UTF-8 text, but after {error.start} characters comes {what}. Convert "
+            f"A line must be UTF-8 text, but after {before} comes {what}. Convert "
             "it, for instance with iconv -f WINDOWS-1252 -t UTF-8."
         )
     return None

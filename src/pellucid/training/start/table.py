@@ -118,7 +118,10 @@ def _find_files(names: Sequence[str]) -> dict[str, list[Path]]:
     paths = [Path(name) for name in names]
     for path in paths:
         if not path.exists():
-            raise InputFileNotFoundError(f"{path} must be text to train on, but does not exist.")
+            raise InputFileNotFoundError(
+                f"{path} must be text to train on, but does not exist. Check the name and the "
+                "folder."
+            )
     if len(paths) == 2:
         return {"train": paths}
     if paths[0].is_file():
