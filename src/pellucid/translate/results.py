@@ -287,6 +287,11 @@ class Translation:
         """The ranking value of the best hypothesis."""
         return self.best.score
 
+    @property
+    def alignment(self) -> tuple[tuple[int, int], ...] | None:
+        """Its word links, source word and target word from 0; None unless asked for."""
+        return self.best.alignment
+
 
 class ModelLanguages(NamedTuple):
     """The languages of a model, as it names them; empty if they are unknown.
