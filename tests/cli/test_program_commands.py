@@ -75,6 +75,8 @@ def bash_script() -> str:
         ("pellucid keys add x --key-f", {"--key-file"}),
         ("pellucid translate demo -i ", set()),  # The shell completes names of files.
         ("pellucid completion ", {"bash", "zsh", "fish"}),
+        ("pellucid help tra", {"train", "translate"}),
+        ("pellucid attend pi", {"pizza"}),
     ],
 )
 def test_bash_completes_commands_options_values_models_and_recipes(

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 
 import typer
 
+from pellucid.cli.commands.attend import NAMES as EXAMPLES
 from pellucid.cli.options import PACKAGED
 from pellucid.cli.overview import COMMANDS, NAMES, SUBCOMMANDS
 
@@ -73,6 +74,10 @@ def _values(parameter: Any) -> list[str]:
     known = [str(one) for one in parameter.type_descriptor.choices or ()]
     if "MODEL" in metavar:
         known += PACKAGED
+    if metavar == "COMMAND":
+        known += COMMANDS
+    if metavar == "EXAMPLE":
+        known += EXAMPLES
     if "RECIPE" in metavar:
         from pellucid.training.start.found_recipe import shipped_recipes
 
