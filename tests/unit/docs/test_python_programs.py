@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import io
 from pathlib import Path
@@ -59,7 +58,7 @@ def test_program_runs_and_is_short(
     write_what_is_named(tmp_path)
     found = run_program(block, monkeypatch)
     if "app" in found:
-        asyncio.run(found["app"].stop())
+        found["app"].stop()
     assert found["shown"] or "print" not in block.text or (tmp_path / "text.fr").is_file()
 
 

@@ -23,7 +23,7 @@ from pellucid.foreign import identify_foreign
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 CONVERT, STUCK, UNPACK = "Run: pellucid convert ", "cannot be converted", "Unpack it"
-PART, TRAIN = "Give the folder", "pellucid train"
+PART, TRAIN = "Give the folder", "first: pellucid train --help says how"
 
 
 def zipped(**members: bytes) -> bytes:
@@ -154,7 +154,7 @@ FILES: Mapping[str, tuple[str, bytes, str, str]] = {
     "pointer": (
         "model.bin", b"version https://git-lfs.github.com/spec/v1\n", "Git LFS", "git lfs pull",
     ),
-    "recipe": ("r.toml", b"", "a recipe", TRAIN),
+    "recipe": ("r.toml", b"", "a recipe", "pellucid train RECIPE"),
     "text": ("train.en", b"a\n", "a file of text", TRAIN),
     "table": ("pairs.tsv", b"a\tb\n", "a file of text", TRAIN),
     "gzip": ("x.tar.gz", b"\x1f\x8b", "an archive", UNPACK),
