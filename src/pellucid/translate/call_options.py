@@ -65,7 +65,10 @@ def cross_head(address: str | None) -> tuple[int | None, int | None]:
 _ADVICE = {
     "device": "Translation computes on the processor; load(model, threads=N) says with how many "
     "threads.",
+    "head": "look(text, ask='decoder.1') takes an address.",
+    "heads": "look(text, ask='decoder.1') takes an address.",
     "max_time": "No option limits the time. max_length limits the length.",
+    "translation": "look(text, target=…) looks at a given translation.",
 }
 
 

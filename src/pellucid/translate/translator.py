@@ -594,6 +594,7 @@ class Translator:
         """
         from pellucid.translate.looking_inside import look_inside
 
+        check_names(options, self.look)
         return look_inside(
             self,
             text,

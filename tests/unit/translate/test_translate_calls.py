@@ -171,6 +171,23 @@ def test_wrong_keyword_is_one_sentence_with_the_right_name(
     assert "(options)" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("keyword", "sentence"),
+    [
+        ("targt", "Did you mean 'target'?"),
+        ("translation", "look(text, target=…) looks at a given translation."),
+        ("heads", "look(text, ask='decoder.1') takes an address."),
+        ("prefix", "It is an argument of translate: translate(text, prefix=…)."),
+    ],
+)
+def test_wrong_keyword_of_look_leads_to_its_own(
+    translator: Translator, keyword: str, sentence: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        translator.look(SOUP, **{keyword: "x"})
+    assert str(caught.value) == f"The option {keyword!r} is unknown. {sentence}"
+
+
 def test_typed_options_are_the_fields_of_the_configuration(translator: Translator) -> None:
     typed = get_type_hints(DecodingOptions)
     assert set(typed) == set(DecodingConfig.model_fields)
