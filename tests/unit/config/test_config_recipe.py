@@ -257,7 +257,7 @@ def test_override_given_twice_is_refused_with_both_values(tmp_path: Path) -> Non
     "override", ["training.max_steps", "max_steps=3", "=3", ".x=3", "training.=3", ""]
 )
 def test_override_of_another_form_is_refused_with_an_example(override: str) -> None:
-    with pytest.raises(ConfigurationError, match=r"section\.key=value") as caught:
+    with pytest.raises(ConfigurationError, match=r"SECTION\.KEY=VALUE") as caught:
         apply_overrides({}, [override])
     assert repr(override) in str(caught.value)
 
