@@ -11,7 +11,6 @@ from pellucid.arguments import refuse
 from pellucid.errors import InputError, shorten, suggestion
 
 Part = Literal["encoder", "decoder"]
-AttentionKind = Literal["self", "cross"]
 Kind = Literal["self", "cross", "feed_forward", "recurrent"]
 
 PARTS = ("encoder", "decoder")

@@ -20,7 +20,6 @@ LINK_RULES: tuple[LinkRule, ...] = get_args(LinkRule)
 """The links to take from a map: see `pellucid.inside.align.attention_links.link_words`."""
 
 WordRule = Literal["auto", "spaces", "script"]
-WORD_RULES: tuple[WordRule, ...] = get_args(WordRule)
 """The ways to cut a line into words: see `pellucid.text.line_words.line_words`."""
 
 UnitRule = Literal["auto", "spaces", "script", "subwords"]
