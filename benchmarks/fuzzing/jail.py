@@ -22,7 +22,7 @@ CODES = (0, 1, 2, 3)
 
 LARGEST_FILE = 200 << 20
 OUTSIDE = "written outside its folder: "
-_SENTENCE = re.compile(r"(error|warning|note): .+([.?!]|See: pellucid \S+ --help)")
+_SENTENCE = re.compile(r"(error|warning|note): .+([.?!]|See: pellucid( \S+)* --help)")
 _BUG = re.compile(r"Traceback|This is a bug|Please report|never should|\w(Error|Exception): |Errno")
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f\x80-\x9f\u202a-\u202e\u2066-\u2069]")
 _WRITING = {

@@ -10,6 +10,7 @@ import io
 import json
 import posixpath
 import re
+from importlib import import_module
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -83,8 +84,13 @@ def commands() -> str:
 
 def described(match: re.Match[str]) -> str:
     """Turn a mark such as ``<!-- class pellucid.Translator -->`` into its documentation."""
-    bases = "\n   :show-inheritance:" if match[1] == "exception" else ""
-    return f"```{{eval-rst}}\n.. auto{match[1]}:: {match[2]}{bases}\n```"
+    kind, name = match.groups()
+    if kind == "data":
+        # Its sentence stands where it is made; elsewhere Sphinx would take that of its type.
+        module, _, last = name.rpartition(".")
+        name = f"{import_module(module)._HOMES[last]}.{last}"
+    bases = "\n   :show-inheritance:" if kind == "exception" else ""
+    return f"```{{eval-rst}}\n.. auto{kind}:: {name}{bases}\n```"
 
 
 def escape_bars(app: Sphinx, kind: str, name: str, found: Any, how: Any, lines: list[str]) -> None:

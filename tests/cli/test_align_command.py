@@ -172,7 +172,7 @@ def test_align_target_that_the_vocabulary_cannot_write_is_aligned_with_a_note(
         (("--symmetrize", "union"), "--symmetrize needs --reverse, a second model"),
         (("--reverse-head", "decoder.1"), "--reverse-head needs --reverse, a second model"),
         (("--reverse", "demo", "--reverse-head", "decoder.7"), "layer must be from 0 to 1"),
-        (("--convention", "writes"), "'writes' is not one of"),
+        (("--convention", "writes"), "must be one of predicts, reads, but is 'writes'"),
         (("--gold", "nowhere"), "nowhere does not"),
     ],
 )

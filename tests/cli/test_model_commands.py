@@ -43,7 +43,10 @@ def test_translate_json_has_the_contract_s_keys_and_sums(
     assert [record["source"] for record in records] == LINES
     for record in records:
         # What is unusual about a line is in "notes"; an untrained model is unsure of everything.
-        assert set(record) - {"notes"} == {"line", "source", "error", "hypotheses"}
+        assert set(record) - {"notes"} == {
+            *("line", "source", "translation", "error", "hypotheses")
+        }
+        assert record["translation"] == record["hypotheses"][0]["text"]
         (hypothesis,) = record["hypotheses"]
         assert set(hypothesis) == {
             *("text", "tokens", "ids", "token_log_probabilities", "log_probability", "score")
@@ -238,8 +241,7 @@ def test_inspect_draws_positions_and_refuses_half_a_wish(run_here: Run, tmp_path
     assert run_here("inspect", "demo", "--draw", "positions", "-o", str(path)).returncode == 0
     assert path.read_bytes().startswith(b"\x89PNG")
     for arguments, message in (
-        (("--draw", "whole"), "must be given together"),
-        (("-o", str(path)), "must be given together"),
+        (("-o", str(path)), "must end in .json, .txt"),
         (("--draw", "whole", "-o", str(path)), "must end in .svg"),
     ):
         done = run_here("inspect", "demo", *arguments)

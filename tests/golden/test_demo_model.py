@@ -152,14 +152,14 @@ def test_unknown_words_are_answered_and_named(run_forked: Run) -> None:
     assert done.stdout.strip()
     assert '"zebra" (nothing close)' in done.stderr
     assert '"appel" (close: "apple"' in done.stderr
-    looked = run_forked("look", "demo", "The zebra ate the appel.", "--json", "/dev/null")
+    looked = run_forked("look", "demo", "The zebra ate the appel.", "--json")
     assert '"zebra" (nothing close)' in looked.stderr
 
 
 def test_look_says_that_a_sentence_was_in_training(run_forked: Run) -> None:
     said = "This sentence is in the text that the model learned from."
-    assert said in run_forked("look", "demo", "Pizza is awesome", "--json", "/dev/null").stderr
-    assert said not in run_forked("look", "demo", "Soup is awesome", "--json", "/dev/null").stderr
+    assert said in run_forked("look", "demo", "Pizza is awesome", "--json").stderr
+    assert said not in run_forked("look", "demo", "Soup is awesome", "--json").stderr
 
 
 @pytest.mark.parametrize(

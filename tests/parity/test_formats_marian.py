@@ -148,7 +148,7 @@ def test_their_search_becomes_ours(tmp_path: Path) -> None:
     path.unlink()
     change_json(tmp_path / "theirs" / "config.json", num_beams=6, max_length=LONGEST)
     decoding = convert(tmp_path / "theirs", tmp_path / "again").config.decoding
-    assert (decoding.beam, decoding.max_length, decoding.alpha) == (6, 0, 1.0)
+    assert (decoding.beam, decoding.max_length, decoding.alpha) == (6, None, 1.0)
 
 
 def test_marian_to_pellucid_to_marian_is_equal(tmp_path: Path) -> None:
@@ -314,7 +314,7 @@ def test_half_precision_files_with_their_tables_of_positions_are_imported(tmp_pa
     shutil.rmtree(tmp_path / "theirs")
     weight = bundle.model.state_dict()["encoder.layers.0.feed_forward.inner.weight"]
     assert torch.equal(weight, theirs.model.encoder.layers[0].fc1.weight.half().float())
-    assert bundle.config.decoding.max_length == 0
+    assert bundle.config.decoding.max_length is None
 
 
 def test_pieces_that_only_one_model_has_are_decoded_as_theirs(tmp_path: Path) -> None:

@@ -296,7 +296,7 @@ def test_heads_have_their_distance_from_the_head_that_was_taught(
 ) -> None:
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
     bundle = translator.own_bundle
-    manifest = {**bundle.manifest, "imported": {"guided_head": "decoder.1.cross.2"}}
+    manifest = {**bundle.manifest, "imported": {"guided_head": [1, 2]}}
     html = model_page(replace(bundle, manifest=manifest), trace, SENTENCES[0])
     path = tmp_path / "taught.html"
     path.write_text(html, encoding="utf-8")

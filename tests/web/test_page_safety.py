@@ -164,7 +164,7 @@ def test_recorded_sentence_is_shown_without_a_model(browser: Browser, tmp_path: 
 @pytest.mark.parametrize("stage", ["scores", "context"])
 def test_recording_without_weights_says_so(browser: Browser, tmp_path: Path, stage: str) -> None:
     name = f"decoder.0.cross.{stage}"
-    trace = make_trace(arrays={name: make_trace().get(name)})
+    trace = make_trace(arrays={name: make_trace()[name]})
     reader = PageReader(browser, write(tmp_path / "part.html", trace_page(trace)))
     assert "Look again without" in " ".join(reader.texts(".remark"))
     reader.click("#tab-look")

@@ -220,7 +220,7 @@ def test_guard_option_that_does_not_exist_is_found() -> None:
 def test_python_of_a_page_prints_what_the_page_says(
     name: str, bundle_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (page,) = (page for page in find_pages() if page.stem == name)
+    page = next(page for page in find_pages() if page.stem == name)
     blocks = [one for one in read_blocks(page) if one.language == "python" and one.is_run]
     (tmp_path / "runs").mkdir()
     (tmp_path / "runs" / "pairs").symlink_to(bundle_folder)
@@ -236,7 +236,7 @@ def test_python_of_a_page_prints_what_the_page_says(
 
 @pytest.mark.parametrize("name", ["looking", "recurrent", "translating", "what-if"])
 def test_commands_of_a_page_print_what_the_page_says(name: str, tmp_path: Path) -> None:
-    (page,) = (page for page in find_pages() if page.stem == name)
+    page = next(page for page in find_pages() if page.stem == name)
     blocks = [one for one in read_blocks(page) if one.is_run and one.language != "python"]
     shown = [one for one in blocks if one.output is not None or one.language == "console"]
     assert shown

@@ -116,11 +116,11 @@ def test_only_the_lines_that_overflow_fail(
     assert [found[0].text, found[2].text] == [one.text for one in expected]
 
 
-def test_translate_command_with_huge_weights_has_a_line_each_and_exit_code_2(
+def test_translate_command_with_huge_weights_has_a_line_each_and_exit_code_3(
     huge: Path, run_here: Callable[..., Any]
 ) -> None:
     done = run_here("translate", str(huge), "--json", stdin="\n".join(LINES) + "\n")
-    assert done.returncode == 2
+    assert done.returncode == 3
     assert [json.loads(line)["error"] for line in done.stdout.splitlines()] == [OVERFLOW] * 2
     assert "constraints" not in done.stderr
 

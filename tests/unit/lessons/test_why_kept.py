@@ -96,7 +96,7 @@ def test_judging_again_takes_times_of_any_machine_and_measures_none(
     monkeypatch.setattr("pellucid.lessons.why.kept_results._describe_machine", lambda: "slow")
     kept = KeptCells(path, "cache", is_judged_again=True)
     assert kept.get("64 tokens", lambda: 9.0, is_timed=True) == 0.25
-    with pytest.raises(DataError, match=r"times of '128 tokens'.*why cache --full"):
+    with pytest.raises(DataError, match=r"times of '128 tokens'.*claim cache --full"):
         kept.get("128 tokens", lambda: 9.0, is_timed=True)
     assert kept.get("untimed", lambda: 7) == 7
     kept.finish({})

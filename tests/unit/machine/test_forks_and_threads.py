@@ -146,7 +146,7 @@ def test_command_that_computes_takes_a_number_of_threads(run_here: Run, command:
     [
         ("train", "nothing.toml"),
         ("distill", "demo", "--data", "nothing.toml"),
-        ("demo", "--set", "nothing"),
+        ("demo", "-o", "s"),
         ("evaluate", "nothing", "--source", "s", "--reference", "s"),
     ],
 )

@@ -130,7 +130,7 @@ def test_choose_29000_captions_comes_near_the_shipped_recipe() -> None:
 @pytest.mark.parametrize(
     "name",
     [
-        "demo",
+        "tiny-en-fr",
         *(f"multi30k-en-{to}{kind}" for to in ("fr", "de") for kind in ("", "-lowercased")),
     ],
 )

@@ -54,4 +54,4 @@ export function settle({ row, column }: Live, head: HeadPlace, trace: Trace): Pa
 }
 
 /** The sentence of a command to try next that looks into the packaged model; empty for others. */
-export const sentenceToTry = (vary: string) => /^pellucid look demo "([^"]+)"/.exec(vary)?.[1] ?? "";
+export const sentenceToTry = (vary: string) => /^pellucid (?:look|why) demo "([^"]+)"/.exec(vary)?.[1] ?? "";
