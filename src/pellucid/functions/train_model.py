@@ -105,6 +105,9 @@ def train(
     changes = _read_settings(settings)
     if minutes is not None:
         check_kind("minutes", minutes, int | float, "a number of minutes")
+        # Before a recipe is written for the text.
+        if not minutes > 0:
+            refuse("minutes", "more than 0", minutes)
         changes.append(f"training.max_minutes={minutes}")
     for name, code in (("source_language", source_language), ("target_language", target_language)):
         if code is not None:

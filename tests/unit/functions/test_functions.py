@@ -55,6 +55,12 @@ def test_table_is_trained_on_with_settings_chosen_for_it(pairs: Path) -> None:
     assert len(pellucid.evaluate(found.run).hypotheses) == 20
 
 
+def test_no_minutes_are_refused_before_anything_is_written(pairs: Path) -> None:
+    with pytest.raises(InputError, match="minutes must be more than 0"):
+        pellucid.train(pairs, source_language="en", target_language="fr", minutes=0)
+    assert not Path("runs").exists()
+
+
 def test_recipe_object_is_trained_on_with_what_it_leaves_open_chosen(pairs: Path) -> None:
     recipe = Recipe.model_validate(
         {

@@ -151,8 +151,8 @@ def _describe(task: Patching, text: str, other: str) -> Iterator[str]:
     """Say what is patched, what the two sentences prefer, and what a number means."""
     first, second = task.answers
     yield f"Patching: vectors of A in the place of those of B. {SOURCE}."
-    yield f"A (gives)   {other}"
-    yield f"B (gets)    {text}"
+    yield f"A (from)    {other}"
+    yield f"B (into)    {text}"
     yield f"Beginning   {' '.join(task.a.predicted_tokens[: task.row]) or '(nothing)'}"
     yield f"Answers     {first} (A) or {second} (B); --word and --not ask about other words"
     for name, difference in zip("AB", task.preferences, strict=True):
