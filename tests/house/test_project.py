@@ -154,3 +154,12 @@ def test_readme_is_read_in_a_minute(root: Path) -> None:
 
 def test_guard_long_paragraph_is_found() -> None:
     assert find_long_paragraphs("# A\n\na\nb\nc\n\nd\ne\nf\ng\n") == ["d\ne\nf\ng"]
+
+
+def test_results_name_no_folder_of_the_machine_that_made_them(root: Path) -> None:
+    found = [
+        path.name
+        for path in (root / "benchmarks" / "results").rglob("*.json")
+        if re.search(r"[ \"=]/(?:tmp|home|root|work)/", path.read_text(encoding="utf-8"))
+    ]
+    assert not found
