@@ -1,4 +1,4 @@
-"""Tables of texts: JSON with ARB, YAML, ``.properties`` of Java, and ``.strings`` of Apple."""
+"""Tables of texts: JSON with ARB, ``.properties`` of Java, and ``.strings`` of Apple."""
 
 from __future__ import annotations
 
