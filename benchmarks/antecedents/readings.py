@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from antecedents.cases import Case, Reading
 
-from pellucid.config.head_address import AttentionKind, Part
+from pellucid.config.head_address import Kind, Part
 from pellucid.inside import Pair
 from pellucid.inside.ask import Ask
 from pellucid.inside.changes.change import Changes, CutEdge, cut_source_word
@@ -107,7 +107,7 @@ def read_cuts(case: Case) -> dict[str, list[float]]:
 
 
 def _cut_edges(
-    part: Part, kind: AttentionKind, queries: Sequence[int], keys: Sequence[int]
+    part: Part, kind: Kind, queries: Sequence[int], keys: Sequence[int]
 ) -> Changes:
     """Cut all edges from some positions to others, in all layers and heads."""
     return Changes(

@@ -17,7 +17,7 @@ Run = Callable[..., subprocess.CompletedProcess[str]]
         (["multi30k-en-fx"], "Did you mean 'multi30k-en-fr'?"),
         (["missing.toml"], "missing.toml"),
         (["multi30k-en-fr", "--set", "training.max_step=3"], "Did you mean 'max_steps'?"),
-        (["multi30k-en-fr", "--set", "nonsense"], "section.key=value"),
+        (["multi30k-en-fr", "--set", "nonsense"], "SECTION.KEY=VALUE"),
         (["multi30k-en-fr", "--keep", "every:100"], "Give --keep-every N instead"),
         (["multi30k-en-fr", "--keep-every", "0"], "--keep-every must be at least 1"),
         (["multi30k-en-fr", "--set", "data.folder=missing-folder"], "missing-folder"),
