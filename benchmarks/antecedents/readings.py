@@ -106,9 +106,7 @@ def read_cuts(case: Case) -> dict[str, list[float]]:
     return losses
 
 
-def _cut_edges(
-    part: Part, kind: Kind, queries: Sequence[int], keys: Sequence[int]
-) -> Changes:
+def _cut_edges(part: Part, kind: Kind, queries: Sequence[int], keys: Sequence[int]) -> Changes:
     """Cut all edges from some positions to others, in all layers and heads."""
     return Changes(
         *(
