@@ -64,7 +64,7 @@ def _hints(owner: Callable[..., Any] | type) -> dict[str, tuple[Any, str]]:
 
 
 def check_kind(name: str, value: object, hint: Any, rule: str = "") -> None:
-    """Refuse an argument of another type; True and False are no numbers.
+    """Refuse an argument of another type; True and False do not count as numbers.
 
     Args:
         name: of the argument, for the message.
@@ -73,7 +73,7 @@ def check_kind(name: str, value: object, hint: Any, rule: str = "") -> None:
         rule: the same in words. The names of a ``Literal`` are listed without it.
 
     Raises:
-        InputError: it has another type, or is none of the names.
+        InputError: it has another type, or is not one of the names.
     """
     if _fits(value, hint):
         return
@@ -167,7 +167,7 @@ def list_texts(name: str, values: object) -> list[str]:
     """Return an argument that is several texts, as a list.
 
     Raises:
-        DataError: it is something else, or one of them is no text; the message has its number.
+        DataError: it is something else, or one of them is not a text; the message has its number.
     """
     is_several = isinstance(values, Iterable) and not isinstance(
         values, bytes | bytearray | Mapping
@@ -188,7 +188,7 @@ def list_pairs(sources: object, targets: object) -> tuple[bool, list[str], list[
     """Return the two sides of pairs as lists, after telling whether each is a single text.
 
     Raises:
-        DataError: only one side is a single text, or something is no text.
+        DataError: only one side is a single text, or something is not a text.
     """
     is_one = isinstance(sources, str)
     if is_one != isinstance(targets, str):

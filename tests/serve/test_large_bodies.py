@@ -58,11 +58,11 @@ def test_large_bodies_are_read_one_at_a_time_with_pauses() -> None:
 
 
 def test_small_bodies_do_not_wait() -> None:
-    async def run() -> None:
+    async def run() -> bool:
         async with in_turn(SMALL_BYTES + 1), asyncio.timeout(10), in_turn(SMALL_BYTES):
-            pass
+            return True
 
-    asyncio.run(run())
+    assert asyncio.run(run())
 
 
 def test_body_of_many_faults_is_one_sentence_about_their_number(live: Live) -> None:

@@ -294,7 +294,7 @@ class Board:
 
 
 def _read_beat(data: bytes) -> Beat:
-    """Read a beat; one that has no content yet is that of nobody."""
+    """Read a beat; an empty one belongs to no command yet."""
     try:
         return Beat(**json.loads(data))
     except (ValueError, TypeError):

@@ -124,7 +124,7 @@ def count_placeholders_of_pairs(
         data: the recipe's data section.
         base: the recipe's folder.
         most: the pairs to look at.
-        symbols: those of the tokenizer, which are no placeholders.
+        symbols: those of the tokenizer, which are not placeholders.
 
     Raises:
         InputError: the text cannot be read.

@@ -113,7 +113,7 @@ def say_error(sentence: str) -> None:
 
 
 def warn(sentence: str) -> None:
-    """Write to standard error what may be wrong though the command goes on."""
+    """Write to standard error what may be wrong, although the command continues."""
     _say("warning: ", sentence)
 
 

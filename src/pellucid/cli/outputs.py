@@ -53,7 +53,7 @@ class Outputs:
 
 
 TERMINAL = Outputs({}, "text")
-"""Standard output alone, for people."""
+"""Only standard output, for people."""
 
 
 def choose_outputs(

@@ -113,7 +113,7 @@ def read_place(options: Mapping[str, Any], name: str) -> tuple[int | None, int |
         name: that name.
 
     Raises:
-        InputError: it is no address, or not one of cross-attention.
+        InputError: it is not an address of cross-attention.
     """
     from pellucid.config.head_address import parse_address
 

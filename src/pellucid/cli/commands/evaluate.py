@@ -163,7 +163,7 @@ def _read_test(model: str) -> dict[str, list[str]]:
     from pellucid.training.start.prepare import describe_known, read_test
 
     pairs, num_known = read_test(Path(expand_home(model)))
-    # A run that has no model yet says so before anything is said of its scores.
+    # A run without a model is refused before the note about its test text.
     resolve_model(model)
     note(f"Scored on the {len(pairs):,} pairs of the test text of its recipe.")
     if num_known:

@@ -23,7 +23,7 @@ NAMED = (
     *("beam", "n_best", "length_penalty", "alpha", "sample", *_SAMPLING),
     *("max_length", "precision"),
 )
-"""The options of decoding that have an option of their own; ``--set`` takes every one."""
+"""The decoding options with their own flag; ``--set`` takes every one."""
 
 _SET: Option = (
     list[str],

@@ -139,7 +139,7 @@ def patch_lines(
 def _replay(
     translator: Translator, line: LookedLine, options: Mapping[str, Any], about: str = ""
 ) -> tuple[LookedLine, Trace]:
-    """Return a line as the model reads it, and its trace; what a reader should know is said."""
+    """Return a line as the model reads it, and its trace; note what a reader should know."""
     for say, sentence in remarks_on(translator, line.text):
         say(f"{about}{sentence}")
     line = line.as_read(translator.tokenizer)
