@@ -35,12 +35,16 @@ ENGINE = "-ffp-contract=off -pthread"
 ENGINES = {
     "portable": ENGINE,
     "avx2": f"{ENGINE} -mavx2 -mfma",
+    "avx_vnni": f"{ENGINE} -mavx2 -mfma -mavxvnni",
     "avx512": f"{ENGINE} {AVX512}",
     "avx512_vnni": f"{ENGINE} {AVX512} -mavx512vnni",
 }
+"""The engine for x86-64, the slowest first; `processor.c` numbers them in this order."""
 
+# Every ARM processor of 64 bits has NEON, which the portable vectors use.
+ARM_ENGINES = {"portable": ENGINE, "dotprod": f"{ENGINE} -march=armv8.2-a+dotprod"}
 
-CPU_FLAGS = {"avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni"}
+CPU_FLAGS = {"avx512bf16": "avx512_bf16", "avx512vnni": "avx512_vnni", "avxvnni": "avx_vnni"}
 """Instructions whose name in Linux's list of a processor differs from the compiler's."""
 
 
@@ -65,10 +69,16 @@ def libraries() -> list[Library]:
         flags = {name: f"{one} -fopenmp" for name, one in KERNELS.items()}
         found += [Library(FOLDERS["kernels"], name, one) for name, one in flags.items()]
     if platform.system() in ("Linux", "Darwin"):
-        # Elsewhere the portable vectors become NEON: docs/decisions/0019.
-        names = ENGINES if is_x86 else ("portable",)
-        found += [Library(FOLDERS["engine"], name, ENGINES[name]) for name in names]
+        found += [Library(FOLDERS["engine"], *one) for one in engines().items()]
     return found
+
+
+def engines() -> dict[str, str]:
+    """Name the engine's sets of instructions on machines of this kind, with their flags."""
+    machine = platform.machine().lower()
+    if machine in ("x86_64", "amd64"):
+        return ENGINES
+    return ARM_ENGINES if machine in ("aarch64", "arm64") else {"portable": ENGINE}
 
 
 def runs_here(library: Library, processor: Path = Path("/proc/cpuinfo")) -> bool:

@@ -12,7 +12,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from pellucid.errors import ConfigurationError
-from pellucid.native.libraries import hash_of_sources
+from pellucid.native.libraries import engines, hash_of_sources
 
 FOLDER = Path(__file__).parent / "decoding"
 """The folder of the engine's sources."""
@@ -23,7 +23,7 @@ BUILT = FOLDER
 VARIABLE = "PELLUCID_INSTRUCTIONS"
 """The environment variable that forces a set of instructions."""
 
-SETS = ("portable", "avx2", "avx512", "avx512_vnni")
+SETS = tuple(engines())
 """Sets of instructions, each faster than the one before."""
 
 HASH_LENGTH = 64
@@ -57,7 +57,8 @@ def instruction_sets() -> tuple[str, ...]:
     if isinstance(portable, str):
         return ()
     # The portable library runs on every processor, so it is the one to ask.
-    usable = SETS[: 1 + portable.best_instructions()]
+    has = portable.instruction_sets()
+    usable = [name for place, name in enumerate(SETS) if has >> place & 1]
     return tuple(name for name in usable if not isinstance(_load(name), str))
 
 

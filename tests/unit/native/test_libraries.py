@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pellucid.native.libraries import ENGINES, FOLDERS, KERNELS, Library, runs_here
+from pellucid.native.libraries import ENGINES, FOLDERS, KERNELS, Library, engines, runs_here
 
 AVX2 = "fpu sse2 fma avx avx2 bmi2"
 AVX512 = f"{AVX2} avx512f avx512dq avx512bw avx512vl"
@@ -29,13 +29,33 @@ def names_for(flags: str, folder: Path) -> set[str]:
             AVX512,
             {"portable", "avx2", "avx2_float32", "avx2_bfloat16", "avx512", "avx512_float32"},
         ),
-        (f"{AVX512} avx512_vnni avx512_bf16", {*KERNELS, *ENGINES}),
+        (
+            f"{AVX2} avx_vnni",
+            {"portable", "avx2", "avx_vnni", "avx2_float32", "avx2_bfloat16"},
+        ),
+        (f"{AVX512} avx_vnni avx512_vnni avx512_bf16", {*KERNELS, *ENGINES}),
     ],
 )
 def test_libraries_of_a_processor_are_those_that_it_can_run(
     flags: str, names: set[str], tmp_path: Path
 ) -> None:
     assert names_for(flags, tmp_path) == names
+
+
+@pytest.mark.parametrize(
+    ("machine", "names"),
+    [
+        ("x86_64", ["portable", "avx2", "avx_vnni", "avx512", "avx512_vnni"]),
+        ("arm64", ["portable", "dotprod"]),
+        ("aarch64", ["portable", "dotprod"]),
+        ("riscv64", ["portable"]),
+    ],
+)
+def test_sets_of_instructions_follow_the_kind_of_machine(
+    machine: str, names: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("platform.machine", lambda: machine)
+    assert list(engines()) == names
 
 
 def test_libraries_processor_unknown_all_are_built(tmp_path: Path) -> None:

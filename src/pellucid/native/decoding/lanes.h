@@ -2,7 +2,7 @@
  *
  * AVX-512 holds the lanes in one register, AVX2 in two, other processors in four. A multiply-add
  * rounds once wherever the processor has one; compilers may not make others (-ffp-contract=off). So
- * AVX2 and AVX-512 give the same bits.
+ * AVX2, AVX-512 and NEON give the same bits.
  */
 #ifndef PELLUCID_LANES_H
 #define PELLUCID_LANES_H

@@ -152,9 +152,13 @@ INLINE row_bytes broadcast_bytes(const uint8_t *from) {
 typedef vi weight_bytes;
 INLINE weight_bytes load_bytes(const int8_t *from) { return vi_load((const int32_t *)from); }
 INLINE __m256i add_half_of_products(__m256i sum, row_bytes row, __m256i weights) {
+#if defined(__AVXVNNI__)
+    return _mm256_dpbusd_avx_epi32(sum, row, weights);
+#else
     /* Both are at most 127, so two products never saturate 16 bits. */
     __m256i pairs = _mm256_maddubs_epi16(row, weights);
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
+#endif
 }
 INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
     return (vi){add_half_of_products(sum.low, row, weights.low),

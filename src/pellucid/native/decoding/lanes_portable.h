@@ -1,5 +1,6 @@
-/* Sixteen lanes in four vectors of four, for any processor. Included by lanes.h; see
- * lanes_avx512.h. Without an instruction for multiply-add the product is rounded by itself. */
+/* Sixteen lanes in four vectors of four, for any processor, and for ARM with lanes_neon.h. Included
+ * by lanes.h; see lanes_avx512.h. Without an instruction for multiply-add the product is rounded by
+ * itself. */
 #include <math.h>
 
 typedef float v4 __attribute__((vector_size(16)));
@@ -17,24 +18,31 @@ typedef struct {
 #define OF_TWO(FUNCTION) \
     (vf){FUNCTION(x.a, y.a), FUNCTION(x.b, y.b), FUNCTION(x.c, y.c), FUNCTION(x.d, y.d)}
 
-INLINE v4 choose4(v4i mask, v4 yes, v4 no) { return (v4)((mask & (v4i)yes) | (~mask & (v4i)no)); }
 INLINE v4 fma4(v4 x, v4 y, v4 z) {
 #if defined(__FMA__) || defined(__ARM_FEATURE_FMA)
+    /* GCC makes one instruction of these; of NEON's own form it makes one for each broadcast more. */
     return (v4){__builtin_fmaf(x[0], y[0], z[0]), __builtin_fmaf(x[1], y[1], z[1]),
                 __builtin_fmaf(x[2], y[2], z[2]), __builtin_fmaf(x[3], y[3], z[3])};
 #else
     return x * y + z;
 #endif
 }
-INLINE v4 max4(v4 x, v4 y) { return choose4((v4i)(x > y), x, y); }
-INLINE v4 min4(v4 x, v4 y) { return choose4((v4i)(x < y), x, y); }
 INLINE v4 absolute4(v4 x) { return (v4)((v4i)x & 0x7fffffff); }
+#if defined(__aarch64__)
+#include "lanes_neon.h"
+#else
+INLINE v4 choose4(v4i mask, v4 yes, v4 no) { return (v4)((mask & (v4i)yes) | (~mask & (v4i)no)); }
 /* Adding 1.5 * 2^23 rounds to a whole number, to even in the middle; larger numbers are whole. */
 INLINE v4 round4(v4 x) {
     v4 magic = (v4){12582912.0f, 12582912.0f, 12582912.0f, 12582912.0f};
     return choose4((v4i)(absolute4(x) < 4194304.0f), (x + magic) - magic, x);
 }
-
+INLINE unsigned bits4(v4i mask) {
+    return (mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8);
+}
+#endif
+INLINE v4 max4(v4 x, v4 y) { return choose4((v4i)(x > y), x, y); }
+INLINE v4 min4(v4 x, v4 y) { return choose4((v4i)(x < y), x, y); }
 INLINE vf vf_all(float x) {
     v4 all = {x, x, x, x};
     return (vf){all, all, all, all};
@@ -78,9 +86,6 @@ INLINE vf vf_select_less(vf x, vf y, vf yes, vf no) {
     return (vf){choose4((v4i)(x.a < y.a), yes.a, no.a), choose4((v4i)(x.b < y.b), yes.b, no.b),
                 choose4((v4i)(x.c < y.c), yes.c, no.c), choose4((v4i)(x.d < y.d), yes.d, no.d)};
 }
-INLINE unsigned bits4(v4i mask) {
-    return (mask[0] & 1) | (mask[1] & 2) | (mask[2] & 4) | (mask[3] & 8);
-}
 INLINE unsigned vf_greater(vf x, vf y) {
     return bits4((v4i)(x.a > y.a)) | bits4((v4i)(x.b > y.b)) << 4 | bits4((v4i)(x.c > y.c)) << 8 |
            bits4((v4i)(x.d > y.d)) << 12;
@@ -102,11 +107,6 @@ INLINE float vf_largest(vf x) {
     return low > high ? low : high;
 }
 
-INLINE vf vf_sums(const vf *x) {
-    float lane[LANES];
-    for (int i = 0; i < LANES; i++) lane[i] = vf_sum(x[i]);
-    return vf_load(lane);
-}
 INLINE v4 larger_size4(v4 x, v4 largest) {
     v4i size = (v4i)absolute4(x);
     return choose4(size > (v4i)largest, (v4)size, largest);
@@ -129,6 +129,13 @@ INLINE vi vi_load(const int32_t *from) {
 INLINE vf vi_to_vf(vi x) {
     return (vf){__builtin_convertvector(x.a, v4), __builtin_convertvector(x.b, v4),
                 __builtin_convertvector(x.c, v4), __builtin_convertvector(x.d, v4)};
+}
+
+#if !defined(__aarch64__)
+INLINE vf vf_sums(const vf *x) {
+    float lane[LANES];
+    for (int i = 0; i < LANES; i++) lane[i] = vf_sum(x[i]);
+    return vf_load(lane);
 }
 INLINE void vf_to_bytes(uint8_t *to, vf x, int offset) {
     float lane[LANES];
@@ -173,3 +180,4 @@ INLINE vi add_products(vi sum, row_bytes row, weight_bytes weights) {
 }
 
 enum { MAX_ROWS = 4, MAX_BYTE_ROWS = 4 };
+#endif

@@ -11,6 +11,8 @@
 #define PANELS_AT_ONCE(ROWS) ((ROWS) == 1 ? 8 : (ROWS) <= 3 ? 4 : 2)
 #elif defined(__AVX2__)
 #define PANELS_AT_ONCE(ROWS) ((ROWS) == 1 ? 4 : (ROWS) <= 3 ? 2 : 1)
+#elif defined(__aarch64__)
+#define PANELS_AT_ONCE(ROWS) ((ROWS) == 1 ? 4 : (ROWS) == 2 ? 2 : 1)
 #else
 #define PANELS_AT_ONCE(ROWS) ((ROWS) == 1 ? 2 : 1)
 #endif
@@ -110,6 +112,10 @@ typedef void (*rows_function)(const linear *, const input *, long, long, long, f
 #define FOR_EACH_COUNT(DO, ...)                                                                    \
     DO(__VA_ARGS__, 1) DO(__VA_ARGS__, 2) DO(__VA_ARGS__, 3) DO(__VA_ARGS__, 4)                    \
     DO(__VA_ARGS__, 5) DO(__VA_ARGS__, 6)
+#elif defined(__aarch64__)
+#define FOR_EACH_COUNT(DO, ...)                                                                    \
+    DO(__VA_ARGS__, 1) DO(__VA_ARGS__, 2) DO(__VA_ARGS__, 3) DO(__VA_ARGS__, 4)                    \
+    DO(__VA_ARGS__, 5)
 #else
 #define FOR_EACH_COUNT(DO, ...)                                                                    \
     DO(__VA_ARGS__, 1) DO(__VA_ARGS__, 2) DO(__VA_ARGS__, 3) DO(__VA_ARGS__, 4)

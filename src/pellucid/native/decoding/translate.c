@@ -14,20 +14,6 @@
 /* The hash of the sources that a library was built from. */
 EXPORT const char sources[] = SOURCES;
 
-/* The best set of instructions that this processor has: its place in the list of loading.py. */
-EXPORT int best_instructions(void) {
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("fma")) return 0;
-    if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
-        !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
-        return 1;
-    return __builtin_cpu_supports("avx512vnni") ? 3 : 2;
-#else
-    return 0;
-#endif
-}
-
 enum {
     ENCODED_ROWS = 128, /* about how many source tokens are encoded together */
     ENCODED_AHEAD = 8,  /* sentences that wait for a slot, so that they are encoded together */
