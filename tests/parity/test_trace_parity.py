@@ -371,7 +371,6 @@ def test_trace_written_layer_by_layer_equals_the_one_held(
     random_folder: Path, tmp_path: Path
 ) -> None:
     translator = pellucid.load(random_folder)
-    assert translator.bundle is not None
     (translation,) = translator.translate([SOURCE], beam=2, n_best=2, max_length=T)
     held, written = (
         look_at_hypotheses(

@@ -17,8 +17,8 @@ from pellucid.errors import ConfigurationError, InputError
 if TYPE_CHECKING:
     from pellucid.decode.constraints.request import Constraints, LineConstraints
     from pellucid.inside.changes.given_changes import GivenChanges
-    from pellucid.translate.aligning import Aligner
     from pellucid.translate.constraints import GivenGlossary
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.written_lines import Unknown
 
 

@@ -29,7 +29,7 @@ class LookedInto(Protocol):
     """What looking inside needs of a `Translator`, which imports this module."""
 
     tokenizer: Tokenizer
-    bundle: Bundle | None
+    _bundle: Bundle | None
     changes: Probe | None
 
     @property
@@ -142,12 +142,12 @@ def bundle_to_look_at(translator: LookedInto) -> Bundle:
     Raises:
         InputError: the model was not loaded from disk, or there are several.
     """
-    if translator.bundle is None or translator.is_ensemble:
+    if translator._bundle is None or translator.is_ensemble:
         raise InputError(
             "Looking inside needs one model that was loaded from disk, but this is a model in "
             "memory or an ensemble. Load one model."
         )
-    return translator.bundle
+    return translator._bundle
 
 
 def _decode(

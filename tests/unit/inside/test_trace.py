@@ -223,7 +223,6 @@ def test_a_given_target_is_looked_at_without_a_decode(translator: Translator) ->
 
 
 def test_a_replay_that_disagrees_is_told(translator: Translator) -> None:
-    assert translator.bundle is not None
     (translation,) = translator.translate([SOURCE], precision="float32")
     pair = make_pair(translator.bundle, SOURCE, translation.ids)
     wrong = [value - 0.01 for value in translation.token_log_probabilities]
@@ -295,7 +294,6 @@ def test_npz_opens_without_pickle_and_json_writes_minus_infinity(
 
 
 def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Path) -> None:
-    assert translator.bundle is not None
     pair = make_pair(translator.bundle, SOURCE, "La pizza.")
     with NpzWriter(tmp_path / "t.npz") as writer:
         trace = replay(pair, Ask(everything=True), keep=writer.keep)
@@ -387,7 +385,6 @@ def test_changed_replay_is_not_compared_with_the_unchanged_decode(
 
 
 def test_decode_under_the_same_changes_is_compared(translator: Translator) -> None:
-    assert translator.bundle is not None
     changes = Changes(parse_change("cut decoder.1.cross.1"))
     pair = make_pair(translator.bundle, SOURCE, "La pizza.", float64=True)
     found = decode_under(pair, changes, max_length=20)
@@ -469,7 +466,6 @@ def test_trace_is_written_in_one_line(whole: Trace) -> None:
 
 
 def test_other_records_are_written_in_about_two_lines(translator: Translator) -> None:
-    assert translator.bundle is not None
     long = " ".join([SOURCE] * 2)
     pair = make_pair(translator.bundle, long, "La pizza est bonne . " * 9)
     steps = pellucid.attend(np.ones((90, 5)), np.ones((70, 5)), np.ones((70, 3)))

@@ -139,7 +139,9 @@ def test_demo_obeys_words_as_on_pytorch(monkeypatch: pytest.MonkeyPatch) -> None
             for constraints, options in asked
         ]
 
-    assert translator.describe_engine(sample=True, no_repeat_ngram=3).startswith("the engine in C")
+    assert translator.decoder.describe(
+        translator.options(sample=True, no_repeat_ngram=3)
+    ).startswith("the engine in C")
     found = translate()
     with monkeypatch.context() as patch:
         patch.setattr(NativePath, "find_obstacle", lambda *_: "this test compares with PyTorch")

@@ -59,7 +59,7 @@ def answer_look(
     translator = model.translator
     notes = line_notes(translator, text)
     if body.clean:
-        text = clean_line(translator.own_bundle, text)
+        text = clean_line(translator.bundle, text)
     found = _find_target(model, body, text)
     source_ids = translator.tokenizer.encode_source(text)
     size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
@@ -69,7 +69,7 @@ def answer_look(
             f"The arrays must have at most {most_bytes:,} bytes, but would have {size:,}. "
             "Ask for single layers, heads or stages.",
         )
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     pair = make_pair(bundle, text, found.ids, float64=True)
     trace = replay(
         pair,
