@@ -88,7 +88,7 @@ def test_padding_without_a_vector_has_no_share_of_the_softmax(
     assert_near(scored.token_log_probabilities, expected)
     # Otherwise nearly the whole softmax would be that of the padding.
     assert their_scores(theirs, ids_of(translator), [])[0] < expected[0] - LOWER / 2
-    trace = translator.look(SOURCE, target=TARGET, everything=True)
+    trace = translator.look(SOURCE, translation=TARGET, everything=True)
     assert_near(trace.log_probabilities, expected)
     assert (trace.arrays["decoder.logits"][:, pad] < NEVER / 2).all()
     assert "<pad>" not in trace.argmax_tokens

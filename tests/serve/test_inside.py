@@ -106,7 +106,7 @@ def read_trace(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         {"heads": ["encoder.1"], "everything": True},
         {"everything": True},
         {"stages": ["scores", "context"], "beam": 3},
-        {"target_text": "Le chien l'a mangé."},
+        {"translation": "Le chien l'a mangé."},
     ],
 )
 def test_look_gives_the_arrays_of_the_library(
@@ -121,7 +121,9 @@ def test_look_gives_the_arrays_of_the_library(
     kept = {name: asked[name] for name in ("heads", "stages", "everything") if name in asked}
     ask = Ask(**kept)
     options = {"beam": asked["beam"]} if "beam" in asked else {}
-    expected = model.translator.look(PIZZA, ask=ask, target=asked.get("target_text"), **options)
+    expected = model.translator.look(
+        PIZZA, ask=ask, translation=asked.get("translation"), **options
+    )
     assert set(arrays) == set(expected.arrays)
     for name, array in expected.arrays.items():
         np.testing.assert_allclose(arrays[name], array, atol=1e-6)
@@ -178,7 +180,7 @@ def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
         ({"text": "a\nb"}, "one line"),
         ({"text": "a", "heads": "decoder.7"}, "layer"),
         ({"text": "a", "stages": "weigths"}, "Did you mean 'weights'?"),
-        ({"text": "a", "target_text": "b", "beam": 2}, "target_text"),
+        ({"text": "a", "translation": "b", "beam": 2}, "translation"),
         ({"text": "cat " * 300}, "tokens"),
     ],
 )
@@ -208,9 +210,9 @@ def test_change_gives_what_the_library_gives(live: Live, model: ServedModel) -> 
 
 
 def test_change_baseline_and_given_target(live: Live) -> None:
-    body = {"text": "A red house.", "target_text": "Une maison rouge.", "random": 2}
+    body = {"text": "A red house.", "translation": "Une maison rouge.", "random": 2}
     answer = live.post("/v1/change", {**body, "changes": ["cut decoder.0.cross.0"]}).json()
-    assert answer["original"]["text"] == body["target_text"]
+    assert answer["original"]["text"] == body["translation"]
     assert len(answer["baseline"]["effects"]) == 2
 
 
@@ -256,7 +258,7 @@ def test_look_follows_hypotheses_prefixes_changes_and_given_ids(
         {"target_ids": []},
         {"target_ids": [10**6]},
         {"prefix_ids": [10**6]},
-        {"target_ids": [5], "target_text": "b"},
+        {"target_ids": [5], "translation": "b"},
         {"changes": ["cut word a"], "beam": 2},
         {"prefix_ids": [5], "target_ids": [5]},
         {"changes": ["cut encoder.0.self.0:99>1"]},

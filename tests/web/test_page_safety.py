@@ -213,7 +213,7 @@ def test_model_that_a_page_cannot_run_is_shown_from_its_trace(
 def test_given_target_comes_as_a_recording_next_to_the_model(
     browser: Browser, translator: Translator, tmp_path: Path
 ) -> None:
-    trace: TraceData = translator.look(SENTENCES[0], target="La pizza est sortie du four")
+    trace: TraceData = translator.look(SENTENCES[0], translation="La pizza est sortie du four")
     reader = PageReader(
         browser,
         write(tmp_path / "given.html", model_page(translator.bundle, trace, SENTENCES[0])),

@@ -9,9 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pellucid.config.wording import show_value
 from pellucid.errors import InputError, suggestion
 from pellucid.serve.answers.responses import Problem, about
+from pellucid.wording.value_rules import show_value
 
 if TYPE_CHECKING:
     from pellucid.text.link_choices import UnitRule

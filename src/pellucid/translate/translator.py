@@ -178,7 +178,7 @@ class Translator(TextTranslator):
         self,
         text: str,
         *,
-        target: str | None = None,
+        translation: str | None = None,
         ask: Ask | str | None = None,
         everything: bool = False,
         float64: bool = False,
@@ -186,11 +186,11 @@ class Translator(TextTranslator):
         to: str | None = None,
         **options: Any,
     ) -> Trace:
-        """Look inside the best translation of a line, or inside a given target.
+        """Look inside the best translation of a line, or inside a given one.
 
         Args:
             text: the line.
-            target: a translation to look at instead of decoding one.
+            translation: the text to look at instead of decoding one.
             ask: arrays to keep, or an address such as ``decoder.1``; all attention weights unless
                 given.
             everything: keep every stage, so that nothing is missing from token to token.
@@ -210,7 +210,7 @@ class Translator(TextTranslator):
         return look_inside(
             self,
             text,
-            target=target,
+            translation=translation,
             ask=ask,
             everything=everything,
             float64=float64,
@@ -248,7 +248,7 @@ class Translator(TextTranslator):
     def pair(
         self,
         text: str,
-        target: str | None = None,
+        translation: str | None = None,
         *,
         changes: GivenChanges | None = None,
         float64: bool = False,
@@ -259,7 +259,7 @@ class Translator(TextTranslator):
 
         Args:
             text: the line.
-            target: a translation; the model's own unless given.
+            translation: its text; the model's own unless given.
             changes: what changes every run of the pair, as for `translate`. The line is translated
                 without them, and measures take only unchanged pairs.
             float64: compute in double precision.
@@ -272,8 +272,9 @@ class Translator(TextTranslator):
         """
         from pellucid.translate.looking_inside import pair_of_line
 
+        check_names(options, self.pair)
         return pair_of_line(
-            self, text, target, changes=changes, float64=float64, to=to, options=options
+            self, text, translation, changes=changes, float64=float64, to=to, options=options
         )
 
     def why(
@@ -282,7 +283,7 @@ class Translator(TextTranslator):
         word: str,
         other: str | None = None,
         *,
-        target: str | None = None,
+        translation: str | None = None,
         **options: Any,
     ) -> Contrast:
         """Explain why the model writes a word, and not another one; see `Pair.why`.
@@ -292,14 +293,14 @@ class Translator(TextTranslator):
             word: a word of its translation, or its number, from 0.
             other: what might stand there instead; the word that the model finds likeliest after
                 the one that it writes unless given.
-            target: a translation; the model's own unless given.
+            translation: its text; the model's own unless given.
             options: as for `pair`.
 
         Raises:
             InputError: the line cannot be translated, its translation has no such word, or several,
                 or the other one cannot be compared.
         """
-        return self.pair(text, target, **options).why(word, other)
+        return self.pair(text, translation, **options).why(word, other)
 
 
 def load(

@@ -214,7 +214,7 @@ def test_double_precision_agrees_closely(translator: Translator, whole: Trace) -
 
 
 def test_a_given_target_is_looked_at_without_a_decode(translator: Translator) -> None:
-    trace = translator.look(SOURCE, target="La pizza est bonne.")
+    trace = translator.look(SOURCE, translation="La pizza est bonne.")
     assert trace.decode_log_probabilities is None
     assert "decode" not in trace.checks
     (scored,) = translator.score([SOURCE], ["La pizza est bonne."])
@@ -245,7 +245,7 @@ class _Cut:
 def test_a_change_is_seen_in_what_follows_from_it(translator: Translator, whole: Trace) -> None:
     cut = translator.look(
         SOURCE,
-        target=translator.translate([SOURCE])[0].text,
+        translation=translator.translate([SOURCE])[0].text,
         ask=Ask(everything=True),
         changes=_Cut(),
     )
@@ -263,7 +263,7 @@ def test_a_trace_comes_back_equal(
 ) -> None:
     for trace in (
         translator.look(SOURCE, everything=True, float64=float64),
-        translator.look(SOURCE, target="La pizza.", ask=Ask("*.*.*.2")),
+        translator.look(SOURCE, translation="La pizza.", ask=Ask("*.*.*.2")),
     ):
         path = tmp_path / f"trace.{ending}"
         trace.save(path)
@@ -346,11 +346,11 @@ def test_a_trace_that_cannot_be_written_is_told(whole: Trace, tmp_path: Path) ->
 
 def test_empty_and_long_texts_are_refused(translator: Translator) -> None:
     with pytest.raises(InputError, match="line is empty"):
-        translator.look(" ", target="x")
+        translator.look(" ", translation="x")
     with pytest.raises(InputError, match="at most 256 tokens"):
-        translator.look("a " * 300, target="x")
+        translator.look("a " * 300, translation="x")
     with pytest.raises(InputError, match="A target must have at most 256"):
-        translator.look("a", target="x " * 300)
+        translator.look("a", translation="x " * 300)
 
 
 class _Probe:
@@ -452,7 +452,7 @@ def test_change_of_what_does_not_exist_is_refused(
     translator: Translator, changes: Any, message: str, target: str | None
 ) -> None:
     with pytest.raises(InputError, match=message):
-        translator.look(SOURCE, target=target, changes=changes)
+        translator.look(SOURCE, translation=target, changes=changes)
 
 
 def test_trace_is_written_in_one_line(whole: Trace) -> None:
