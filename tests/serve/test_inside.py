@@ -23,7 +23,7 @@ def model(models: Models) -> ServedModel:
     return one
 
 
-def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, str]]]:
+def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, Any]]]:
     with live.client.stream("POST", "/v1/translate", json={**body, "stream": True}) as answer:
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -43,9 +43,24 @@ def test_stream_pieces_make_the_translation(
     assert kind == "end"
     assert {name for name, _ in pieces} == {""}
     assert "".join(piece["text"] for _, piece in pieces) == whole["translation"]
-    expected = model.translator.translate([PIZZA], **options)[0].text
-    assert whole == {"source": PIZZA, "translation": expected}
+    # The same object as without stream, field by field.
+    answer = live.post("/v1/translate", {"texts": PIZZA, "strict": False, **options})
+    (expected,) = answer.json()["translations"]
+    rounded = pytest.approx(whole["hypotheses"][0].pop("log_probability"), abs=1e-4)
+    assert expected["hypotheses"][0].pop("log_probability") == rounded
+    rounded = pytest.approx(whole["hypotheses"][0].pop("score"), abs=1e-4)
+    assert expected["hypotheses"][0].pop("score") == rounded
+    assert whole == expected
     assert len(pieces) > 5 or "beam" in options
+
+
+def test_stream_ends_with_the_tokens_and_the_notes_of_the_translation(live: Live) -> None:
+    events = read_events(live, {"texts": "The xylophone sang.", "tokens": True})
+    whole = events[-1][1]
+    assert whole["notes"]["unknown_words"] == ["xylophone"]
+    best = whole["hypotheses"][0]
+    assert len(best["tokens"]) == len(best["token_log_probabilities"]) > 2
+    assert best["text"] == whole["translation"]
 
 
 def test_stream_constraints_hold(live: Live) -> None:
@@ -78,7 +93,6 @@ def test_stream_changes_hold(live: Live, model: ServedModel) -> None:
                 {"unknown": "source-word"},
                 {"retry": True},
                 {"align": True},
-                {"tokens": True},
                 {"format": "html"},
             )
         ),

@@ -178,7 +178,7 @@ def _security(need: Need, schemes: Mapping[str, Any]) -> list[dict[str, list[str
 def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tags": [one.tag],
-        "summary": one.name.replace("_", " ").title(),
+        "summary": one.meaning.partition("\n\n")[0].replace("\n", " ").removesuffix("."),
         "description": one.meaning,
         "operationId": one.id,
     }

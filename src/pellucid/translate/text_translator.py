@@ -10,6 +10,7 @@ from pellucid.arguments import check_count, check_kind, check_text, list_texts
 from pellucid.config import DecodingConfig, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
+from pellucid.decode.hypothesis import Hypothesis
 from pellucid.native.precision import configure_fastest
 from pellucid.text.link_choices import UnitRule
 from pellucid.translate.attended_words import AttentionReader
@@ -27,7 +28,8 @@ from pellucid.translate.loaded_model import LoadedModel
 from pellucid.translate.masking import Hidden
 from pellucid.translate.preparing import Ready, Treatment, constraints_of_each
 from pellucid.translate.results import Notes, Translation
-from pellucid.translate.written_lines import TranslationWriter, Unknown, stream_line
+from pellucid.translate.translation_stream import TranslationStream, stream_line
+from pellucid.translate.written_lines import TranslationWriter, Unknown, with_sources
 
 if TYPE_CHECKING:
     from pellucid.inside.changes.given_changes import GivenChanges
@@ -205,11 +207,12 @@ class TextTranslator(LoadedModel):
         split_long: bool = False,
         to: str | None = None,
         **options: Unpack[DecodingOptions],
-    ) -> Iterator[str]:
+    ) -> TranslationStream:
         """Translate one text and yield it piece by piece, as soon as it is decided.
 
-        With a beam, text is decided once all hypotheses agree on it. All arguments are those of
-        `translate`; only the best hypothesis is returned.
+        With a beam, text is decided once all hypotheses agree on it. After the last piece the
+        result's ``translation`` has the scores and the notes. All arguments are those of
+        `translate`.
 
         Raises:
             DataError: the text is none.
@@ -218,9 +221,17 @@ class TextTranslator(LoadedModel):
         phrases = self._fit(Phrases.read(prefix, forbid, require, glossary, as_list(constraints)))
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
-        # Nothing is judged: text that is already out cannot be searched for again.
-        writer = TranslationWriter(self.attention_reader(), None)
-        return filter(None, hidden.show_pieces(stream_line(self.decoder, line, config, writer)))
+        writer = TranslationWriter(
+            self.attention_reader(), self._preparer.learned, bundle=self._bundle
+        )
+        found: list[tuple[Hypothesis, ...]] = []
+        pieces = hidden.show_pieces(stream_line(self.decoder, line, config, writer, found))
+
+        def finish() -> Translation:
+            written = writer.translations([line], found, config)
+            return hidden.show(with_sources(written, [text], to), [text])[0]
+
+        return TranslationStream(filter(None, pieces), finish)
 
     def aligner(self, units: UnitRule = "auto", head: str | None = None) -> Aligner:
         """Make what links the words of translations, for several calls of `translate`.
