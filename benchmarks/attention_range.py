@@ -94,7 +94,7 @@ def measure_layers(translator: Translator, count: int) -> dict[str, dict[str, fl
 def find_deciding_heads(translator: Translator) -> tuple[list[str], dict[str, dict[str, float]]]:
     """Find the heads whose cut turns only "elle" to "il", and what the row of "it" reads."""
     trace = translator.look(PIZZA, ask=Ask("encoder"))
-    pair = make_pair(translator.own_bundle, PIZZA, str(trace.decoding["text"]))
+    pair = make_pair(translator.bundle, PIZZA, str(trace.decoding["text"]))
     length = 2 * len(pair.target_ids) + 20
     before = decode_under(pair, UNCHANGED, max_length=length).text.split()
     wanted = ["il" if word == "elle" else word for word in before]

@@ -84,9 +84,9 @@ def main() -> int:
         print("Chromium is missing. Install it, then run this again.")
         return 1
     demo = pellucid.load("demo")
-    lessons, _ = lessons_for(demo.own_bundle)
+    lessons, _ = lessons_for(demo.bundle)
     trace = demo.look(SENTENCE, beam=1)
-    html = model_page(demo.own_bundle, trace, SENTENCE, lessons=lessons, name="demo")
+    html = model_page(demo.bundle, trace, SENTENCE, lessons=lessons, name="demo")
     rounds = []
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "page.html"

@@ -93,7 +93,6 @@ def main() -> None:
                 results[decoding][precision] = figures(found, precision, seconds)
                 print_figures(decoding, precision, results[decoding][precision])
     is_equal = all(one["is_equal"] for each in results.values() for one in each.values())
-    assert translator.bundle is not None
     written = {
         "model": translator.bundle.model_hash,
         "sentences": len(lines),

@@ -102,7 +102,7 @@ def _train_and_test(
     return {
         "right": right,
         "bleu": bleu,
-        "weights": sum(one.numel() for one in translator.own_bundle.model.parameters()),
+        "weights": sum(one.numel() for one in translator.bundle.model.parameters()),
     }
 
 

@@ -65,7 +65,7 @@ SHOWN = {
 def write_page(folder: Path) -> Path:
     """Write the page of `demo`, with its lessons."""
     translator = pellucid.load("demo")
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     lessons, reason = lessons_for(bundle)
     assert not reason, reason
     html = model_page(

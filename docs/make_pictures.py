@@ -70,7 +70,7 @@ def _answer(model: str) -> AnswerOfModel:
     translator = pellucid.load(model)
     trace = translator.look(SENTENCE)
     translation = translator.tokenizer.decode_target(trace.predicted_ids)
-    return make_answer(translator.own_bundle, trace, name=model, translation=translation)
+    return make_answer(translator.bundle, trace, name=model, translation=translation)
 
 
 def _self(trace: Trace) -> HeadView:

@@ -177,11 +177,11 @@ def write_live_page(app: Sphinx, problem: Exception | None) -> None:
     if problem is not None:
         return
     translator = pellucid.load("demo")
-    lessons, _ = lessons_for(translator.own_bundle)
+    lessons, _ = lessons_for(translator.bundle)
     trace = translator.look(SENTENCE, beam=1)
     # Without the duel's other models the site stays small.
     options: dict[str, Any] = {"lessons": lessons, "name": "demo", "has_others": False}
-    html = model_page(translator.own_bundle, trace, SENTENCE, **options)
+    html = model_page(translator.bundle, trace, SENTENCE, **options)
     (Path(app.outdir) / LIVE).write_text(html, encoding="utf-8")
 
 

@@ -5,13 +5,16 @@ from __future__ import annotations
 import functools
 import inspect
 import numbers
+import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from types import UnionType
 from typing import Any, Literal, NoReturn, ParamSpec, TypeVar, Union, get_args, get_origin
 
-from pellucid.errors import DataError, InputError, shorten, suggestion
+from pellucid.errors import DataError, InputError, suggestion
+from pellucid.wording.other_names import hint_of
+from pellucid.wording.value_rules import describe_value, word_type
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -20,22 +23,71 @@ _SEVERAL = (Sequence, Iterable, Collection, tuple)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Check the types of a public function's arguments by its annotations, before it runs.
+    """Check a public function's arguments by its signature and annotations, before it runs.
 
     Raises:
-        InputError: an argument has another type; the sentence names it.
+        InputError: an argument has another type, is unknown or missing; the sentence names it.
     """
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        given = signature.bind(*args, **options).arguments
+        given = bind(function.__name__, signature, args, options)
         for name, (hint, text) in _hints(function).items():
             if name in given:
                 check_kind(name, given[name], hint, text)
         return function(*args, **options)
 
     return call
+
+
+def named(function: Callable[P, R]) -> Callable[P, R]:
+    """Check the names of a public function's arguments, which checks their types itself.
+
+    Raises:
+        InputError: an argument is unknown or missing; the sentence names it.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **options: P.kwargs) -> R:
+        bind(function.__name__, signature, args, options)
+        return function(*args, **options)
+
+    return call
+
+
+def bind(
+    function: str, signature: inspect.Signature, args: Sequence[Any], options: Mapping[str, Any]
+) -> Mapping[str, Any]:
+    """Return the arguments of a call by their names.
+
+    Args:
+        function: its name.
+        signature: its signature.
+        args: the arguments that were given without names.
+        options: those with names.
+
+    Raises:
+        InputError: an argument is unknown, missing, or one too many.
+    """
+    try:
+        return signature.bind(*args, **options).arguments
+    except TypeError as error:
+        fault = str(error)
+    parameters = [one for name, one in signature.parameters.items() if name != "self"]
+    known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
+    unknown = next((name for name in options if name not in known), None)
+    if unknown is not None and fault.startswith("got an unexpected"):
+        raise InputError(f"{function} has no argument {unknown!r}. {hint_of(unknown, known)}")
+    if fault.startswith("too many"):
+        first = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
+        raise InputError(
+            f"{function} takes only {' and '.join(first) or 'arguments'} without a name, but is "
+            "given more. Name the others, and give several of one kind as a list."
+        )
+    missing = re.findall("'(.*?)'", fault)
+    raise InputError(f"{function} needs {' and '.join(missing)}, but is called without. Add it.")
 
 
 def check_fields(record: Any) -> None:
@@ -58,8 +110,7 @@ def _hints(owner: Callable[..., Any] | type) -> dict[str, tuple[Any, str]]:
     for name, text in inspect.get_annotations(owner).items():
         # Names that only a type checker imports stay unchecked.
         with suppress(NameError, TypeError):
-            # The classes below `Pair` and `Trace` hold their data.
-            found[name] = eval(text, names), f"of type {text.replace('Data', '')}"
+            found[name] = eval(text, names), word_type(text)
     return found
 
 
@@ -110,19 +161,6 @@ def _fits(value: object, hint: Any) -> bool:
     # Of a protocol, whoever uses the object finds out.
     is_class = isinstance(hint, type) and not getattr(hint, "_is_protocol", False)
     return isinstance(value, hint) if is_class else (hint is not None or value is None)
-
-
-def describe_value(value: object) -> str:
-    """Describe a value in a few words: what it is, and itself if that is short."""
-    if value is None or isinstance(value, bool | int | float):
-        return repr(value)
-    kind = type(value).__name__
-    if isinstance(value, bytes | bytearray):
-        return kind
-    article = "an" if kind[:1].lower() in "aeiou" else "a"
-    if isinstance(value, str):
-        return shorten(repr(value))
-    return f"{article} {kind}"
 
 
 def refuse(name: str, rule: str, value: object, advice: str = "Change it.") -> NoReturn:

@@ -260,7 +260,7 @@ def _write_results(out: Path, recipe: Recipe, findings: _Findings, seconds: floa
 
 def _write_page(out: Path, findings: _Findings, translator: Translator) -> None:
     """Write the page that runs the new model, opened at the first example."""
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     if not _is_shown(findings.traces[0], "cross"):
         page = html_page(
             "What the model attends to",

@@ -22,19 +22,89 @@ from __future__ import annotations
 
 import errno
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from importlib import import_module
-from typing import Any
+from typing import Any, Literal
+
+Caller = Literal["command", "python", "http"]
+
+# What has another name than the option of a command. Code writes sentences with options.
+_NAMES: dict[Caller, dict[str, str]] = {
+    "python": {"o": "output", "set": "settings", "change": "changes"},
+    "http": {"change": "changes", "to": "target_language"},
+}
+_OPTION = re.compile(
+    # A whole command stays: whoever reads it can type it.
+    r"(?P<command>\bpellucid [a-z]+ .*?(?=\. [A-Z]|$))"
+    r"|(?<![\w-])(?:--(?P<name>[a-z][a-z-]*)|-(?P<short>o)\b)"
+    # A value begins with a capital, a digit, or the path of a file; --set has its own.
+    r"(?: (?P<value>(?:'[^']*'|(?:[A-Z0-9~/$…]|[a-z_]+\.[a-z_]+=)\S*?))(?=[.,;:)]*(?:\s|$)))?"
+)
+_caller: Caller = "python"
+
+
+@contextmanager
+def speaking_to(caller: Caller) -> Iterator[None]:
+    """Word errors for whoever calls, from now on in the whole process."""
+    global _caller
+    before = _caller
+    _caller = caller
+    try:
+        yield
+    finally:
+        _caller = before
+
+
+def word_options(sentence: str, caller: Caller | None = None) -> str:
+    """Name the options in a sentence as the caller types them.
+
+    Args:
+        sentence: with options of commands: ``Give --start MODEL, or another folder (-o).``
+        caller: who reads it; as `speaking_to` says unless given.
+
+    Returns:
+        The sentence, for Python ``Give start=MODEL, or another folder (output).``
+    """
+    caller = caller or _caller
+    if caller == "command":
+        return sentence
+    names = _NAMES[caller]
+
+    def word(found: re.Match[str]) -> str:
+        if found["command"]:
+            return found[0]
+        option = found["name"] or found["short"]
+        name = names.get(option, option.replace("-", "_"))
+        if found["value"] is None:
+            return name
+        key, is_setting, value = found["value"].strip("'").partition("=")
+        if is_setting:
+            return f'{name}={{"{key}": {value}}}'
+        return f'{name}="{key}"' if key[0] in "/~$" else f"{name}={key}"
+
+    worded = _OPTION.sub(word, sentence)
+    return re.sub(r"(\b[a-z_]+=\S+) (?=[a-z_]+=)", r"\1, ", worded)
 
 
 class PellucidError(Exception):
     """The root of every error that this package raises on purpose.
+
+    Its text names options as the caller types them, see `word_options`.
 
     Attributes:
         exit_code: the exit code of a command that ends with this error.
     """
 
     exit_code = 1
+
+    def __str__(self) -> str:
+        return word_options(self.sentence)
+
+    @property
+    def sentence(self) -> str:
+        """The sentence with options of commands, as it was written."""
+        return super().__str__()
 
 
 class InputError(PellucidError, ValueError):

@@ -177,7 +177,7 @@ def test_attend_own_toml_shows_names_of_any_width_and_hides_nothing(
         ("a.toml", "x = [[1, nan]]", "is nan (FOLDER/a.toml:1, x[0][1])"),
         ("a.toml", "x = [[1, true]]", "x[0][1]"),
         ("a.toml", "x = [[1e60]]", "at most 1e+50 in size"),
-        ("a.toml", "x = [1, 2]", "must be a valid list, but is 1 (FOLDER/a.toml:1, x[0])"),
+        ("a.toml", "x = [1, 2]", "must be a list, but is 1 (FOLDER/a.toml:1, x[0])"),
         ("a.toml", "x = []", "x must be rows of numbers"),
         ("a.toml", "x = [[]]", "empty (FOLDER/a.toml:1, x[0])"),
         ("a.toml", "x = 5", "x must be rows of numbers such as [[1, 2], [3, 4]], but is 5"),

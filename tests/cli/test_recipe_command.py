@@ -106,7 +106,7 @@ def test_json_schema_knows_every_section(run_here: Run) -> None:
     [
         ("training.max_step=3", "'training.max_step' is unknown (--set). Did you mean 'max_steps'"),
         ("trainin.max_steps=3", "'trainin' is unknown (--set). Did you mean 'training'?"),
-        ("training.max_steps=x", "training.max_steps must be a valid integer, but is 'x' (--set)"),
+        ("training.max_steps=x", "training.max_steps must be a whole number, but is 'x' (--set)"),
         ("data.split=-1", "data.split must be"),
         ("max_steps=3", "A setting must be written SECTION.KEY=VALUE"),
     ],

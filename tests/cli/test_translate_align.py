@@ -17,7 +17,7 @@ from pellucid.cli.lines.resumable import ResumableOutput
 from pellucid.inside.align.alignment_maps import View
 from pellucid.inside.align.attention_links import align_pairs
 from pellucid.text.learned import LearnedText
-from pellucid.translate.aligning import Aligner
+from pellucid.translate.links.aligning import Aligner
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]

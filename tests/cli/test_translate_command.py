@@ -119,8 +119,8 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["--beam", "0"], "beam must be greater than or equal to 1, but is 0"),
-        (["--beam", "10000"], "beam must be less than or equal to 1000, but is 10000"),
+        (["--beam", "0"], "beam must be at least 1, but is 0"),
+        (["--beam", "10000"], "beam must be at most 1000, but is 10000"),
         (["--n-best", "5", "--beam", "3"], "n_best must be at most beam (3), but is 5"),
         (["--sample", "--beam", "3"], "beam must be 1 when sampling"),
         (["--alpha", "nan"], "alpha must be a finite number"),

@@ -180,7 +180,7 @@ def test_align_links_the_words_of_the_texts_exactly(
 
 def test_alignment_error_of_the_guided_head_is_small(translator: Translator) -> None:
     examples = make_split("test", count=300)
-    direction = make_direction(translator.own_bundle, rule="all", layer=1, head=0, maps=["head"])
+    direction = make_direction(translator.bundle, rule="all", layer=1, head=0, maps=["head"])
     golds = [GoldLinks(frozenset(e.alignment), frozenset(e.alignment)) for e in examples]
     judged = direction.judge(
         [e.source for e in examples],

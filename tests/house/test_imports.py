@@ -10,6 +10,7 @@ from pathlib import Path
 FLOORS = {
     "errors": 0.0,
     "files": 0.1,  # Floor 0 is ordered too: errors, then files, then config, then the machine.
+    "wording": 0.05,
     "shapes": 0.1,
     "arguments": 0.1,
     "terminal": 0.15,

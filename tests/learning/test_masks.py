@@ -199,7 +199,7 @@ def test_looking_aligning_and_studying_read_symbols(
 ) -> None:
     trace = translator.look("open file {user}")
     assert trace.source_tokens == ("open", "file", "❶", "</s>")
-    given = translator.look("open file {user}", target="fichier {user} ouvrir")
+    given = translator.look("open file {user}", translation="fichier {user} ouvrir")
     assert given.predicted_tokens == ("fichier", "❶", "ouvrir", "</s>")
 
     pair = ["open file {user}"], ["fichier {user} ouvrir"]
@@ -246,7 +246,7 @@ def test_parts_of_placeholders_do_not_stay_in_the_text_of_a_model_of_whole_words
 
 
 def test_service_reads_given_targets_with_symbols(run: Path) -> None:
-    given = {"text": "open file {user}", "target_text": "fichier {user} ouvrir"}
+    given = {"text": "open file {user}", "translation": "fichier {user} ouvrir"}
     with Live(load_models({"masks": str(run)})) as live:
         changed = live.post("/v1/change", {**given, "changes": ["cut decoder.1.cross.0"]}).json()
         looked = live.post("/v1/look", given).content

@@ -491,4 +491,4 @@ def test_variant_is_trained_by_pytorch_resumed_and_translated(tmp_path: Path) ->
     translator = pellucid.load(summary.bundle)
     trace = translator.look("the dog sees a cat", everything=True)
     assert trace.problems == ()
-    assert translator.own_bundle.config.model.positions == "relative"
+    assert translator.bundle.config.model.positions == "relative"

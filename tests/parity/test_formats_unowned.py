@@ -88,7 +88,7 @@ def test_padding_without_a_vector_has_no_share_of_the_softmax(
     assert_near(scored.token_log_probabilities, expected)
     # Otherwise nearly the whole softmax would be that of the padding.
     assert their_scores(theirs, ids_of(translator), [])[0] < expected[0] - LOWER / 2
-    trace = translator.look(SOURCE, target=TARGET, everything=True)
+    trace = translator.look(SOURCE, translation=TARGET, everything=True)
     assert_near(trace.log_probabilities, expected)
     assert (trace.arrays["decoder.logits"][:, pad] < NEVER / 2).all()
     assert "<pad>" not in trace.argmax_tokens
@@ -161,7 +161,7 @@ def test_model_without_a_bias_gets_one(tmp_path: Path) -> None:
 def test_bundle_of_an_older_version_is_right_too(has_bias: bool, tmp_path: Path) -> None:
     theirs = write_zero_pad(tmp_path / "theirs")
     new = convert(tmp_path / "theirs", tmp_path / "bundle")
-    weights = dict(new.own_bundle.model.state_dict())
+    weights = dict(new.bundle.model.state_dict())
     pad = theirs.config.pad_token_id
     if has_bias:
         weights["output.bias"] = weights["output.bias"].clone()
@@ -182,7 +182,7 @@ def test_bundle_of_an_older_version_is_right_too(has_bias: bool, tmp_path: Path)
 def test_fewer_bits_leave_it_without_a_share(precision: Any, tmp_path: Path) -> None:
     theirs = write_zero_pad(tmp_path / "theirs")
     translator = convert(tmp_path / "theirs", tmp_path / "ours")
-    export_bundle(translator.own_bundle, tmp_path / precision, precision)
+    export_bundle(translator.bundle, tmp_path / precision, precision)
     small = load_bundle(tmp_path / precision)
     assert small.model.output_bias is not None
     assert small.model.output_bias[theirs.config.pad_token_id] == NEVER
@@ -192,11 +192,11 @@ def test_exports_keep_it_without_a_share(tmp_path: Path) -> None:
     write_zero_pad(tmp_path / "theirs")
     translator = convert(tmp_path / "theirs", tmp_path / "ours")
     (scored,) = translator.score([SOURCE], [TARGET])
-    export_marian(translator.own_bundle, tmp_path / "again", "float32")
+    export_marian(translator.bundle, tmp_path / "again", "float32")
     again = marian.MarianMTModel.from_pretrained(tmp_path / "again").eval()
     assert_near(scored.token_log_probabilities, their_scores(again, ids_of(translator), []))
     ctranslate2 = pytest.importorskip("ctranslate2")
-    export_ctranslate2(translator.own_bundle, tmp_path / "ct2", "float32")
+    export_ctranslate2(translator.bundle, tmp_path / "ct2", "float32")
     theirs = ctranslate2.Translator(str(tmp_path / "ct2"), compute_type="float32")
     source, _ = ids_of(translator)
     pieces = translator.tokenizer.source_tokens(source)[:-1]

@@ -42,7 +42,7 @@ def demo() -> Translator:
 
 
 def pair_of(model: Translator, source: str, target: str) -> Pair:
-    return make_pair(model.own_bundle, source, target, float64=True)
+    return make_pair(model.bundle, source, target, float64=True)
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +65,7 @@ class Patched(NumpyTransformer):
 
 
 def test_shares_of_fifty_pairs_equal_a_second_transformers(demo: Translator) -> None:
-    folder = demo.own_bundle.folder
+    folder = demo.bundle.folder
     draw = random.Random(7)
     examples = list(islice(iterate_split("pronoun"), 100))
     plain, patched = NumpyTransformer(folder), Patched(folder)
@@ -212,16 +212,14 @@ def test_shares_of_a_corpus_are_the_pairs_shares_weighted_by_their_differences(
     demo: Translator,
 ) -> None:
     sources, targets = pronoun_lines(11)
-    found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
+    found = patch_corpus(demo.bundle, sources, targets, words=["it"])
     assert found.num_pairs == 11
     assert not found.left_out
-    assert found.shares.rows == tuple(states_of(demo.own_bundle.exact_model, "encoder"))
+    assert found.shares.rows == tuple(states_of(demo.bundle.exact_model, "encoder"))
     assert found.shares.columns == ("(changed)", "it", "(others)", "(all)")
     shares, weights, is_there, wholes = [], [], [], []
     for number in range(0, 22, 2):
-        a, b = (
-            make_pair(demo.own_bundle, sources[one], targets[one]) for one in (number, number + 1)
-        )
+        a, b = (make_pair(demo.bundle, sources[one], targets[one]) for one in (number, number + 1))
         task = Patching(a, b)
         first, second = task.preferences
         weights.append(abs(first - second))
@@ -252,7 +250,7 @@ def test_gender_is_in_the_changed_words_before_and_in_the_predicate_after_the_la
 ) -> None:
     targets = [text.replace("pizza", noun) for noun in ("pizza", "soupe") for text in TARGETS]
     lines = [A, B, A.replace("pizza", "soup"), B]
-    found = patch_corpus(demo.own_bundle, lines, targets, words=["tasted"])
+    found = patch_corpus(demo.bundle, lines, targets, words=["tasted"])
     assert found.num_pairs == 2
     changed, tasted = found.shares.column("(changed)"), found.shares.column("tasted")
     assert changed[0] == pytest.approx(1.0, abs=1e-4)
@@ -263,15 +261,13 @@ def test_gender_is_in_the_changed_words_before_and_in_the_predicate_after_the_la
 
 def test_pairs_that_cannot_be_patched_are_left_out_with_the_reason(demo: Translator) -> None:
     sources = [A, B, "The soup was cold.", "The soup was cold.", A, ""]
-    found = patch_corpus(
-        demo.own_bundle, sources, sites=["encoder.0.self.1.value", "encoder.0.self.3"]
-    )
+    found = patch_corpus(demo.bundle, sources, sites=["encoder.0.self.1.value", "encoder.0.self.3"])
     assert found.num_pairs == 1
     assert found.shares.rows == ("encoder.0.self.1.value", "encoder.0.self.3.context")
     said = " ".join(found.left_out)
     assert "lines 3 and 4: The two sentences must have different translations" in said
     assert "line 6: The line is empty" in said
-    rows = patch_corpus(demo.own_bundle, [A, B], list(TARGETS), sites=["decoder"]).shares
+    rows = patch_corpus(demo.bundle, [A, B], list(TARGETS), sites=["decoder"]).shares
     assert rows.columns == ("(last row)", "(earlier rows)", "(all)")
     assert rows.column("(last row)")[-1] == pytest.approx(1.0, abs=1e-4)
 
@@ -290,7 +286,7 @@ def test_corpus_to_patch_that_does_not_fit_is_refused(
     demo: Translator, sources: list[str], options: dict[str, Any], sentence: str
 ) -> None:
     with pytest.raises((InputError, DataError), match=sentence):
-        patch_corpus(demo.own_bundle, sources, **options)
+        patch_corpus(demo.bundle, sources, **options)
 
 
 def test_command_patches_pairs_of_lines(
@@ -298,7 +294,7 @@ def test_command_patches_pairs_of_lines(
 ) -> None:
     sources, targets = pronoun_lines(5)
     files = ("--source", write_lines("s", *sources), "--target", write_lines("t", *targets))
-    found = patch_corpus(demo.own_bundle, sources, targets, words=["it"])
+    found = patch_corpus(demo.bundle, sources, targets, words=["it"])
     done = run_here("patch", "demo", *files, "--position", "it", "--json")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == found.record()

@@ -228,7 +228,7 @@ def test_trace_of_every_kind_of_model_equals_numpy(case: str, tmp_path: Path) ->
     folder = save_random(tmp_path / "bundle", **CASES[case])
     translator = pellucid.load(folder)
     for float64 in (False, True):
-        trace = translator.look(SOURCE, target=TARGET, everything=True, float64=float64)
+        trace = translator.look(SOURCE, translation=TARGET, everything=True, float64=float64)
         assert (len(trace.source_ids), len(trace.target_ids)) == (S, T)
         assert_equals_numpy(trace, folder)
         decoded = translator.look(SOURCE, everything=True, float64=float64, max_length=T)
@@ -241,7 +241,9 @@ def test_trace_of_every_kind_of_model_equals_numpy(case: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize("float64", [False, True])
 def test_trace_of_the_shortest_pair_equals_numpy(float64: bool, random_folder: Path) -> None:
-    trace = pellucid.load(random_folder).look(WORDS[0], target="", everything=True, float64=float64)
+    trace = pellucid.load(random_folder).look(
+        WORDS[0], translation="", everything=True, float64=float64
+    )
     assert len(trace.source_ids) == 2
     assert trace.target_ids == (2,)
     assert_equals_numpy(trace, random_folder)
@@ -249,7 +251,7 @@ def test_trace_of_the_shortest_pair_equals_numpy(float64: bool, random_folder: P
 
 def test_trace_of_some_heads_and_layers_is_a_part_of_numpy(random_folder: Path) -> None:
     ask = Ask(["*.1.cross.2", "*.1.cross.0"], stages=("query", "weights", "output"))
-    trace = pellucid.load(random_folder).look(SOURCE, target=TARGET, ask=ask, float64=True)
+    trace = pellucid.load(random_folder).look(SOURCE, translation=TARGET, ask=ask, float64=True)
     all_arrays = NumpyTransformer(random_folder).run(trace.source_ids, trace.target_ids)
     expected = {
         "decoder.1.cross.query": all_arrays["decoder.1.cross.query"][[0, 2]],
@@ -261,7 +263,7 @@ def test_trace_of_some_heads_and_layers_is_a_part_of_numpy(random_folder: Path) 
 
 
 def test_trace_without_a_wish_holds_the_weights_of_everything(random_folder: Path) -> None:
-    trace = pellucid.load(random_folder).look(SOURCE, target=TARGET)
+    trace = pellucid.load(random_folder).look(SOURCE, translation=TARGET)
     all_arrays = NumpyTransformer(random_folder).run(trace.source_ids, trace.target_ids)
     weights = {name: array for name, array in all_arrays.items() if name.endswith(".weights")}
     assert not problems_of(trace.arrays, weights)
@@ -270,7 +272,7 @@ def test_trace_without_a_wish_holds_the_weights_of_everything(random_folder: Pat
 
 def test_words_of_a_trace_are_those_of_the_vocabulary_files(tmp_path: Path) -> None:
     folder = save_random(tmp_path / "bundle", tied_embeddings="none")
-    trace = pellucid.load(folder).look(SOURCE, target=TARGET, everything=True)
+    trace = pellucid.load(folder).look(SOURCE, translation=TARGET, everything=True)
     sources = (folder / "source.txt").read_text().splitlines()
     targets = (folder / "target.txt").read_text().splitlines()
     assert trace.source_tokens == tuple(sources[one] for one in trace.source_ids)
@@ -302,7 +304,7 @@ def test_files_hold_every_number_and_read_back_equal(
     float64: bool, given: bool, demo: Translator, tmp_path: Path
 ) -> None:
     target = "Elle est bonne." if given else None
-    trace = demo.look("It is good.", target=target, everything=True, float64=float64)
+    trace = demo.look("It is good.", translation=target, everything=True, float64=float64)
     for ending in ("npz", "json"):
         trace.save(tmp_path / f"trace.{ending}")
         again = load_trace(tmp_path / f"trace.{ending}")
@@ -358,7 +360,7 @@ def assert_same_records(packed: dict[str, Any], plain: dict[str, Any]) -> None:
 
 
 def test_json_writes_masked_scores_as_strings(random_folder: Path, tmp_path: Path) -> None:
-    trace = pellucid.load(random_folder).look(SOURCE, target=TARGET, everything=True)
+    trace = pellucid.load(random_folder).look(SOURCE, translation=TARGET, everything=True)
     trace.save(tmp_path / "trace.json")
     masked = read_json(tmp_path / "trace.json")["decoder.0.self.masked"]
     for head in masked:
@@ -371,7 +373,6 @@ def test_trace_written_layer_by_layer_equals_the_one_held(
     random_folder: Path, tmp_path: Path
 ) -> None:
     translator = pellucid.load(random_folder)
-    assert translator.bundle is not None
     (translation,) = translator.translate([SOURCE], beam=2, n_best=2, max_length=T)
     held, written = (
         look_at_hypotheses(
@@ -399,7 +400,7 @@ def test_command_with_all_writes_every_array(run_here: Run, tmp_path: Path) -> N
 
 @pytest.mark.parametrize("name", ["encoder.0.self.scores", "decoder.1.cross.weights"])
 def test_guard_a_wrong_number_is_found(name: str, random_folder: Path) -> None:
-    trace = pellucid.load(random_folder).look(SOURCE, target=TARGET, everything=True)
+    trace = pellucid.load(random_folder).look(SOURCE, translation=TARGET, everything=True)
     expected = NumpyTransformer(random_folder).run(trace.source_ids, trace.target_ids)
     for wrong in (math.nan, -math.inf, float(expected[name][1, 0, 1]) + 1e-3):
         changed = trace.arrays[name].copy()

@@ -197,7 +197,7 @@ def test_look_inside_holds_its_checks_and_its_parts(name: str, tmp_path: Path) -
     trace = translator.look(TEXT, everything=True)
     assert trace.problems == ()
     assert max(trace.checks[one] for one in ("weights", "rows", "contributions")) < 1e-10
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     for site in ("encoder.0.self", "decoder.1.self", "decoder.0.cross"):
         for head in range(bundle.config.model.num_heads):
             verified = verify_cell(bundle, trace, site, head, 2, 1)
@@ -216,7 +216,7 @@ def test_look_inside_holds_its_checks_and_its_parts(name: str, tmp_path: Path) -
 
 def test_steps_of_a_row_say_what_was_computed(name: str, tmp_path: Path) -> None:
     translator = pellucid.load(make_words_bundle(tmp_path / "bundle", **VARIANTS[name]))
-    model = translator.own_bundle.config.model
+    model = translator.bundle.config.model
     trace = translator.look(TEXT, everything=True, float64=True)
     view = HeadView(trace, "encoder", 0, "self", 1, "weights")
     found = {table.title: table for table in follow_one_row(view, model, 3, shown=None)}
@@ -234,7 +234,7 @@ def test_steps_of_a_row_say_what_was_computed(name: str, tmp_path: Path) -> None
 def test_words_that_match_a_query_have_the_scores_of_a_trace(name: str, tmp_path: Path) -> None:
     translator = pellucid.load(make_words_bundle(tmp_path / "bundle", **VARIANTS[name]))
     trace = translator.look(TEXT, everything=True, float64=True)
-    pair = make_pair(translator.own_bundle, TEXT, trace.predicted_ids, float64=True)
+    pair = make_pair(translator.bundle, TEXT, trace.predicted_ids, float64=True)
     words = best_words(pair, "encoder", head=1, row=4, position=2, most=99)
     by_word = {one.token: one.scaled for one in words}
     scaled = trace["encoder.0.self.1.scaled"][4, 2]

@@ -61,6 +61,24 @@ def test_server_is_where_its_client_sees_it(live: Live, models: Models) -> None:
         assert found == [{"url": f"{server.url}/mt"}]
 
 
+def test_every_operation_is_summed_up_in_a_plain_sentence(live: Live) -> None:
+    operations = operations_of(live)
+    summaries = [one["summary"] for one in operations.values()]
+    assert len({*summaries}) == len(summaries) > 10
+    for route, one in operations.items():
+        summary = one["summary"]
+        # A name of a function, such as libreTranslate, is no sentence.
+        words = re.findall(r"[A-Z]?[a-z]+", one["operationId"])
+        assert summary.lower().split() != [*map(str.lower, words)], route
+        assert len(summary.split()) >= 3, route
+        assert summary[0].isupper(), route
+        assert not re.search("[_.]$|\\n", summary), route
+        assert re.match(r"[A-Z][a-z]+ (a|the|if|counts|one|texts|all|what|inside)\b", summary), (
+            route
+        )
+        assert one["description"].replace("\n", " ").startswith(f"{summary}."), route
+
+
 def test_translations_are_described_as_json_and_as_events(live: Live) -> None:
     content = operations_of(live)["POST", "/v1/translate"]["responses"]["200"]["content"]
     assert set(content) == {"application/json", "text/event-stream"}

@@ -23,7 +23,7 @@ def model(models: Models) -> ServedModel:
     return one
 
 
-def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, str]]]:
+def read_events(live: Live, body: Any) -> list[tuple[str, dict[str, Any]]]:
     with live.client.stream("POST", "/v1/translate", json={**body, "stream": True}) as answer:
         assert answer.status_code == 200
         assert answer.headers["Content-Type"].startswith("text/event-stream")
@@ -43,9 +43,24 @@ def test_stream_pieces_make_the_translation(
     assert kind == "end"
     assert {name for name, _ in pieces} == {""}
     assert "".join(piece["text"] for _, piece in pieces) == whole["translation"]
-    expected = model.translator.translate([PIZZA], **options)[0].text
-    assert whole == {"source": PIZZA, "translation": expected}
+    # The same object as without stream, field by field.
+    answer = live.post("/v1/translate", {"texts": PIZZA, "strict": False, **options})
+    (expected,) = answer.json()["translations"]
+    rounded = pytest.approx(whole["hypotheses"][0].pop("log_probability"), abs=1e-4)
+    assert expected["hypotheses"][0].pop("log_probability") == rounded
+    rounded = pytest.approx(whole["hypotheses"][0].pop("score"), abs=1e-4)
+    assert expected["hypotheses"][0].pop("score") == rounded
+    assert whole == expected
     assert len(pieces) > 5 or "beam" in options
+
+
+def test_stream_ends_with_the_tokens_and_the_notes_of_the_translation(live: Live) -> None:
+    events = read_events(live, {"texts": "The xylophone sang.", "tokens": True})
+    whole = events[-1][1]
+    assert whole["notes"]["unknown_words"] == ["xylophone"]
+    best = whole["hypotheses"][0]
+    assert len(best["tokens"]) == len(best["token_log_probabilities"]) > 2
+    assert best["text"] == whole["translation"]
 
 
 def test_stream_constraints_hold(live: Live) -> None:
@@ -78,7 +93,6 @@ def test_stream_changes_hold(live: Live, model: ServedModel) -> None:
                 {"unknown": "source-word"},
                 {"retry": True},
                 {"align": True},
-                {"tokens": True},
                 {"format": "html"},
             )
         ),
@@ -106,7 +120,7 @@ def read_trace(content: bytes) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
         {"heads": ["encoder.1"], "everything": True},
         {"everything": True},
         {"stages": ["scores", "context"], "beam": 3},
-        {"target_text": "Le chien l'a mangé."},
+        {"translation": "Le chien l'a mangé."},
     ],
 )
 def test_look_gives_the_arrays_of_the_library(
@@ -121,7 +135,9 @@ def test_look_gives_the_arrays_of_the_library(
     kept = {name: asked[name] for name in ("heads", "stages", "everything") if name in asked}
     ask = Ask(**kept)
     options = {"beam": asked["beam"]} if "beam" in asked else {}
-    expected = model.translator.look(PIZZA, ask=ask, target=asked.get("target_text"), **options)
+    expected = model.translator.look(
+        PIZZA, ask=ask, translation=asked.get("translation"), **options
+    )
     assert set(arrays) == set(expected.arrays)
     for name, array in expected.arrays.items():
         np.testing.assert_allclose(arrays[name], array, atol=1e-6)
@@ -178,7 +194,7 @@ def test_look_larger_than_the_limit_gives_413(models: Models) -> None:
         ({"text": "a\nb"}, "one line"),
         ({"text": "a", "heads": "decoder.7"}, "layer"),
         ({"text": "a", "stages": "weigths"}, "Did you mean 'weights'?"),
-        ({"text": "a", "target_text": "b", "beam": 2}, "target_text"),
+        ({"text": "a", "translation": "b", "beam": 2}, "translation"),
         ({"text": "cat " * 300}, "tokens"),
     ],
 )
@@ -208,9 +224,9 @@ def test_change_gives_what_the_library_gives(live: Live, model: ServedModel) -> 
 
 
 def test_change_baseline_and_given_target(live: Live) -> None:
-    body = {"text": "A red house.", "target_text": "Une maison rouge.", "random": 2}
+    body = {"text": "A red house.", "translation": "Une maison rouge.", "random": 2}
     answer = live.post("/v1/change", {**body, "changes": ["cut decoder.0.cross.0"]}).json()
-    assert answer["original"]["text"] == body["target_text"]
+    assert answer["original"]["text"] == body["translation"]
     assert len(answer["baseline"]["effects"]) == 2
 
 
@@ -256,7 +272,7 @@ def test_look_follows_hypotheses_prefixes_changes_and_given_ids(
         {"target_ids": []},
         {"target_ids": [10**6]},
         {"prefix_ids": [10**6]},
-        {"target_ids": [5], "target_text": "b"},
+        {"target_ids": [5], "translation": "b"},
         {"changes": ["cut word a"], "beam": 2},
         {"prefix_ids": [5], "target_ids": [5]},
         {"changes": ["cut encoder.0.self.0:99>1"]},

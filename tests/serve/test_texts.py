@@ -117,7 +117,7 @@ def test_translate_text_that_cannot_be_translated_fails_alone(live: Live) -> Non
     [
         ({}, "texts is missing"),
         ({"texts": []}, "texts must have at least 1 entry"),
-        ({"texts": 5}, "texts must be text or a list of texts, but is 5"),
+        ({"texts": 5}, "texts must be a text or a list of texts, but is 5"),
         ({"texts": ["a"] * 257}, "256"),
         ({"texts": ["a" * 20_001]}, "at most 20,000 characters, but has 20,001"),
         ({"texts": ["a"], "beam": 17}, "16"),

@@ -35,8 +35,9 @@ class Echo:
     tokenizer = SimpleNamespace(
         has_masks=False, config=SimpleNamespace(unk_id=1), encode_source=lambda text: [3]
     )
-    other_hashes: tuple[str, ...] = ()
-    decoder = SimpleNamespace(find_reason=lambda config: "it is an echo")
+    decoder = SimpleNamespace(
+        find_reason=lambda config: "it is an echo", describe=lambda config, rule: "an echo"
+    )
 
     languages = SimpleNamespace(source="en", target="fr", targets=())
 
@@ -52,11 +53,12 @@ class Echo:
             tokenizer=tokenizer,
         )
 
+    @property
+    def model_hashes(self) -> tuple[str, ...]:
+        return (self.model_hash,)
+
     def options(self, **options: Any) -> DecodingConfig:
         return validate(DecodingConfig, self.decoding.model_dump() | options, "options")
-
-    def describe_engine(self, rule: str | None = None, **options: Any) -> str:
-        return "an echo"
 
     def translate(self, texts: Sequence[str], **options: Any) -> list[Translation]:
         if len(self.calls) in self.interrupt:

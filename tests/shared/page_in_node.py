@@ -55,7 +55,7 @@ def write_fixture(folder: Path, sentences: Iterable[str], file: Path) -> Path:
                 "arrays": {name: _pack(array) for name, array in trace.arrays.items()},
             }
         )
-    fixture = {"model": carry_model(translator.own_bundle), "sentences": found}
+    fixture = {"model": carry_model(translator.bundle), "sentences": found}
     file.write_text(json.dumps(fixture), encoding="utf-8")
     return file
 

@@ -32,7 +32,7 @@ NEEDED = {
     "word": "0",
     "model": "demo",
     "folder": "nowhere",
-    "out": "new",
+    "output": "new",
     "format": "pellucid",
     "query": [[1.0, 0.0]],
     "key": [[1.0, 0.0]],
@@ -116,8 +116,8 @@ def test_wrong_argument_of_a_public_function_is_named(
     faults = []
     for number, (argument, value) in enumerate(wrong_arguments(function)):
         given = dict(needed)
-        if "out" in inspect.signature(function).parameters:
-            given["out"] = str(tmp_path / str(number))
+        if "output" in inspect.signature(function).parameters:
+            given["output"] = str(tmp_path / str(number))
         call = f"{name}({argument}={value!r})"
         try:
             use(bound(**given | {argument: value}))

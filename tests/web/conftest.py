@@ -39,9 +39,9 @@ def page(translator: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pa
     """A page with that model, opened at the first sentence, and a lesson."""
     text = SENTENCES[0]
     trace = translator.look(text, beam=1)
-    lessons, reason = lessons_for(translator.own_bundle)
+    lessons, reason = lessons_for(translator.bundle)
     assert not reason
-    html = model_page(translator.own_bundle, trace, text, lessons=lessons, name="words")
+    html = model_page(translator.bundle, trace, text, lessons=lessons, name="words")
     path = tmp_path_factory.mktemp("pages") / "page.html"
     path.write_text(html, encoding="utf-8")
     return path

@@ -36,7 +36,7 @@ def best(translator: Translator, text: str, **options: int) -> str:
 
 def continue_greedily(translator: Translator, text: str, ids: list[int]) -> str:
     """Continue target ids with the likeliest tokens, without padding and start."""
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     source = torch.tensor([bundle.tokenizer.encode_source(text)])
     with torch.inference_mode():
         while ids[-1] != 3 and len(ids) < bundle.config.model.max_target_length:
@@ -167,7 +167,7 @@ def test_cut_head_is_decoded_again_and_has_the_effect_that_the_package_finds(
     assert "change=cut+decoder.1.cross.0" in reader.link
     reader.wait("document.querySelector('.effect [data-gained]')")
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
-    pair = make_pair(translator.own_bundle, SENTENCES[0], ids)
+    pair = make_pair(translator.bundle, SENTENCES[0], ids)
     found = what_if(pair, [parse_change("cut decoder.1.cross.0")])
     shown = float(reader.run("document.querySelector('.effect [data-gained]').dataset.gained"))
     assert "log-probability" not in reader.texts(".effect")[0]
@@ -194,7 +194,7 @@ def test_moved_word_is_read_at_its_new_place(
     assert "log-probability" not in reader.texts(".effect")[0]
     ids = translator.look(SENTENCES[0], beam=1).predicted_ids
     before, after = (
-        make_pair(translator.own_bundle, text, ids).log_probabilities().sum().item()
+        make_pair(translator.bundle, text, ids).log_probabilities().sum().item()
         for text in (SENTENCES[0], moved)
     )
     assert shown == pytest.approx(after - before, abs=6e-3)
@@ -295,7 +295,7 @@ def test_heads_have_their_distance_from_the_head_that_was_taught(
     browser: Browser, page: Path, translator: Translator, tmp_path: Path
 ) -> None:
     trace = translator.look(SENTENCES[0], everything=True, beam=1)
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     manifest = {**bundle.manifest, "imported": {"guided_head": [1, 2]}}
     html = model_page(replace(bundle, manifest=manifest), trace, SENTENCES[0])
     path = tmp_path / "taught.html"
@@ -347,7 +347,7 @@ def test_measures_of_a_word_are_those_of_the_package(
     reader = PageReader(browser, page, f"#view=why&show=measures&cell={row}")
     reader.wait("document.querySelectorAll('.measures ol').length === 7")
     pair = make_pair(
-        translator.own_bundle, SENTENCES[0], translator.look(SENTENCES[0], beam=1).predicted_ids
+        translator.bundle, SENTENCES[0], translator.look(SENTENCES[0], beam=1).predicted_ids
     )
     expected = {
         "Norms": measure(pair, "norms"),

@@ -22,7 +22,7 @@ def demo_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     demo = pellucid.load("demo")
     path = tmp_path_factory.mktemp("demo") / "page.html"
     path.write_text(
-        model_page(demo.own_bundle, demo.look(SHORT, beam=1), SHORT, name="demo"), encoding="utf-8"
+        model_page(demo.bundle, demo.look(SHORT, beam=1), SHORT, name="demo"), encoding="utf-8"
     )
     return path
 

@@ -36,8 +36,8 @@ def demo() -> Translator:
 @pytest.fixture(scope="module")
 def duel_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("duel") / "page.html"
-    lessons, _ = lessons_for(demo.own_bundle)
-    html = model_page(demo.own_bundle, demo.look(TEXT, beam=1), TEXT, lessons=lessons, name="demo")
+    lessons, _ = lessons_for(demo.bundle)
+    html = model_page(demo.bundle, demo.look(TEXT, beam=1), TEXT, lessons=lessons, name="demo")
     path.write_text(html, encoding="utf-8")
     return path
 
@@ -73,7 +73,7 @@ def score(reader: PageReader) -> dict[str, list[str]]:
 def write_fixture(path: Path, name: str, sentences: list[str]) -> Path:
     """Write a packaged model, and its logits and translations of some sentences."""
     translator = pellucid.load(name)
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     found = []
     for text in sentences:
         source = bundle.tokenizer.encode_source(text)
@@ -135,7 +135,7 @@ def test_duel_is_won_and_what_it_says_is_what_the_package_finds(
     assert "elle avait" in reader.target
     assert "duel=elle%2C1%2Ctold" in reader.link
     # Below each word: the pronoun without it.
-    pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
+    pair = make_pair(demo.bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
     expected = []
     for at in range(len(reader.texts(".words button"))):
         hidden = [f"cut encoder.*.self.*:*>{at}", f"cut decoder.*.cross.*:*>{at}"]
@@ -284,11 +284,11 @@ def test_search_of_the_duel_stops_and_is_taken_up_again(browser: Browser, duel_p
 def test_page_without_the_other_models_says_so(
     browser: Browser, demo: Translator, tmp_path: Path
 ) -> None:
-    lessons, _ = lessons_for(demo.own_bundle)
+    lessons, _ = lessons_for(demo.bundle)
     options: dict[str, Any] = {"lessons": lessons, "name": "demo", "has_others": False}
     path = tmp_path / "page.html"
     trace = demo.look(TEXT, beam=1)
-    path.write_text(model_page(demo.own_bundle, trace, TEXT, **options), encoding="utf-8")
+    path.write_text(model_page(demo.bundle, trace, TEXT, **options), encoding="utf-8")
     reader = open_duel(browser, path, duel="elle,1,told")
     reader.wait("document.querySelector('.answer')")
     assert "carries no other models" in reader.texts(".answer")[0]

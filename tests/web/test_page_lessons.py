@@ -97,9 +97,9 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
     browser: Browser, tmp_path: Path
 ) -> None:
     demo = pellucid.load("demo")
-    lessons, _ = lessons_for(demo.own_bundle)
+    lessons, _ = lessons_for(demo.bundle)
     trace = demo.look(SENTENCE, beam=1)
-    html = model_page(demo.own_bundle, trace, SENTENCE, lessons=lessons, name="demo")
+    html = model_page(demo.bundle, trace, SENTENCE, lessons=lessons, name="demo")
     path = tmp_path / "page.html"
     path.write_text(html, encoding="utf-8")
     reader = PageReader(browser, path, "#view=learn&lesson=lecture&screen=7")
@@ -136,7 +136,7 @@ def test_picture_of_a_claim_is_set_to_its_head_row_and_step_after_the_answer(
 
 
 def test_statement_with_unknown_words_has_no_live_view(translator: Translator) -> None:
-    walks, reason = lessons_for(translator.own_bundle)
+    walks, reason = lessons_for(translator.bundle)
     assert not reason
     slides = next(walk for walk in walks if walk["name"] == "slides")["statements"]
     assert slides[0]["live"] == "head encoder.0.self.3:it>pizza"
@@ -148,7 +148,7 @@ def test_statement_with_unknown_words_has_no_live_view(translator: Translator) -
 def test_model_without_the_words_or_too_large_says_why_there_are_no_lessons(
     browser: Browser, translator: Translator, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    other = pellucid.load(make_words_bundle(tmp_path / "other")).own_bundle
+    other = pellucid.load(make_words_bundle(tmp_path / "other")).bundle
     monkeypatch.setattr("pellucid.lessons.walks.for_page.SENTENCE", "A zebra came.")
     walks, reason = lessons_for(other)
     assert not walks
@@ -158,7 +158,7 @@ def test_model_without_the_words_or_too_large_says_why_there_are_no_lessons(
     assert not walks
     assert "a model that the page runs itself" in reason
     trace = translator.look(SENTENCES[0], beam=1)
-    html = model_page(translator.own_bundle, trace, SENTENCES[0], without_lessons=reason)
+    html = model_page(translator.bundle, trace, SENTENCES[0], without_lessons=reason)
     path = tmp_path / "page.html"
     path.write_text(html, encoding="utf-8")
     reader = PageReader(browser, path, "#view=learn")

@@ -40,7 +40,7 @@ def demo_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Pat
     trace = demo.look(TEXT, beam=1)
     path = tmp_path_factory.mktemp("demo") / "page.html"
     name = "runs/it's mine"
-    path.write_text(model_page(demo.own_bundle, trace, TEXT, name=name), encoding="utf-8")
+    path.write_text(model_page(demo.bundle, trace, TEXT, name=name), encoding="utf-8")
     return path
 
 
@@ -123,7 +123,7 @@ def test_notes_of_the_command_stand_below_the_line(
     untrained = pellucid.load("demo-untrained")
     path = tmp_path / "untrained.html"
     trace = untrained.look(TEXT, beam=1)
-    path.write_text(model_page(untrained.own_bundle, trace, TEXT), encoding="utf-8")
+    path.write_text(model_page(untrained.bundle, trace, TEXT), encoding="utf-8")
     assert "This translation looks wrong: it repeats itself" in remarks(PageReader(browser, path))
     reader = PageReader(browser, demo_page, "#view=look")
     reader.type("The 😀 zyzzyva pizza\u00a0is good.")
@@ -176,7 +176,7 @@ def test_commands_name_the_model_and_the_line_that_the_page_shows(
         assert not [one for one in reader.texts("#panel .export p") if "stands for" in one]
     path = tmp_path / "unnamed.html"
     trace = translator.look(SENTENCES[0], beam=1)
-    path.write_text(model_page(translator.own_bundle, trace, SENTENCES[0]), encoding="utf-8")
+    path.write_text(model_page(translator.bundle, trace, SENTENCES[0]), encoding="utf-8")
     reader = PageReader(browser, path, "#view=look&open=1&text=-x")
     terminal, python = reader.texts(".drawer .export pre")
     assert terminal.startswith("pellucid look MODEL --head")
@@ -250,7 +250,7 @@ def test_word_of_200_letters_and_8_heads_fit_the_window(
     translator = pellucid.load(folder)
     eight = tmp_path / "eight.html"
     trace = translator.look(SENTENCES[0], beam=1)
-    eight.write_text(model_page(translator.own_bundle, trace, SENTENCES[0]), encoding="utf-8")
+    eight.write_text(model_page(translator.bundle, trace, SENTENCES[0]), encoding="utf-8")
     long = f"&text=The {'x' * 200} is good"
     for width in (390, 1400):
         with window(browser, width):
@@ -313,7 +313,7 @@ def test_recording_has_the_notes_of_the_command_and_its_target(
     monkeypatch.setattr(pages, "MODEL_LIMIT", 1000)
     trace = translator.look(SENTENCES[0], beam=1)
     html = model_page(
-        translator.own_bundle, trace, SENTENCES[0], name="my/run", notes=["A note on the line."]
+        translator.bundle, trace, SENTENCES[0], name="my/run", notes=["A note on the line."]
     )
     path = tmp_path / "recorded.html"
     path.write_text(html, encoding="utf-8")

@@ -36,7 +36,7 @@ def write_measures(folder: Path, file: Path, *, layer: int) -> Path:
     translator = pellucid.load(folder)
     sentences = []
     for text in SENTENCES[:2]:
-        pair = make_pair(translator.own_bundle, text, translator.look(text, beam=1).predicted_ids)
+        pair = make_pair(translator.bundle, text, translator.look(text, beam=1).predicted_ids)
         maps = []
         for name in NAMES:
             head = f"decoder.{layer}.cross" if name in OF_LAYER else None
@@ -50,7 +50,7 @@ def write_measures(folder: Path, file: Path, *, layer: int) -> Path:
                 "kendall": [[None if math.isnan(tau) else tau for tau in row] for row in kendall],
             }
         )
-    fixture = {"model": carry_model(translator.own_bundle), "sentences": sentences}
+    fixture = {"model": carry_model(translator.bundle), "sentences": sentences}
     file.write_text(json.dumps(fixture), encoding="utf-8")
     return file
 
@@ -89,10 +89,10 @@ def test_recording_of_a_model_comes_with_its_measures(
     text, row = SENTENCES[0], 3
     trace = translator.look(text, beam=1)
     path = tmp_path / "recorded.html"
-    path.write_text(model_page(translator.own_bundle, trace, text), encoding="utf-8")
+    path.write_text(model_page(translator.bundle, trace, text), encoding="utf-8")
     reader = PageReader(browser, path, f"#view=why&show=measures&cell={row}")
     reader.wait("document.querySelectorAll('.measures ol').length === 8")
-    pair = make_pair(translator.own_bundle, text, trace.predicted_ids)
+    pair = make_pair(translator.bundle, text, trace.predicted_ids)
     for title, name in (("Gradients", "gradients"), ("ALTI+", "alti")):
         shown = reader.texts(f"section[aria-label={json.dumps(title)}] li .mono")
         numbers = [float(one.replace("\u2212", "-")) for one in shown]

@@ -115,7 +115,7 @@ def write_notes(model: str, file: Path) -> Path:
     )
     close = {word: close_words(word, vocabulary) for word in words}
     fixture = {
-        "model": carry_model(translator.own_bundle),
+        "model": carry_model(translator.bundle),
         "lines": lines,
         "sequences": sequences,
         "vocabulary": vocabulary,

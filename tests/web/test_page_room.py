@@ -61,10 +61,10 @@ ACCEPTED = {
 def room(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A page of the packaged model with its lessons."""
     translator = pellucid.load("demo")
-    lessons, _ = lessons_for(translator.own_bundle)
+    lessons, _ = lessons_for(translator.bundle)
     path = tmp_path_factory.mktemp("room") / "page.html"
     trace = translator.look(TEXT, beam=1)
-    html = model_page(translator.own_bundle, trace, TEXT, lessons=lessons, name="demo")
+    html = model_page(translator.bundle, trace, TEXT, lessons=lessons, name="demo")
     path.write_text(html, encoding="utf-8")
     return path
 

@@ -129,7 +129,7 @@ def test_hostile_tokens_names_and_titles_stay_words(
         reader.click(f"#tab-{view}")
     assert is_untouched(reader), (browser.requests, browser.problems)
 
-    model = carry_model(translator.own_bundle, texts[15])
+    model = carry_model(translator.bundle, texts[15])
     size = len(model["target_vocabulary"])
     for start in range(0, 120, 30):
         names = [f"{text} {index}" for index, text in enumerate(texts[start : start + size])]
@@ -176,7 +176,7 @@ def test_trace_of_another_format_is_named_and_the_rest_stays_usable(
     browser: Browser, translator: Translator, tmp_path: Path
 ) -> None:
     later = {**carry_trace(make_trace()), "format": 7}
-    html = make_page("x", models=[carry_model(translator.own_bundle)], traces=[later])
+    html = make_page("x", models=[carry_model(translator.bundle)], traces=[later])
     reader = PageReader(browser, write(tmp_path / "later.html", html))
     assert "has format 7" in " ".join(reader.texts(".remark"))
     assert reader.target
@@ -186,7 +186,7 @@ def test_trace_of_another_format_is_named_and_the_rest_stays_usable(
 def test_damaged_file_says_so_in_one_sentence(
     browser: Browser, translator: Translator, tmp_path: Path, damage: str
 ) -> None:
-    model = carry_model(translator.own_bundle)
+    model = carry_model(translator.bundle)
     if damage == "weights":
         model["weights"] = model["weights"][:4000]
     html = make_page("x", models=[] if damage == "nothing" else [model])
@@ -204,7 +204,7 @@ def test_model_that_a_page_cannot_run_is_shown_from_its_trace(
 ) -> None:
     monkeypatch.setattr(pages, "MODEL_LIMIT", 1000)
     trace = translator.look(SENTENCES[0], beam=1)
-    html = model_page(translator.own_bundle, trace, SENTENCES[0])
+    html = model_page(translator.bundle, trace, SENTENCES[0])
     reader = PageReader(browser, write(tmp_path / "large.html", html))
     assert "models of at most" in " ".join(reader.texts(".remark"))
     assert reader.texts("svg .link") is not None
@@ -213,10 +213,10 @@ def test_model_that_a_page_cannot_run_is_shown_from_its_trace(
 def test_given_target_comes_as_a_recording_next_to_the_model(
     browser: Browser, translator: Translator, tmp_path: Path
 ) -> None:
-    trace: TraceData = translator.look(SENTENCES[0], target="La pizza est sortie du four")
+    trace: TraceData = translator.look(SENTENCES[0], translation="La pizza est sortie du four")
     reader = PageReader(
         browser,
-        write(tmp_path / "given.html", model_page(translator.own_bundle, trace, SENTENCES[0])),
+        write(tmp_path / "given.html", model_page(translator.bundle, trace, SENTENCES[0])),
     )
     assert "La pizza est sortie du four" in reader.target
     reader.run("location.hash = '#view=change&show=decoding&source=0'")

@@ -35,7 +35,7 @@ def demo() -> Translator:
 def demo_page(demo: Translator, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("demo") / "page.html"
     trace = demo.look(TEXT, beam=1)
-    path.write_text(model_page(demo.own_bundle, trace, TEXT, name="demo"), encoding="utf-8")
+    path.write_text(model_page(demo.bundle, trace, TEXT, name="demo"), encoding="utf-8")
     return path
 
 
@@ -60,7 +60,7 @@ def losses(demo: Translator, text: str, changes: list[str]) -> list[float]:
     For a pronoun it is the log of the factor by which its odds fall against the other pronoun,
     where a pronoun stands now; else the fall of the word's log-probability in its place.
     """
-    pair = make_pair(demo.own_bundle, text, demo.look(text, beam=1).predicted_ids)
+    pair = make_pair(demo.bundle, text, demo.look(text, beam=1).predicted_ids)
     parsed = [parse_change(one) for one in changes]
     after = what_if(pair, parsed).after
     again = Pair(pair.model, pair.tokenizer, pair.source_ids, after.ids)
@@ -189,7 +189,7 @@ def test_every_head_has_the_verdict_of_the_package(
     reader = measured(PageReader(browser, demo_page))
     reader.click_text("Where inside the model?")
     reader.wait("/ of 24 heads/.test(document.querySelector('.heads').textContent)")
-    pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
+    pair = make_pair(demo.bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
     before = str(demo.look(TEXT, beam=1).decoding["text"])
     expected = {}
     for part, kind in (("encoder", "self"), ("decoder", "self"), ("decoder", "cross")):
@@ -227,7 +227,7 @@ def test_lines_of_a_head_are_tried_and_a_line_names_its_verdict(
     assert len(reader.texts("path.link.needed")) == needed
     assert len(reader.texts("path.link")) == of
     head = reader.link.split("head=")[1].split("&")[0]
-    pair = make_pair(demo.own_bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
+    pair = make_pair(demo.bundle, TEXT, demo.look(TEXT, beam=1).predicted_ids)
     layer, number = int(head.split(".")[1]), int(head.split(".")[3])
     weights = demo.look(TEXT, everything=True, beam=1)[f"encoder.{layer}.self"][number]
     cut = [

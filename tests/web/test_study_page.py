@@ -30,7 +30,7 @@ HOSTILE = (
 @pytest.fixture(scope="module")
 def found() -> Study:
     sources = ["The soup was cold.", *(f"{text} The soup was cold." for text in HOSTILE)]
-    return study(pellucid.load("demo").own_bundle, sources)
+    return study(pellucid.load("demo").bundle, sources)
 
 
 @pytest.fixture

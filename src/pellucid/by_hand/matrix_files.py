@@ -26,6 +26,7 @@ from pellucid.config.parsing import ExcessError, read_toml_text
 from pellucid.errors import DataError, suggestion
 from pellucid.files import endings
 from pellucid.text.reading.lines import read_lines
+from pellucid.wording.value_rules import word_rule
 
 MAX_NUMBERS = 4096
 """The most numbers in one matrix, scores included, that can be followed by hand."""
@@ -284,7 +285,7 @@ def _sentence(
     if problem["type"] == "missing":
         return f"{key} must be given, but is missing ({where}). Add it."
     # Pydantic's sentence becomes the second half of ours.
-    rule = problem["msg"].removeprefix("Input should be ")
+    rule = word_rule(problem)
     # A limit on one number of a matrix stands for both signs.
     if problem["type"].endswith("than_equal") and key.endswith("]"):
         rule = f"at most {LARGEST_NUMBER:g} in size"

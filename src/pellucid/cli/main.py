@@ -10,6 +10,7 @@ from typing import NoReturn
 
 from pellucid.cli.ending import drawing_folder, end_output, prepare_output, report
 from pellucid.cli.stopping import Stopping
+from pellucid.errors import speaking_to
 from pellucid.machine.hardware import limit_threads
 from pellucid.machine.waiting import bound_spinning
 
@@ -36,6 +37,11 @@ def run(arguments: Sequence[str]) -> int:
         The exit code, of `pellucid.cli.ending.EXIT_CODES`. A failure has been reported in one
         sentence on standard error.
     """
+    with speaking_to("command"):
+        return _run_to_its_end(arguments)
+
+
+def _run_to_its_end(arguments: Sequence[str]) -> int:
     stopping = Stopping()
     try:
         prepare_output()

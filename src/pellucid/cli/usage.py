@@ -95,7 +95,7 @@ def _describe_value(parameter: Any, problem: Any) -> str:
     """Word what is wrong with the value of an option or argument."""
     known = [str(one) for one in parameter.type_descriptor.choices or ()]
     if not known:
-        from pellucid.config.wording import word_fault  # Help must not wait for settings.
+        from pellucid.wording.value_rules import word_fault  # Help must not wait for settings.
 
         return f"{_name(parameter)} {word_fault(problem)}. Change it."
     value = problem["input"]

@@ -7,8 +7,9 @@ from typing import Annotated, Any, ClassVar, TypeVar, get_args
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
-from pellucid.config.other_names import hint_of
-from pellucid.errors import ConfigurationError, shorten
+from pellucid.errors import ConfigurationError
+from pellucid.wording.other_names import hint_of
+from pellucid.wording.value_rules import describe_value, word_fault
 
 Count = Annotated[int, Field(gt=0, le=2**24)]
 """A number of things that take memory; the bound is far above any real use."""
@@ -108,8 +109,8 @@ def describe_problem(section: type[Strict], problem: Mapping[str, Any], where: s
         if where and path:
             place = f" ({where}, {key})"
         return f"{problem['ctx']['error']}{place}."
-    rule = problem["msg"].removeprefix("Input should be ").removeprefix("Value should be ")
-    return f"{key} must be {rule}, but is {shorten(repr(problem.get('input')))}{place}. Change it."
+    fault = word_fault(problem, None if where else describe_value)
+    return f"{key} {fault}{place}. Change it."
 
 
 def keys_of_sections(section: type[Strict]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter, ValidationError
 
 from pellucid.errors import BundleError
+from pellucid.wording.value_rules import word_rule
 
 MOST_NESTED = 100
 """Depth of lists and tables in each other; Python's own functions fail near a thousand."""
@@ -114,8 +115,7 @@ def read_record(kind: type[Record], values: Any, where: str) -> Record:
     except ValidationError as error:
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or kind.__name__
-        fault = first["msg"].removeprefix("Input should be ")
-        fault = "there" if first["type"] == "missing" else fault
+        fault = "there" if first["type"] == "missing" else word_rule(first)
     else:
         numbers = {name: one for name, one in vars(found).items() if isinstance(one, int | float)}
         # -1 stands for a figure that was not measured yet.

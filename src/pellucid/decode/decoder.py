@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.request import Request, SpecialIds
-from pellucid.decode.hypothesis import Hypothesis
+from pellucid.decode.hypothesis import Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.scoring import mean_logs, score_in_c, score_on_pytorch
 from pellucid.native.engine import NativeEngine
@@ -88,12 +88,12 @@ class Decoder:
             return self._native.answer(requests, config, batch_tokens=batch_tokens)
         return self.on_pytorch.decode(requests, config, batch_tokens=batch_tokens)
 
-    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
         """Answer one request step by step.
 
         Yields:
-            The ids that are decided so far, each time there are more; finally the whole answer,
-            which is empty if nothing obeys the rules.
+            The ids that are decided so far, each time there are more, and None; finally those of
+            the best hypothesis, none if nothing obeys the rules, and the hypotheses.
 
         Raises:
             InputError: logits were not finite.

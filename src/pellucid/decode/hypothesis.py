@@ -41,5 +41,8 @@ class Hypothesis:
         return math.isnan(self.score)
 
 
+Decided = tuple[tuple[int, ...], tuple[Hypothesis, ...] | None]
+"""Ids that no further step of a search can change, and the hypotheses at its end."""
+
 OVERFLOWED = Hypothesis((), (), is_finished=False, score=math.nan)
 """The only answer to a request on whose way logits were not finite."""

@@ -17,7 +17,7 @@ from pellucid.config import DecodingConfig, Precision
 from pellucid.decode.constraints.forbidden import ForbiddenText
 from pellucid.decode.constraints.request import Request, SpecialIds
 from pellucid.decode.constraints.required import RequiredPhrases
-from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
+from pellucid.decode.hypothesis import OVERFLOW, Decided, Hypothesis
 from pellucid.decode.native import NativePath, StoredModel
 from pellucid.decode.search.beams import LengthPenalty
 from pellucid.decode.search.search_loop import Search, SearchAnswer
@@ -84,7 +84,7 @@ class PyTorchDecoder:
             return draw_many_samples(requests, config, search)
         return self._search(requests, config, batch_tokens=batch_tokens)
 
-    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
         """Answer one request step by step, as `Decoder.stream` describes."""
         stepper = self._stepper(config, torch.float64 if config.strict else None)
         # Numbered as in `draw_many_samples`, so that a stream draws what `decode` would draw.
@@ -97,12 +97,12 @@ class PyTorchDecoder:
                 hypotheses = answers[0][1].hypotheses
                 if hypotheses and hypotheses[0].has_overflowed:
                     raise InputError(OVERFLOW)
-                yield hypotheses[0].ids if hypotheses else ()
+                yield hypotheses[0].ids if hypotheses else (), hypotheses
                 return
             agreed = search.agreed_ids()
             if len(agreed) > num_decided:
                 num_decided = len(agreed)
-                yield agreed
+                yield agreed, None
 
     def _search(
         self, requests: Sequence[Request], config: DecodingConfig, *, batch_tokens: int

@@ -47,7 +47,7 @@ class ConvertedModel:
 
 @checked
 def convert(
-    folder: str | Path, out: str | Path, *, format: ImportFormat = "marian"
+    folder: str | Path, output: str | Path, *, format: ImportFormat = "marian"
 ) -> ConvertedModel:
     """Import a Marian or OPUS-MT model into a bundle.
 
@@ -55,7 +55,7 @@ def convert(
         folder: the model as distributed: Hugging Face's MarianMT (``config.json``,
             ``model.safetensors``), or an unpacked zip file of OPUS-MT (``decoder.yml``, an
             ``.npz``). No code in it is run.
-        out: the bundle to write, a new folder.
+        output: the bundle to write, a new folder.
         format: the format of the model.
 
     Raises:
@@ -66,10 +66,10 @@ def convert(
     from pellucid.formats.safe_reading import check_place
 
     # Before the model is read: a folder that is in the way shows at once.
-    check_place(Path(out))
+    check_place(Path(output))
     imported = import_marian(Path(folder))
-    imported.save(Path(out))
-    return ConvertedModel(Path(out), imported.dropped)
+    imported.save(Path(output))
+    return ConvertedModel(Path(output), imported.dropped)
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ class ExportedModel:
 @checked
 def export(
     model: str | Path,
-    out: str | Path,
+    output: str | Path,
     *,
     format: ExportFormat,
     precision: AskedPrecision = "float32",
@@ -112,7 +112,7 @@ def export(
 
     Args:
         model: its name or folder.
-        out: the folder to write, a new one.
+        output: the folder to write, a new one.
         format: ``marian``, ``ctranslate2``, or ``pellucid`` for a bundle.
         precision: of the stored weights; ``auto`` is int8 if it loses at most 0.2 BLEU on the
             lines of ``source``, else that of the model.
@@ -139,7 +139,7 @@ def export(
     if has_lines:
         lines = read_given("source", source), read_given("reference", reference)
     # Before the model is loaded, and before minutes of measuring.
-    check_place(Path(out))
+    check_place(Path(output))
     if precision == "auto" and lines is None:
         raise InputError(
             "The precision auto needs lines to measure BLEU with. Give a source and a reference "
@@ -148,15 +148,15 @@ def export(
     bundle = load_bundle(resolve_model(model))
     # `auto` needs lines, and lines need a bundle: the first half is for the type checker.
     if precision == "auto" or format == "pellucid":
-        return _export_bundle(bundle, Path(out), precision, lines)
+        return _export_bundle(bundle, Path(output), precision, lines)
     write = export_marian if format == "marian" else export_ctranslate2
-    write(bundle, Path(out), precision)
+    write(bundle, Path(output), precision)
     has_masks = bundle.tokenizer.has_masks
-    return ExportedModel(Path(out), precision, bundle.config.precision, has_masks)
+    return ExportedModel(Path(output), precision, bundle.config.precision, has_masks)
 
 
 def _export_bundle(
-    bundle: Bundle, out: Path, asked: AskedPrecision, lines: tuple[list[str], list[str]] | None
+    bundle: Bundle, output: Path, asked: AskedPrecision, lines: tuple[list[str], list[str]] | None
 ) -> ExportedModel:
     """Write the bundle, measured if there are lines."""
     from pellucid.evaluation.corpus_scores import evaluate_corpus
@@ -167,8 +167,8 @@ def _export_bundle(
     if asked != "auto":
         precision = asked
     if lines is None:
-        export_bundle(bundle, out, precision)
-        return ExportedModel(out, precision, bundle.config.precision)
+        export_bundle(bundle, output, precision)
+        return ExportedModel(output, precision, bundle.config.precision)
     sources, references = lines
     # The manifest has the scores, so the bundle is translated with before it is written for good.
     with TemporaryDirectory() as folder:
@@ -194,9 +194,9 @@ def _export_bundle(
         "signature": before.signature,
         "lines": len(sources),
     }
-    export_bundle(bundle, out, precision, measured=measured)
+    export_bundle(bundle, output, precision, measured=measured)
     return ExportedModel(
-        out,
+        output,
         precision,
         bundle.config.precision,
         before=before.score,

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 import tomli_w
 
-from pellucid.arguments import check_count, check_kind, check_text, refuse
+from pellucid.arguments import check_count, check_kind, check_text, named, refuse
 from pellucid.config import Recipe, apply_overrides, validate
 from pellucid.config.base import keys_of_sections
-from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
-from pellucid.errors import ConfigurationError
+from pellucid.errors import ConfigurationError, word_options
 from pellucid.machine.hardware import use_threads
 from pellucid.training.run.folder import repair_recipe
 from pellucid.training.start.filling import fill_in
 from pellucid.training.start.found_recipe import FoundRecipe, find_start, start_of
 from pellucid.training.start.preparation import Say, preparing
+from pellucid.wording.other_names import hint_of
 
 if TYPE_CHECKING:
     from pellucid.training.run.run_end import TrainingSummary
@@ -66,12 +66,13 @@ class TrainedModel:
         return load(self.model, **decoding)
 
 
+@named
 def train(
     texts: GivenTexts,
     *,
     source_language: str | None = None,
     target_language: str | None = None,
-    out: str | Path | None = None,
+    output: str | Path | None = None,
     minutes: float | None = None,
     settings: Mapping[str, Any] | None = None,
     start: str | Path | None = None,
@@ -90,7 +91,7 @@ def train(
         source_language: its code, such as ``en``, for text without a recipe; recognized unless
             given.
         target_language: the same for the target.
-        out: the run folder; ``runs/NAME`` unless given.
+        output: the run folder; ``runs/NAME`` unless given.
         minutes: time budget, including preparation and validation.
         settings: settings of the recipe, such as ``{"training.max_steps": 2000}``.
         start: a trained model to start from: its weights and its tokenizer.
@@ -112,16 +113,16 @@ def train(
     for name, code in (("source_language", source_language), ("target_language", target_language)):
         if code is not None:
             check_text(name, code)
-    for name, path in (("out", out), ("start", start)):
+    for name, path in (("output", output), ("start", start)):
         if path is not None:
             check_kind(name, path, str | Path, "the name of a folder")
     if threads is not None:
         check_count("threads", threads)
     use_threads(threads)
-    run = None if out is None else Path(out)
+    run = None if output is None else Path(output)
     if isinstance(texts, Recipe):
         if run is None:
-            refuse("out", "the run folder, which a Recipe does not name", out, "Name it.")
+            refuse("output", "the run folder, which a Recipe does not name", output, "Name it.")
         # What the user left out is chosen for the text, as for a file.
         values = texts.model_dump(mode="json", exclude_unset=True)
         found = FoundRecipe(Path("the recipe"), Path.cwd(), apply_overrides(values, changes), run)
@@ -186,7 +187,7 @@ def train_found(
 
 
 def _say(sentence: str) -> None:
-    sys.stderr.write(f"{sentence}\n")
+    sys.stderr.write(f"{word_options(sentence)}\n")
 
 
 def _read_names(texts: Any) -> list[str]:

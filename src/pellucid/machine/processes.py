@@ -189,7 +189,9 @@ def _read(connection: Connection, messages: SimpleQueue[bytes]) -> None:
 
 def _error_to_json(error: Exception) -> dict[str, str]:
     trace = "".join(traceback.format_exception(error))
-    return {"kind": type(error).__name__, "message": str(error), "trace": trace}
+    # The parent words it for its own caller.
+    message = error.sentence if isinstance(error, PellucidError) else str(error)
+    return {"kind": type(error).__name__, "message": message, "trace": trace}
 
 
 def _error_of_json(kind: str, message: str, trace: str) -> Exception:

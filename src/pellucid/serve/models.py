@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pellucid.config.wording import show_value
 from pellucid.errors import InputError, suggestion
 from pellucid.serve.answers.responses import Problem, about
+from pellucid.wording.value_rules import show_value
 
 if TYPE_CHECKING:
     from pellucid.text.link_choices import UnitRule
-    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.translator import Translator
 
 # Decoding options by name, in the order of their names.
@@ -52,12 +52,12 @@ class ServedModel:
     @property
     def source(self) -> str:
         """Code of the source language; empty if unknown."""
-        return self.translator.own_bundle.config.languages.source
+        return self.translator.languages.source
 
     @property
     def target(self) -> str:
         """Code of the target language; empty if unknown or if there are several."""
-        return self.translator.own_bundle.config.languages.target
+        return self.translator.languages.target
 
     @cached_property
     def targets(self) -> tuple[str, ...]:
@@ -117,26 +117,18 @@ class ServedModel:
         Raises:
             InputError: the layer or the head does not exist.
         """
-        from pellucid.translate.aligning import Aligner
+        from pellucid.translate.links.aligning import Aligner
 
         key = (units, layer, head)
         if key not in self._aligners:
-            model = self.translator
-            aligner = Aligner(
-                model.model,
-                model.tokenizer,
-                bundle=model.bundle,
-                units=units,
-                layer=layer,
-                head=head,
-            )
+            aligner = Aligner.of(self.translator, units, layer, head)
             aligner.align([], [])  # Otherwise the head would be chosen by the first texts.
             self._aligners[key] = aligner
         return self._aligners[key]
 
     def describe(self) -> dict[str, Any]:
         """Describe the model as an answer does."""
-        bundle = self.translator.own_bundle
+        bundle = self.translator.bundle
         config = bundle.config
         return {
             "name": self.name,

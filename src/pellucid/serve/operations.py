@@ -18,12 +18,12 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from pellucid.config.wording import show_value
 from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import ProblemAnswer
 from pellucid.serve.answers.faults import refuse_body, refuse_input
 from pellucid.serve.answers.responses import PROBLEMS, Problem
 from pellucid.serve.queue.large_bodies import in_turn
+from pellucid.wording.value_rules import show_value
 
 # Refusals of every route.
 DOOR = (400, 403, 405, 408, 413, 421, 431)
@@ -178,7 +178,7 @@ def _security(need: Need, schemes: Mapping[str, Any]) -> list[dict[str, list[str
 def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {
         "tags": [one.tag],
-        "summary": one.name.replace("_", " ").title(),
+        "summary": one.meaning.partition("\n\n")[0].replace("\n", " ").removesuffix("."),
         "description": one.meaning,
         "operationId": one.id,
     }

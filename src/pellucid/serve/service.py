@@ -88,6 +88,8 @@ class Service:
 
     def _warm_up(self) -> None:
         """Do once what would hold up the first requests, and import what the event loop would."""
+        from pellucid.translate.text_translator import examine
+
         for module in (
             "starlette.formparsers",
             "starlette.requests",
@@ -95,8 +97,9 @@ class Service:
         ):
             import_module(module)
         for model in self.models:
-            model.translator.examine("A word.")
-            model.translator.describe_engine()
+            translator = model.translator
+            examine(translator, "A word.")
+            translator.decoder.describe(translator.options())
 
     def drain(self) -> None:
         """Say that the server is ending, so that nothing new is sent to it."""

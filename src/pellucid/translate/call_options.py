@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING, Any
 from pellucid.config import DecodingConfig, Recipe
 from pellucid.config.base import keys_of_sections
 from pellucid.config.head_address import parse_address
-from pellucid.config.other_names import hint_of
 from pellucid.config.typed_options import DecodingOptions
-from pellucid.config.wording import show_value
 from pellucid.errors import ConfigurationError, InputError
+from pellucid.wording.other_names import hint_of
+from pellucid.wording.value_rules import show_value
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.request import Constraints, LineConstraints
     from pellucid.inside.changes.given_changes import GivenChanges
-    from pellucid.translate.aligning import Aligner
     from pellucid.translate.constraints import GivenGlossary
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.written_lines import Unknown
 
 
@@ -68,7 +68,7 @@ _ADVICE = {
     "head": "look(text, ask='decoder.1') takes an address.",
     "heads": "look(text, ask='decoder.1') takes an address.",
     "max_time": "No option limits the time. max_length limits the length.",
-    "translation": "look(text, target=…) looks at a given translation.",
+    "target": "look(text, translation=…) looks at a given translation.",
 }
 
 
@@ -89,7 +89,7 @@ def check_names(options: Iterable[str], call: Callable[..., Any]) -> None:
     own = [
         one.name
         for one in inspect.signature(call).parameters.values()
-        if one.kind is one.KEYWORD_ONLY
+        if one.kind is not one.VAR_KEYWORD
     ]
     known = [*(one for one in fields if one not in DecodingConfig.written_by_programs), *own]
     hint = hint_of(unknown, known, {**_names_elsewhere(), **_ADVICE})

@@ -20,7 +20,7 @@ from pellucid.translate.written_lines import TranslationWriter, with_sources
 
 if TYPE_CHECKING:
     from pellucid.inside.changes.changed_decoding import ReplayDecoder
-    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.links.aligning import Aligner
 
 WINDOW_LINES = 1000
 """Lines of an iterator that are translated together."""

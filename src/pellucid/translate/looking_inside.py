@@ -29,7 +29,7 @@ class LookedInto(Protocol):
     """What looking inside needs of a `Translator`, which imports this module."""
 
     tokenizer: Tokenizer
-    bundle: Bundle | None
+    _bundle: Bundle | None
     changes: Probe | None
 
     @property
@@ -50,7 +50,7 @@ def look_inside(
     translator: LookedInto,
     text: str,
     *,
-    target: str | None,
+    translation: str | None,
     ask: Ask | str | None,
     everything: bool,
     float64: bool,
@@ -58,18 +58,18 @@ def look_inside(
     to: str | None,
     options: dict[str, Any],
 ) -> Trace:
-    """Look inside the best translation of a line, or inside a given target; `Translator.look`."""
+    """Look inside the best translation of a line, or inside a given one; `Translator.look`."""
     combined = {"everything": ("ask", everything and ask is not None)}
-    combined |= dict.fromkeys(options, ("target", target is not None))
+    combined |= dict.fromkeys(options, ("translation", translation is not None))
     for name, (other, are_both) in combined.items():
         if are_both:
             raise not_together(name, other)
     asked = Ask(ask) if isinstance(ask, str) else ask or Ask(everything=everything)
     how = Replaying(asked, float64=float64, changes=changes)
     (text,) = with_codes(translator.tokenizer, to, [text])
-    if target is not None:
+    if translation is not None:
         bundle = bundle_to_look_at(translator)
-        return look_at_given(bundle, text, target, how, under=translator.changes)
+        return look_at_given(bundle, text, translation, how, under=translator.changes)
     (traces,) = look_at_lines(translator, [text], how, constraints=Constraints(), options=options)
     return traces[0]
 
@@ -105,7 +105,7 @@ def look_at_lines(
 def pair_of_line(
     translator: LookedInto,
     text: str,
-    target: str | None,
+    translation: str | None,
     *,
     changes: GivenChanges | None,
     float64: bool,
@@ -113,17 +113,17 @@ def pair_of_line(
     options: dict[str, Any],
 ) -> Pair:
     """Pair a line with its translation; see `Translator.pair`."""
-    if target is not None and options:
-        raise not_together(next(iter(options)), "target")
+    if translation is not None and options:
+        raise not_together(next(iter(options)), "translation")
     bundle = bundle_to_look_at(translator)
     (text,) = with_codes(translator.tokenizer, to, [text])
     ids: Sequence[int] = ()
-    if target is None:
+    if translation is None:
         options = {"precision": "float32", **options}
         (found,) = _decode(translator, [text], Constraints(), options)
         text = found.source
         ids = found.best.ids
-    made = make_pair(bundle, text, ids if target is None else target, float64=float64)
+    made = make_pair(bundle, text, ids if translation is None else translation, float64=float64)
     model = made.model
     under = translator.changes
     if under is not None:
@@ -142,12 +142,12 @@ def bundle_to_look_at(translator: LookedInto) -> Bundle:
     Raises:
         InputError: the model was not loaded from disk, or there are several.
     """
-    if translator.bundle is None or translator.is_ensemble:
+    if translator._bundle is None or translator.is_ensemble:
         raise InputError(
             "Looking inside needs one model that was loaded from disk, but this is a model in "
             "memory or an ensemble. Load one model."
         )
-    return translator.bundle
+    return translator._bundle
 
 
 def _decode(

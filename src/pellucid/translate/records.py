@@ -45,9 +45,10 @@ def line_notes(translator: Translator, text: str) -> dict[str, Any]:
     """
     from pellucid.text.cleaning import character_name
     from pellucid.text.outside import say_unknown_words
+    from pellucid.translate.text_translator import examine
 
     # Not split, because looking inside replays the line as a whole.
-    notes = translator.examine(text, split=False)
+    notes = examine(translator, text, split=False)
     return {
         "words": say_unknown_words(notes.unknown_words, translator.tokenizer, most=MOST_WORDS),
         "changed": list(map(character_name, {**notes.replaced, **notes.dropped})),

@@ -223,7 +223,7 @@ class Translation:
         return f"Translation({self.text!r}, {_logs(self.log_probability)}{notes}{others})"
 
     def _repr_html_(self) -> str:
-        from pellucid.translate.linked_html import linked_lines, two_lines
+        from pellucid.translate.links.linked_html import linked_lines, two_lines
 
         links = self.best.alignment
         # A text of several lines has no single row of words.

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.decoder import Decoder
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.errors import InputError
 from pellucid.machine.turns import give_way
 from pellucid.text.learned import LearnedText
-from pellucid.text.sentences import gap_between
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader, replace_unknown
 from pellucid.translate.judging import DOUBTFUL, add_partial, add_stuck, judge, seems_short
@@ -22,7 +20,7 @@ from pellucid.translate.preparing import Ready
 from pellucid.translate.results import Flag, Scored, TranslatedHypothesis, Translation
 
 if TYPE_CHECKING:
-    from pellucid.inside.changes.changed_decoding import ReplayDecoder
+    pass
 
 Unknown = Literal["token", "source-word"]
 Result = TypeVar("Result", Translation, Scored)
@@ -191,66 +189,14 @@ def _unroll(row: _Row | None) -> tuple[TranslatedHypothesis, ...]:
     return tuple(reversed(found))
 
 
-def stream_line(
-    decoder: Decoder | ReplayDecoder, line: Ready, config: DecodingConfig, writer: TranslationWriter
-) -> Iterator[str]:
-    """Yield the translation of a text piece by piece, as soon as it is decided.
-
-    Raises:
-        InputError: the text cannot be translated, or nothing obeys the constraints.
-    """
-    if line.error is not None:
-        raise InputError(line.error)
-    yield from filter(None, line.gaps[:1])
-    said = ""
-    for request, gap in zip(line.requests, line.gaps[1:], strict=True):
-        begun = ""
-        for piece in _stream_text(decoder, request, config, writer):
-            # The space before a sentence depends on its first letter, hence its first piece.
-            joint = "" if begun else gap_between(said, piece)
-            yield joint + piece
-            begun += joint + piece
-        said += begun
-        if gap is not None:
-            # Here a line ends: the gap holds its break, and the next line begins without a space.
-            yield from filter(None, [gap])
-            said = ""
-
-
-def _stream_text(
-    decoder: Decoder | ReplayDecoder,
-    request: Request,
-    config: DecodingConfig,
-    writer: TranslationWriter,
-) -> Iterator[str]:
-    """Yield the text of one request piece by piece, as soon as it is decided.
-
-    Raises:
-        InputError: nothing obeys the constraints, or the model's logits are not finite.
-    """
-    ids: tuple[int, ...] = ()
-    said = whole = ""
-    for ids in decoder.stream(request, config):
-        whole = writer.text(ids)
-        # The end may still change: a space, or half of a character's bytes (U+FFFD so far).
-        sure = whole.rstrip(" \ufffd")
-        # Text that is out cannot be taken back: wait until the tokens agree with it again.
-        if sure.startswith(said) and len(sure) > len(said):
-            yield sure[len(said) :]
-            said = sure
-    if not ids:
-        raise InputError(_unmet(request))
-    yield whole[len(said) :]
-
-
 def _error_of(request: Request, hypotheses: Sequence[Hypothesis]) -> str | None:
     """Say why a request has no translation, if it has none."""
     if any(one.has_overflowed for one in hypotheses):
         return OVERFLOW
-    return None if hypotheses else _unmet(request)
+    return None if hypotheses else unmet(request)
 
 
-def _unmet(request: Request) -> str:
+def unmet(request: Request) -> str:
     """Say that nothing obeys the constraints of a request."""
     return (
         f"No translation within {request.max_length} tokens meets the constraints. "

@@ -406,7 +406,7 @@ HEAD = "[[heads]]\nw_query = [[1], [1]]\nw_key = [[1], [1]]\nw_value = [[1], [1]
         (X + "heads = []", "heads must not be empty"),
         (X + "features = ['a', 'b']", r"features must come with \[\[heads\]\]"),
         (X + "features = ['a']\n" + HEAD, "each of the 2 columns of x, but features has 1"),
-        (X + "title = 5", "title must be a valid string, but is 5"),
+        (X + "title = 5", "title must be a text, but is 5"),
         (X + "[parts.joind]\nnote = 'a'", "'parts.joind' is not .*:2.* Did you mean 'joined'"),
         (X + "[parts.joined]\nnotes = 'a'", "'parts.joined.notes' is not .*:3.* mean 'note'"),
         (

@@ -121,11 +121,11 @@ def test_recipe_or_matrices_out_of_bounds_give_one_sentence_and_2(
     [
         (
             ("--set", "decoding.max_length_ratio=1e308"),
-            "max_length_ratio must be less than or equal to 1000000",
+            "max_length_ratio must be at most 1000000",
         ),
         (
             ("--set", "decoding.min_length_ratio=1e7"),
-            "min_length_ratio must be less than or equal to 1000000",
+            "min_length_ratio must be at most 1000000",
         ),
     ],
 )

@@ -112,12 +112,12 @@ def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
         ("[model]\nsize = ['tiny']\n", ["model.size", "tiny"]),
         ("[model]\nnum_heads = 3\n", ["model", "num_heads", "128", "3"]),
         ("[model]\nd_model = 0\n", ["model.d_model", "greater than 0", "0"]),
-        ("[model]\nd_ff = 'wide'\n", ["model.d_ff", "integer", "'wide'"]),
+        ("[model]\nd_ff = 'wide'\n", ["model.d_ff", "whole number", "'wide'"]),
         ("[training]\nmax_steps = 0\n", ["training.max_steps", "greater than 0", "0"]),
         ("[training]\ndropout = 1.0\n", ["training.dropout", "less than 1", "1.0"]),
         ("[training]\ndropout = -0.1\n", ["training.dropout", "0", "-0.1"]),
         ("[training]\nmax_minutes = inf\n", ["training.max_minutes", "finite", "inf"]),
-        ("[training]\nseed = true\n", ["training.seed", "integer", "True"]),
+        ("[training]\nseed = true\n", ["training.seed", "whole number", "true"]),
         ("[training]\nseed = -1\n", ["training.seed", "-1"]),
         ("[tokenizer]\nkind = 'words '\n", ["tokenizer.kind", "'words'", "'words '"]),
         ("[tokenizer]\ncharacter_coverage = 0.5\n", ["tokenizer.character_coverage", "0.5"]),
@@ -129,7 +129,7 @@ def test_recipe_written_out_spells_out_every_default(tmp_path: Path) -> None:
         ),
         ("[model]\nmax_source_length = 100\n", ["data.max_pair_length", "256", "100"]),
         ("model = 3\n", ["model", "3"]),
-        ("training = []\n", ["training", "[]"]),
+        ("training = []\n", ["training", "a list"]),
     ],
 )
 def test_recipe_that_is_wrong_says_which_key_of_which_file(
@@ -180,7 +180,7 @@ def test_number_of_absurd_size_is_refused_naming_its_key(
             ["data.train_source", "is unknown"],
         ),
         ("[data]\ntrain = 3\nvalidation = 'v'\n", ["data.train", "3"]),
-        ("[data]\nfolder = 3\ntrain = 'a'\nvalidation = 'v'\n", ["data.folder", "string", "3"]),
+        ("[data]\nfolder = 3\ntrain = 'a'\nvalidation = 'v'\n", ["data.folder", "a text", "3"]),
         ("[data]\ntrain = [3]\nvalidation = 'v'\n", ["data.train", "the name of a file", "3"]),
         ("[data]\nfolders = 'x'\ntrain = 'a'\nvalidation = 'v'\n", ["data.folders", "'folder'"]),
     ],
@@ -249,7 +249,9 @@ def test_override_of_the_size_expands_it(tmp_path: Path) -> None:
 
 def test_override_given_twice_is_refused_with_both_values(tmp_path: Path) -> None:
     overrides = ["training.seed=5", " training.seed = 7"]
-    with pytest.raises(ConfigurationError, match=r"set once, but is set to '5' and to '7' \(--set"):
+    with pytest.raises(
+        ConfigurationError, match=r"set once, but is set to '5' and to '7' \(settings"
+    ):
         load_recipe(write(tmp_path, MINIMAL), overrides)
 
 

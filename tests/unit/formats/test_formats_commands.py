@@ -599,7 +599,7 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
     lines = write_lines("lines.txt", "The pizza came out of the oven.", "x" * 3000)
 
     def translate(translator: Translator, sources: list[str]) -> list[Translation]:
-        is_new = translator.own_bundle.folder != demo_folder()
+        is_new = translator.bundle.folder != demo_folder()
         problems = ["no translation." if is_new else None, "It is too long."]
         hypotheses = [TranslatedHypothesis(source) for source in sources]
         return [

@@ -73,7 +73,7 @@ def test_recipe_object_is_trained_on_with_what_it_leaves_open_chosen(pairs: Path
             "model": {"size": "tiny"},
         }
     )
-    found = pellucid.train(recipe, out="own", settings={"training.max_steps": 1}, progress=False)
+    found = pellucid.train(recipe, output="own", settings={"training.max_steps": 1}, progress=False)
     assert found.model == Path("own/bundle")
     assert found.model.is_dir()
 

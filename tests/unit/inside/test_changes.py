@@ -155,7 +155,7 @@ def test_forced_weight_scales_what_is_far_below_rounding() -> None:
 def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder: Path) -> None:
     translator = load(bundle_folder)
     zero = Changes(parse_change("zero decoder.1.cross.0:3>2"))
-    trace = translator.look(SOURCE, target=TARGET, changes=zero)
+    trace = translator.look(SOURCE, translation=TARGET, changes=zero)
     assert trace.decoding["changes"] == str(zero)
     captions = {
         head: " ".join(HeadView(trace, "decoder", 1, "cross", head).caption()) for head in (0, 1)
@@ -163,10 +163,10 @@ def test_a_trace_of_changes_says_so_and_what_its_rows_no_longer_do(bundle_folder
     assert f"CHANGED on the way: {zero}" in captions[0]
     assert "each row sums to 1" not in captions[0]
     assert "each row sums to 1" in captions[1]
-    plain = translator.look(SOURCE, target=TARGET)
+    plain = translator.look(SOURCE, translation=TARGET)
     assert "changes" not in plain.decoding
     nothing_left = Changes(parse_change("zero decoder.1.cross.0:*>*"))
-    page = trace_page(translator.look(SOURCE, target=TARGET, changes=nothing_left))
+    page = trace_page(translator.look(SOURCE, translation=TARGET, changes=nothing_left))
     assert "CHANGED on the way" in page
 
 

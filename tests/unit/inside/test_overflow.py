@@ -89,7 +89,7 @@ def test_look_and_align_with_huge_weights_say_so(huge: Path) -> None:
     translator = load(huge)
     with pytest.raises(InputError, match="logits must be finite"):
         translator.look(LINES[0])
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     views = all_views(bundle.config.model)
     for pair in align_pairs(bundle.model, bundle.tokenizer, LINES, ["La pizza", "four"], views):
         assert pair.error == OVERFLOW

@@ -104,7 +104,6 @@ def test_rows_and_columns_that_are_not_there_are_refused(
 def test_a_weight_is_recomputed_from_the_files_alone(
     whole: Trace, translator: Translator, site: str
 ) -> None:
-    assert translator.bundle is not None
     for row, column in ((0, 0), (3, 1), (2, 5)):
         found = verify_cell(translator.bundle, whole, site, 2, row, column)
         assert found.difference < 1e-6
@@ -114,7 +113,6 @@ def test_a_weight_is_recomputed_from_the_files_alone(
 def test_a_trace_of_another_model_is_not_verified(whole: Trace, translator: Translator) -> None:
     from dataclasses import replace
 
-    assert translator.bundle is not None
     other = replace(whole, model={"model_hash": "0" * 64})
     with pytest.raises(InputError, match="the trace's own"):
         verify_cell(translator.bundle, other, "encoder.0.self", 0, 0, 0)
@@ -266,7 +264,6 @@ def test_whole_vectors_have_every_number_in_blocks_that_fit(
 
 
 def test_a_trace_that_was_changed_is_not_verified(translator: Translator) -> None:
-    assert translator.bundle is not None
     changes = Changes(parse_change("mean encoder.0.self.2"))
     changed = translator.look("The pizza is good.", changes=changes)
     with pytest.raises(InputError, match=r"was changed on the way \(mean encoder\.0\.self\.2\)"):

@@ -53,13 +53,13 @@ def golds() -> list[GoldLinks]:
 @pytest.fixture(scope="module")
 def found(demo: Translator, pairs: list[tuple[str, str]], golds: list[GoldLinks]) -> Study:
     sources, targets = zip(*pairs, strict=True)
-    return study(demo.own_bundle, sources, targets, golds=golds, num_measured=2)
+    return study(demo.bundle, sources, targets, golds=golds, num_measured=2)
 
 
 def test_cuts_of_a_study_equal_those_of_replays(
     demo: Translator, pairs: list[tuple[str, str]], found: Study
 ) -> None:
-    bundle = demo.own_bundle
+    bundle = demo.bundle
     both = [make_pair(bundle, *pair) for pair in pairs]
     effects = [cut_effects(pair) for pair in both]
     limits = [2 * len(pair.source_ids) + 20 for pair in both]
@@ -95,7 +95,7 @@ def test_cuts_of_a_study_equal_those_of_replays(
 def test_figures_of_a_study_equal_sums_by_hand(
     demo: Translator, pairs: list[tuple[str, str]], found: Study
 ) -> None:
-    traces = [replay(make_pair(demo.own_bundle, *pair)) for pair in pairs]
+    traces = [replay(make_pair(demo.bundle, *pair)) for pair in pairs]
     for row, name in enumerate(found.heads.rows):
         place = parse_place(name)
         maps = [t.arrays[f"{name.rpartition('.')[0]}.weights"][place.head] for t in traces]
@@ -124,7 +124,7 @@ def test_figures_of_a_study_equal_sums_by_hand(
 def test_errors_of_a_study_equal_those_of_views(
     demo: Translator, pairs: list[tuple[str, str]], golds: list[GoldLinks], found: Study
 ) -> None:
-    bundle = demo.own_bundle
+    bundle = demo.bundle
     views = all_views(bundle.model.config, maps=("head",))
     sources, targets = zip(*pairs, strict=True)
     aligned = align_pairs(bundle.model, bundle.tokenizer, sources, targets, views)
@@ -145,7 +145,7 @@ def test_errors_of_a_study_equal_those_of_views(
 def test_lens_of_a_study_counts_what_the_lens_ranks_first(
     demo: Translator, pairs: list[tuple[str, str]], found: Study
 ) -> None:
-    lenses = [logit_lens(make_pair(demo.own_bundle, *pair)) for pair in pairs]
+    lenses = [logit_lens(make_pair(demo.bundle, *pair)) for pair in pairs]
     for depth in range(len(lenses[0])):
         ranks = [rank for lens in lenses for rank in lens[depth].ranks]
         assert found.lens.values[depth, 0] == pytest.approx(ranks.count(0) / len(ranks))
@@ -164,7 +164,7 @@ def test_measures_of_a_study_are_all_compared(
     view = View(1, "layer-mean", None, "predicts")
     some = [pairs[0], pairs[-1]]
     sources, targets = zip(*some, strict=True)
-    bundle = demo.own_bundle
+    bundle = demo.bundle
     for rule in RULES:
         aligned = align_pairs(bundle.model, bundle.tokenizer, sources, targets, [view], rule=rule)
         counts = [
@@ -190,12 +190,12 @@ def test_study_that_was_interrupted_continues_with_what_is_missing(
             raise StoppedError
 
     with pytest.raises(StoppedError):
-        study(demo.own_bundle, sources, kept=kept, on_step=stop)
+        study(demo.bundle, sources, kept=kept, on_step=stop)
     done = kept.read_text(encoding="utf-8").splitlines()
     assert len(done) == 1 + 4, done
     kept.write_text("\n".join([*done[:4], done[4][:-9]]), encoding="utf-8")  # cut short
-    whole = study(demo.own_bundle, sources)
-    again = study(demo.own_bundle, sources, kept=kept)
+    whole = study(demo.bundle, sources)
+    again = study(demo.bundle, sources, kept=kept)
     assert kept.read_text(encoding="utf-8").splitlines()[:4] == done[:4]
     assert again.record() == whole.record()
 
@@ -212,7 +212,7 @@ def test_study_without_targets_takes_the_models_own(
 ) -> None:
     sources = [source for source, _ in pairs]
     found = study(
-        demo.own_bundle,
+        demo.bundle,
         sources,
         heads=["decoder.1.self.1", "decoder.1.cross.1", "encoder.0.self.2"],
     )
@@ -262,7 +262,7 @@ def test_cut_model_equals_the_replay_of_the_cut(tmp_path: Path, changes: dict[st
 def test_study_refuses_what_is_missing_in_one_sentence(
     demo: Translator, pairs: list[tuple[str, str]], golds: list[GoldLinks]
 ) -> None:
-    bundle, sources, targets = demo.own_bundle, *map(list, zip(*pairs, strict=True))
+    bundle, sources, targets = demo.bundle, *map(list, zip(*pairs, strict=True))
     with pytest.raises(InputError, match="Gold links need the targets"):
         study(bundle, sources, golds=golds)
     with pytest.raises(InputError, match="Measures are compared with gold links"):
@@ -280,11 +280,11 @@ def test_study_of_too_little_memory_is_refused_before_anything_is_computed(
 ) -> None:
     monkeypatch.setattr("pellucid.inside.pair.available_memory", lambda device: 1000)
     with pytest.raises(InputError, match="A study must fit into"):
-        study(demo.own_bundle, [source for source, _ in pairs])
+        study(demo.bundle, [source for source, _ in pairs])
 
 
 def test_study_leaves_out_bad_lines_and_names_them(demo: Translator) -> None:
-    found = study(demo.own_bundle, ["The soup was cold.", ""], heads=["decoder.1.self.1"])
+    found = study(demo.bundle, ["The soup was cold.", ""], heads=["decoder.1.self.1"])
     assert found.num_lines == 1
     assert found.left_out == ("line 2: The line is empty. Write a sentence in it.",)
 
@@ -297,11 +297,11 @@ def test_translator_under_changes_writes_what_the_replay_writes(demo: Translator
         scored = demo.score(sources, [one.text for one in changed], changes=[text])
         for source, one, score in zip(sources, changed, scored, strict=True):
             ids = one.hypotheses[0].ids
-            pair = make_pair(demo.own_bundle, source, ids)
+            pair = make_pair(demo.bundle, source, ids)
             assert decode_under(pair, changes, max_length=len(ids)).text == one.text
             log = float(pair.log_probabilities(probe=changes).sum())
             assert one.log_probability == pytest.approx(log, abs=1e-3)
-            given = make_pair(demo.own_bundle, source, one.text)
+            given = make_pair(demo.bundle, source, one.text)
             log = float(given.log_probabilities(probe=changes).sum())
             assert score.log_probability == pytest.approx(log, abs=1e-3)
     assert demo.translate(sources) != demo.translate(sources, changes="cut decoder.1.self.1")
@@ -323,4 +323,4 @@ def test_translator_under_changes_refuses_what_it_cannot_do(demo: Translator) ->
     with pytest.raises(InputError, match="text such as"):
         demo.changed([3])  # type: ignore[list-item]
     with pytest.raises(InputError, match="a changed model"):
-        demo.changed("cut decoder.0.cross.0").own_bundle  # noqa: B018
+        demo.changed("cut decoder.0.cross.0").bundle  # noqa: B018

@@ -75,7 +75,7 @@ def test_xarray_has_named_axes_and_tokens_of_both_sides_of_self_attention(trace:
 def test_axes_of_every_array_have_its_lengths(model: str) -> None:
     translator = pellucid.load(model)
     trace = translator.look(TEXT, everything=True)
-    for wanted in arrays_of(translator.own_bundle.config.model):
+    for wanted in arrays_of(translator.bundle.config.model):
         axes, _ = named_array(trace, wanted.name)
         assert tuple(len(numbers) for _, numbers, _ in axes) == trace[wanted.name].shape
         assert len({axis for axis, *_ in axes}) == len(axes)
@@ -138,7 +138,7 @@ class Cells(HTMLParser):
 
 
 def test_map_in_a_notebook_is_a_table_and_its_repr_is_short(demo: Translator) -> None:
-    pair = make_pair(demo.own_bundle, TEXT, demo.translate([TEXT])[0].ids)
+    pair = make_pair(demo.bundle, TEXT, demo.translate([TEXT])[0].ids)
     for name in ("norms", "gradients"):
         found = measure(pair, name)
         text = found._repr_html_()
@@ -151,7 +151,7 @@ def test_map_in_a_notebook_is_a_table_and_its_repr_is_short(demo: Translator) ->
 
 
 def test_study_table_in_a_notebook_shows_missing_numbers_as_dashes(demo: Translator) -> None:
-    found = study(demo.own_bundle, [TEXT], heads=["decoder.1.self.*"])
+    found = study(demo.bundle, [TEXT], heads=["decoder.1.self.*"])
     text = found.heads._repr_html_()
     assert "–" in Cells(text).words
     assert set(found.heads.rows) <= set(Cells(text).words)
@@ -167,7 +167,7 @@ def test_labels_in_a_notebook_cannot_be_markup(demo: Translator) -> None:
 
 
 def test_replace_changes_the_results_that_it_names(demo: Translator) -> None:
-    pair = make_pair(demo.own_bundle, TEXT, demo.translate([TEXT])[0].ids)
+    pair = make_pair(demo.bundle, TEXT, demo.translate([TEXT])[0].ids)
     name = "encoder.0.self.weights"
     even = Replace({name: lambda weights: torch.ones_like(weights) / weights.shape[-1]})
     assert not torch.equal(pair.logits(probe=even), pair.logits())
@@ -181,7 +181,7 @@ def test_replace_changes_the_results_that_it_names(demo: Translator) -> None:
 def test_replace_of_a_result_that_does_not_exist_is_refused_with_the_closest(
     name: str, demo: Translator
 ) -> None:
-    pair = make_pair(demo.own_bundle, TEXT, demo.translate([TEXT])[0].ids)
+    pair = make_pair(demo.bundle, TEXT, demo.translate([TEXT])[0].ids)
     probe = Replace({name: torch.zeros_like})
     for run in (lambda: pair.logits(probe=probe), lambda: demo.look(TEXT, changes=probe)):
         with pytest.raises(InputError, match=rf"'{re.escape(name)}' does not exist\. Did you mean"):

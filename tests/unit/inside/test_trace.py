@@ -214,7 +214,7 @@ def test_double_precision_agrees_closely(translator: Translator, whole: Trace) -
 
 
 def test_a_given_target_is_looked_at_without_a_decode(translator: Translator) -> None:
-    trace = translator.look(SOURCE, target="La pizza est bonne.")
+    trace = translator.look(SOURCE, translation="La pizza est bonne.")
     assert trace.decode_log_probabilities is None
     assert "decode" not in trace.checks
     (scored,) = translator.score([SOURCE], ["La pizza est bonne."])
@@ -223,7 +223,6 @@ def test_a_given_target_is_looked_at_without_a_decode(translator: Translator) ->
 
 
 def test_a_replay_that_disagrees_is_told(translator: Translator) -> None:
-    assert translator.bundle is not None
     (translation,) = translator.translate([SOURCE], precision="float32")
     pair = make_pair(translator.bundle, SOURCE, translation.ids)
     wrong = [value - 0.01 for value in translation.token_log_probabilities]
@@ -246,7 +245,7 @@ class _Cut:
 def test_a_change_is_seen_in_what_follows_from_it(translator: Translator, whole: Trace) -> None:
     cut = translator.look(
         SOURCE,
-        target=translator.translate([SOURCE])[0].text,
+        translation=translator.translate([SOURCE])[0].text,
         ask=Ask(everything=True),
         changes=_Cut(),
     )
@@ -264,7 +263,7 @@ def test_a_trace_comes_back_equal(
 ) -> None:
     for trace in (
         translator.look(SOURCE, everything=True, float64=float64),
-        translator.look(SOURCE, target="La pizza.", ask=Ask("*.*.*.2")),
+        translator.look(SOURCE, translation="La pizza.", ask=Ask("*.*.*.2")),
     ):
         path = tmp_path / f"trace.{ending}"
         trace.save(path)
@@ -295,7 +294,6 @@ def test_npz_opens_without_pickle_and_json_writes_minus_infinity(
 
 
 def test_arrays_may_go_to_a_file_one_by_one(translator: Translator, tmp_path: Path) -> None:
-    assert translator.bundle is not None
     pair = make_pair(translator.bundle, SOURCE, "La pizza.")
     with NpzWriter(tmp_path / "t.npz") as writer:
         trace = replay(pair, Ask(everything=True), keep=writer.keep)
@@ -348,11 +346,11 @@ def test_a_trace_that_cannot_be_written_is_told(whole: Trace, tmp_path: Path) ->
 
 def test_empty_and_long_texts_are_refused(translator: Translator) -> None:
     with pytest.raises(InputError, match="line is empty"):
-        translator.look(" ", target="x")
+        translator.look(" ", translation="x")
     with pytest.raises(InputError, match="at most 256 tokens"):
-        translator.look("a " * 300, target="x")
+        translator.look("a " * 300, translation="x")
     with pytest.raises(InputError, match="A target must have at most 256"):
-        translator.look("a", target="x " * 300)
+        translator.look("a", translation="x " * 300)
 
 
 class _Probe:
@@ -387,7 +385,6 @@ def test_changed_replay_is_not_compared_with_the_unchanged_decode(
 
 
 def test_decode_under_the_same_changes_is_compared(translator: Translator) -> None:
-    assert translator.bundle is not None
     changes = Changes(parse_change("cut decoder.1.cross.1"))
     pair = make_pair(translator.bundle, SOURCE, "La pizza.", float64=True)
     found = decode_under(pair, changes, max_length=20)
@@ -455,7 +452,7 @@ def test_change_of_what_does_not_exist_is_refused(
     translator: Translator, changes: Any, message: str, target: str | None
 ) -> None:
     with pytest.raises(InputError, match=message):
-        translator.look(SOURCE, target=target, changes=changes)
+        translator.look(SOURCE, translation=target, changes=changes)
 
 
 def test_trace_is_written_in_one_line(whole: Trace) -> None:
@@ -469,7 +466,6 @@ def test_trace_is_written_in_one_line(whole: Trace) -> None:
 
 
 def test_other_records_are_written_in_about_two_lines(translator: Translator) -> None:
-    assert translator.bundle is not None
     long = " ".join([SOURCE] * 2)
     pair = make_pair(translator.bundle, long, "La pizza est bonne . " * 9)
     steps = pellucid.attend(np.ones((90, 5)), np.ones((70, 5)), np.ones((70, 3)))

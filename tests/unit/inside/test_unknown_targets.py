@@ -100,12 +100,12 @@ def test_decoded_unk_is_replayed_with_the_ids_of_the_decode(bundle: Bundle) -> N
 
 def test_look_lists_them_in_its_trace(bundle: Bundle) -> None:
     translator = pellucid.load(bundle.folder)
-    trace = translator.look("the cat", target="le chat 😀")
+    trace = translator.look("the cat", translation="le chat 😀")
     assert trace.decoding["unknown"] == ["😀"]
     assert trace.predicted_tokens[-2:] == ("<unk>", "</s>")
     (scored,) = translator.score(["the cat"], ["le chat 😀"])
     assert sum(trace.log_probabilities) == pytest.approx(scored.log_probability, abs=1e-4)
-    assert "unknown" not in translator.look("the cat", target="le chat").decoding
+    assert "unknown" not in translator.look("the cat", translation="le chat").decoding
 
 
 def test_commands_say_so_once_with_counts(

@@ -25,7 +25,6 @@ SOURCE = "The pizza came out of the oven and it tasted good."
 def pair() -> Pair:
     translator = pellucid.load(SUBWORDS)
     (translation,) = translator.translate([SOURCE])
-    assert translator.bundle is not None
     return make_pair(translator.bundle, SOURCE, translation.ids)
 
 

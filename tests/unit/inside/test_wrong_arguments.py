@@ -85,8 +85,8 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
     }
     calls = {name: (getattr(inside, name), given) for name, given in arguments.items()}
     methods: dict[str, dict[str, Any]] = {
-        "look": {"text": TEXT, "target": None, "ask": None, "changes": f"cut {HEAD}"},
-        "pair": {"text": TEXT, "target": None, "changes": f"cut {HEAD}"},
+        "look": {"text": TEXT, "translation": None, "ask": None, "changes": f"cut {HEAD}"},
+        "pair": {"text": TEXT, "translation": None, "changes": f"cut {HEAD}"},
         "why": {"text": TEXT, "word": "soupe", "other": None},
         "changed": {"changes": f"cut {HEAD}"},
     }
@@ -150,10 +150,10 @@ _SAID = {"first_head", "second_head"}
 
 def test_lists_that_are_given_for_one_thing_are_refused(demo: Translator) -> None:
     for call, said in (
-        (lambda: demo.look([TEXT]), "text must be of type str, but is a list"),  # type: ignore[arg-type]
-        (lambda: demo.pair([TEXT]), "text must be of type str, but is a list"),  # type: ignore[arg-type]
+        (lambda: demo.look([TEXT]), "text must be a text, but is a list"),  # type: ignore[arg-type]
+        (lambda: demo.pair([TEXT]), "text must be a text, but is a list"),  # type: ignore[arg-type]
         (lambda: demo.look(TEXT, ask="decoder.1.cross.scores"), "must be a number from 0"),
-        (lambda: list(demo.look_at_each(TEXT)), "texts must be of type"),
+        (lambda: list(demo.look_at_each(TEXT)), "texts must be a list of texts"),
     ):
         with pytest.raises(PellucidError, match=said):
             call()  # type: ignore[no-untyped-call]

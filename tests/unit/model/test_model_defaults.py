@@ -92,6 +92,5 @@ def test_a_language_without_a_code_is_refused(folder: Path, tmp_path: Path) -> N
 
 def test_the_models_of_an_ensemble_are_known_by_their_hashes(folder: Path) -> None:
     translator = load(folder, ensemble=[folder, folder])
-    assert translator.bundle is not None
-    assert translator.other_hashes == (translator.bundle.model_hash,) * 2
-    assert load(folder).other_hashes == ()
+    assert translator.model_hashes == load(folder).model_hashes * 3
+    assert load(folder).model_hashes == (load(folder).bundle.model_hash,)

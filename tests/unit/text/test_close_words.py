@@ -14,6 +14,7 @@ from pellucid.corpora.seen import SeenSentences
 from pellucid.text.outside import close_words, say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.text.tokenizers.whole_words import WordTokenizer
+from pellucid.translate.text_translator import examine
 
 SOURCES = ["The cats eat apples.", "A cat translates", "the old dog eats an apple", "He ate it"]
 
@@ -125,4 +126,4 @@ def test_notes_of_a_translation_list_what_became_unknown() -> None:
     translator = load("demo")
     (quoted,) = translator.translate(['The "pizza" is good.'])
     assert quoted.notes.unknown_words == ('"', '"pizza')
-    assert translator.examine('The "pizza" is good.').unknown_words == ('"', '"pizza')
+    assert examine(translator, 'The "pizza" is good.').unknown_words == ('"', '"pizza')

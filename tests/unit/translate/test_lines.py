@@ -29,6 +29,7 @@ from pellucid.translate.attended_words import (
 from pellucid.translate.judging import judge, repeats, seems_short
 from pellucid.translate.results import Translation
 from pellucid.translate.splitting import split_line
+from pellucid.translate.text_translator import examine
 from pellucid.translate.translator import Translator
 
 SOUP = "The soup was next to the car and it was too salty."
@@ -140,7 +141,7 @@ def test_stream_gives_the_text_of_a_split_and_cleaned_line(translator: Translato
     text = f"\u202a{SOUP} {DOG}".replace(" ", "\u00a0") + "\u202c"
     (whole,) = translator.translate([text])
     assert "".join(translator.stream(text)) == whole.text
-    assert translator.examine(text).parts == 2
+    assert examine(translator, text).parts == 2
     assert list(translator.stream("\u200b")) == []
 
 
@@ -258,9 +259,9 @@ def said_of(found: Translation) -> list[str]:
 
 def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
     demo = pellucid.load("demo")
-    head = demo.own_bundle.guided_head
+    head = demo.bundle.guided_head
     assert head is not None
-    assert demo.own_bundle.guided_convention == "predicts"
+    assert demo.bundle.guided_convention == "predicts"
     source = demo.tokenizer.encode_source(HALF)
     targets = ["Le chien a aboyé et le chat a miaulé.", "Le chien a aboyé et le chat a miaulé"]
     targets.append("Le chien a aboyé.")

@@ -151,12 +151,12 @@ def test_phrases_are_keywords_as_in_the_command(translator: Translator, tmp_path
         ({"epochs": 3}, "It is a setting of training: training.max_steps."),
         ({"threads": 3}, "It is an argument of pellucid.load: load(model, threads=…)."),
         ({"device": "cuda"}, "Translation computes on the processor"),
-        ({"beam": "5"}, "beam must be a valid integer, but is '5'. Change it."),
+        ({"beam": "5"}, "beam must be a whole number, but is '5'. Change it."),
         ({"forbid": ["soupe", " "]}, "forbid must be phrases, but one is empty."),
         ({"forbid": ["soupe", 3]}, "forbid[1] must be a text, but is 3."),
         ({"glossary": 3}, "glossary must be a file, several files, or a dict of terms"),
         ({"glossary": {"": "soupe"}}, "A term of glossary must be words, but is ''"),
-        ({"clean": "yes"}, "clean must be a valid boolean, but is 'yes'"),
+        ({"clean": "yes"}, "clean must be true or false, but is 'yes'"),
         ({"align": "yes"}, "align must be True, False or an Aligner, but is 'yes'"),
         ({"batch_tokens": 0}, "batch_tokens must be a whole number of at least 1, but is 0"),
         ({"to": 3}, "to must be a text, but is 3"),
@@ -174,8 +174,8 @@ def test_wrong_keyword_is_one_sentence_with_the_right_name(
 @pytest.mark.parametrize(
     ("keyword", "sentence"),
     [
-        ("targt", "Did you mean 'target'?"),
-        ("translation", "look(text, target=…) looks at a given translation."),
+        ("translaton", "Did you mean 'translation'?"),
+        ("target", "Did you mean 'translation'?"),
         ("heads", "look(text, ask='decoder.1') takes an address."),
         ("prefix", "It is an argument of translate: translate(text, prefix=…)."),
     ],
@@ -219,7 +219,7 @@ def test_options_of_load_hold_for_every_call() -> None:
         (lambda: load("nope"), "The model must be a bundle folder or a run folder, but nope"),
         (lambda: load("demo", num_beams=3), "Did you mean 'beam'?"),  # type: ignore[call-arg]
         (lambda: load("demo", prefix="La"), "argument of translate"),  # type: ignore[call-arg]
-        (lambda: load("demo", beam=0), "beam must be greater than or equal to 1, but is 0"),
+        (lambda: load("demo", beam=0), "beam must be at least 1, but is 0"),
         (lambda: load("demo", ensemble="demo"), "ensemble must be a list of models"),
         (lambda: load("demo", ensemble=[3]), "ensemble must be the name of a model"),  # type: ignore[list-item]
         (lambda: load(None), "model must be the name of a model"),  # type: ignore[arg-type]

@@ -20,7 +20,7 @@ from pellucid.evaluation.word_links import (
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
 from pellucid.text.link_choices import Symmetrization
-from pellucid.translate.pair_links import link_pairs
+from pellucid.translate.links.pair_links import link_pairs
 
 
 def write_all_links(

@@ -51,7 +51,7 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.cli.lines.document_windows import DocumentForm
     from pellucid.cli.lines.objects import ObjectForm
-    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.translator import Translator
 
 Marks = Literal["all", "unsure", "none"]
@@ -234,17 +234,10 @@ def _check_outputs(output_file: str, report: str | None, *, may_overwrite: bool)
 
 
 def _make_aligner(translator: Translator, options: Mapping[str, Any]) -> Aligner:
-    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.links.aligning import Aligner
 
     layer, head = read_place(options, "align_head")
-    return Aligner(
-        translator.model,
-        translator.tokenizer,
-        bundle=translator.bundle,
-        units=unit_rule(options),
-        layer=layer,
-        head=head,
-    )
+    return Aligner.of(translator, unit_rule(options), layer, head)
 
 
 def _warn_of_useless(job: TranslationJob, options: Mapping[str, Any]) -> None:

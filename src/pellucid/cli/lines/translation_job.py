@@ -14,7 +14,7 @@ from pellucid.terminal.text import count_of
 
 if TYPE_CHECKING:
     from pellucid.config import DecodingConfig
-    from pellucid.translate.aligning import Aligner
+    from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.results import Notes, TranslatedHypothesis, Translation
     from pellucid.translate.translator import Translator
 
@@ -82,10 +82,8 @@ class TranslationJob:
     @property
     def languages(self) -> tuple[str, str]:
         """The codes of the model's source and target language; empty if unknown."""
-        bundle = self.translator.bundle
-        if bundle is None:
-            return "", ""
-        return bundle.config.languages.source, bundle.config.languages.target
+        languages = self.translator.languages
+        return languages.source, languages.target
 
     @property
     def can_stream(self) -> bool:
@@ -119,7 +117,7 @@ class TranslationJob:
         )
 
     def _describe_engine(self, rule: str | None) -> str:
-        return self.translator.describe_engine(rule, **self.given)
+        return self.translator.decoder.describe(self.decoding, rule)
 
     def useless_treatment(self) -> Iterator[str]:
         """Find the options for lines that cannot change anything; yield a sentence for each."""
@@ -157,7 +155,9 @@ class TranslationJob:
 
     def examine(self, columns: Mapping[str, Sequence[str]]) -> Notes:
         """Say what is unusual about one line, without translating it."""
-        return self.translator.examine(**self._one_line(columns))
+        from pellucid.translate.text_translator import examine
+
+        return examine(self.translator, **self._one_line(columns))
 
     def _one_line(self, columns: Mapping[str, Sequence[str]]) -> dict[str, Any]:
         (text,) = columns[INPUT]
@@ -200,7 +200,7 @@ class TranslationJob:
         from pellucid.machine.hardware import threads_in_use
         from pellucid.native.loading import describe_processor
 
-        bundle = self.translator.bundle
+        own, *others = self.translator.model_hashes
         decoding = self.decoding.model_dump(mode="json")
         return {
             "the version of pellucid": __version__,
@@ -211,8 +211,8 @@ class TranslationJob:
             "--to": self.code,
             "--change": list(self.change),
             "--align": None if self.aligner is None else self.aligner.settings,
-            "MODEL": bundle.model_hash if bundle is not None else None,
-            "--ensemble": list(self.translator.other_hashes),
+            "MODEL": own,
+            "--ensemble": others,
             "the form": self.form,
             **{flag(name): value for name, value in {**self.treatment, **decoding}.items()},
             **self.constraints.settings,

@@ -93,7 +93,7 @@ def look_at_line(
     if not files:
         _show(translator, traces, line, ask, options)
     elif not is_streamed:
-        write_files(traces, files, partial(_make_page, translator.own_bundle, model, line, remarks))
+        write_files(traces, files, partial(_make_page, translator.bundle, model, line, remarks))
     return exit_code
 
 
@@ -149,7 +149,7 @@ def _show(
             # The model's own translation, as text.
             target = translator.tokenizer.decode_target(trace.predicted_ids)
         if options["show"] == "links":
-            show_links(translator.own_bundle, line.text, target, writer)
+            show_links(translator.bundle, line.text, target, writer)
         elif options["show"] == "heads":
             links = options["gold_links"]
             gold = None
@@ -165,14 +165,14 @@ def _show(
         elif options["show"] == "lens":
             show_lenses(pair, writer)
         else:
-            bundle = translator.own_bundle
+            bundle = translator.bundle
             is_plain_look = ask == Ask() and options["row"] is None
             # A model without a taught head: links of all heads together say more than one of them.
             if is_plain_look and guided_view(bundle) is None and bundle.config.model.has_attention:
                 with suppress(InputError):  # Not every pair can be linked.
                     show_links(bundle, line.text, target, writer)
                     writer.lines([""])
-            show_trace(translator.own_bundle, pair, trace, ask, options, writer)
+            show_trace(translator.bundle, pair, trace, ask, options, writer)
 
 
 def write_files(

@@ -63,7 +63,7 @@ def look_patched(
     exit_code = report_problems([second, first])
     tokenizer = translator.tokenizer
     # In double precision: shares divide by a difference that may be small.
-    exact = translator.own_bundle.exact_model
+    exact = translator.bundle.exact_model
     a, b = (
         PairData(exact, tokenizer, one.source_ids, one.predicted_ids) for one in (first, second)
     )

@@ -19,6 +19,7 @@ from pellucid.text.language_tokens import CodeFaults, find_fault
 from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import unlinked_words
+from pellucid.translate.text_translator import examine
 from pellucid.translate.translator import Translator
 
 
@@ -56,11 +57,11 @@ def remarks_on(translator: Translator, text: str) -> Iterator[tuple[Callable[[st
     if words := unknown_words(translator.tokenizer, text):
         said = say_unknown_words(words, translator.tokenizer)
         yield warn, f"The model does not know these words and reads them as <unk>: {said}."
-    if was_in_training(translator.own_bundle, text):
+    if was_in_training(translator.bundle, text):
         yield note, "This sentence is in the text that the model learned from."
     # Only such a model forgets the beginning of a long line.
     has_vector = not translator.model.config.has_attention
-    if has_vector and translator.examine(text, clean=False, split=False).exceeds_vector:
+    if has_vector and examine(translator, text, clean=False, split=False).exceeds_vector:
         yield warn, f"This line has {EXCEEDS_VECTOR}"
 
 
@@ -70,7 +71,7 @@ def replay_line(
     """Decode a line, unless its target is given, and replay each hypothesis."""
     line = line.as_read(translator.tokenizer)
     if line.target is not None:
-        trace = look_at_given(translator.own_bundle, line.text, line.target, how)
+        trace = look_at_given(translator.bundle, line.text, line.target, how)
         if unknown := trace.decoding.get("unknown"):
             warn(
                 f"The model's vocabulary cannot write {', '.join(unknown)}, which the target has. "
@@ -89,7 +90,7 @@ def replay_line(
 
 def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> None:
     """Name the words of a line that no word of its translation is linked to."""
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     head = bundle.guided_head
     if head is None:
         return

@@ -256,7 +256,7 @@ def show_contexts(
     Raises:
         InputError: a sentence lacks the word, or it stands only once.
     """
-    found = compare_contexts(load(model, threads=threads).own_bundle, word, sentences)
+    found = compare_contexts(load(model, threads=threads).bundle, word, sentences)
     writer = LookWriter(is_plain=is_plain)
     writer.lines(_describe_contexts(found, sentences))
     writer.table(_contexts_table(found))

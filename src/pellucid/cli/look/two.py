@@ -58,7 +58,7 @@ def look_beside(
             "Name two."
         )
     translators = [load(name, threads=threads) for name in models]
-    check_languages(*(translator.own_bundle for translator in translators))
+    check_languages(*(translator.bundle for translator in translators))
     _warn_about(line, models, translators)
     sides = [
         _answer(name, translator, line, options, float64=float64)
@@ -104,7 +104,7 @@ def _answer(
     ask = Ask("decoder.*.cross") if has_attention else Ask(stages=("vector",))
     trace, *_ = replay_line(translator, line, Replaying(ask, float64=float64), options)
     translation = line.target or translator.tokenizer.decode_target(trace.predicted_ids)
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     return make_answer(bundle, trace, name=name, translation=translation)
 
 
@@ -270,10 +270,10 @@ def look_at_difference(
     other_line = LookedLine(other_text, line.target, other_prefix)
     second, *_ = replay_line(other, other_line, Replaying(), options)
     exit_code = report_problems([trace, second])
-    first_side = choose_side(trace, None, f"{translator.own_bundle.folder.name}: {line.text}")
+    first_side = choose_side(trace, None, f"{translator.bundle.folder.name}: {line.text}")
     # The same head on both sides, unless another one is named.
     head = options["compare_head"] or str(first_side.head)
-    second_side = choose_side(second, head, f"{other.own_bundle.folder.name}: {other_text}")
+    second_side = choose_side(second, head, f"{other.bundle.folder.name}: {other_text}")
     if files:
         draw_difference(first_side, second_side, files)
     else:

@@ -10,7 +10,7 @@ from pellucid.attention.probe import Probe
 from pellucid.config import DecodingConfig, Precision
 from pellucid.config.decoding import OF_GREEDY
 from pellucid.decode.constraints.request import Request
-from pellucid.decode.hypothesis import OVERFLOWED, Hypothesis
+from pellucid.decode.hypothesis import OVERFLOWED, Decided, Hypothesis
 from pellucid.errors import InputError
 from pellucid.inside.changes.what_if import decode_under
 from pellucid.inside.pair import PairData
@@ -86,10 +86,10 @@ class ReplayDecoder:
         is_finished = found.ids[-1] == self._tokenizer.config.eos_id
         return Hypothesis(found.ids, found.log_probabilities, is_finished, found.log_probability)
 
-    def stream(self, request: Request, config: DecodingConfig) -> Iterator[tuple[int, ...]]:
+    def stream(self, request: Request, config: DecodingConfig) -> Iterator[Decided]:
         """Yield the whole answer to one request."""
         ((found,),) = self.decode([request], config)
-        yield found.ids
+        yield found.ids, (found,)
 
     def score(
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]

@@ -181,7 +181,7 @@ def study(
     """Study every head of a model over a corpus.
 
     Args:
-        bundle: the model, as `Translator.own_bundle` or `load_bundle` gives it.
+        bundle: the model, as `Translator.bundle` or `load_bundle` gives it.
         sources: the lines.
         targets: their translations; the model's own greedy ones unless given.
         golds: the right links of each pair of source and target.

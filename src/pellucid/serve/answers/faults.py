@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pellucid.config.other_names import hint_of
-from pellucid.config.wording import OUT_OF_BOUNDS, word_fault
 from pellucid.errors import InputError, make_printable, shorten
 from pellucid.serve.answers.responses import Problem, from_error
+from pellucid.wording.other_names import hint_of
+from pellucid.wording.value_rules import OUT_OF_BOUNDS, word_fault
 
 # Names that fields had, and the names that they have now.
 RENAMED: Mapping[str, str] = {
     "source": "source_language",
     "target": "target_language",
     "to": "target_language",
+    "target_text": "translation",
     "align_layer": "align_head, such as decoder.1.cross",
     "parts": "heads, such as decoder",
     "layers": "heads, such as decoder.1",

@@ -59,7 +59,7 @@ def answer_look(
     translator = model.translator
     notes = line_notes(translator, text)
     if body.clean:
-        text = clean_line(translator.own_bundle, text)
+        text = clean_line(translator.bundle, text)
     found = _find_target(model, body, text)
     source_ids = translator.tokenizer.encode_source(text)
     size = ask.num_bytes(translator.model.config, len(source_ids), len(found.ids))
@@ -69,7 +69,7 @@ def answer_look(
             f"The arrays must have at most {most_bytes:,} bytes, but would have {size:,}. "
             "Ask for single layers, heads or stages.",
         )
-    bundle = translator.own_bundle
+    bundle = translator.bundle
     pair = make_pair(bundle, text, found.ids, float64=True)
     trace = replay(
         pair,
@@ -97,14 +97,14 @@ def estimate_look(model: ServedModel, body: Any) -> int:
     translator = model.translator
     config = translator.decoding.model_copy(update=given_fields(body, SEARCH))
     searched = estimate_search(body.text, config, translator.config.max_target_length)
-    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.translation or "")
     slow = _without_cache(tokens) if body.changes or body.prefix_ids else 0
     return searched + 8 * tokens + slow
 
 
 def estimate_change(body: Any) -> int:
     """Estimate the positions of two searches under changes, and of all replays."""
-    tokens = estimate_tokens(body.text) + estimate_tokens(body.target_text or "")
+    tokens = estimate_tokens(body.text) + estimate_tokens(body.translation or "")
     replays = 8 + 2 * int(body.random)
     return 2 * _without_cache(tokens) + replays * tokens
 
@@ -150,12 +150,12 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
     """Take the target that is given, or search for one, also under changes or after a prefix."""
     translator = model.translator
     search = given_fields(body, SEARCH)
-    given = given_fields(body, ("target_text", "target_ids"))
+    given = given_fields(body, ("translation", "target_ids"))
     is_greedy = bool(body.changes or body.prefix_ids)
     if len(given) > 1 or (search and (given or is_greedy)) or (given and body.prefix_ids):
         raise Problem(
             422,
-            "target_text, target_ids, and options of a search cannot be combined, and changes and "
+            "translation, target_ids, and options of a search cannot be combined, and changes and "
             "prefix_ids are decoded greedily. Leave one of them out.",
             code="not_together",
         )
@@ -275,7 +275,7 @@ def _one_line(body: Any, model: ServedModel) -> str:
 
 def _target_ids(tokenizer: Tokenizer, body: Any) -> list[int]:
     """Cut the given target, maybe with symbols for the placeholders of the text."""
-    return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.target_text)[1])
+    return tokenizer.encode_target(tokenizer.masked_pair(body.text, body.translation)[1])
 
 
 def change(model: ServedModel, body: Any) -> dict[str, Any]:
@@ -294,9 +294,9 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
     translator = model.translator
     text = _one_line(body, model)
     source_ids = tuple(translator.tokenizer.encode_source(text))
-    if body.target_text is not None:
+    if body.translation is not None:
         target_ids = tuple(_target_ids(translator.tokenizer, body))
-        _check_ids(model, "target_text", target_ids)
+        _check_ids(model, "translation", target_ids)
     else:
         # As it is: what is shown of a text must be what the model read.
         (best,) = translator.translate([text], clean=False, split=False, precision="float32")

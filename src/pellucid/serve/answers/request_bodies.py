@@ -44,7 +44,7 @@ def _listed(value: Any) -> Any:
     if isinstance(value, str):
         return [value]
     if not isinstance(value, list):
-        raise PydanticCustomError("text_or_list", "text or a list of texts")
+        raise PydanticCustomError("text_or_list", "a text or a list of texts")
     return value
 
 
@@ -113,7 +113,7 @@ def make_schemas(limits: Limits) -> Schemas:
         "head": (_Address | None, Field(None, description=_LINKS_BY)),
         "words_by": _words_by(),
     }
-    target = {"target_text": (text | None, Field(None, description="Look at this translation."))}
+    target = {"translation": (text | None, Field(None, description="Look at this translation."))}
     look = {
         **one,
         **target,

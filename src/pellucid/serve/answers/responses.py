@@ -11,7 +11,7 @@ from typing import Any
 from starlette.responses import Response, StreamingResponse
 from starlette.types import Receive, Scope, Send
 
-from pellucid.errors import InputError, PellucidError, make_printable, shorten
+from pellucid.errors import InputError, PellucidError, make_printable, shorten, word_options
 
 # The meaning of each status code of a refusal, and the code in its body for programs.
 PROBLEMS: dict[int, tuple[str, str]] = {
@@ -157,7 +157,8 @@ def from_error(error: PellucidError) -> Problem:
     if error.exit_code == 2:
         # Sentences of the command line may name files. Those of the server are hidden; what a
         # client wrote is quoted, and stays.
-        sentence = shorten(make_printable(str(error).replace("\n", " ")))
+        worded = word_options(error.sentence, "http")
+        sentence = shorten(make_printable(worded.replace("\n", " ")))
         return Problem(422, _PATH.sub(lambda found: found[1] or "a file of the server", sentence))
     return Problem(
         500, "The server could not do this. Try again, and tell its operator if that does not help."

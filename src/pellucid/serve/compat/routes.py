@@ -76,11 +76,11 @@ def _facts(parts: Parts, languages: Languages) -> list[Operation]:
         return reply(listed)
 
     async def frontend_settings(_: Request) -> Response:
-        """Say what the server takes."""
+        """List the limits and the formats of files that the server takes."""
         return reply(settings)
 
     async def health(_: Request) -> Response:
-        """Answer if the process is alive."""
+        """Answer if the process is alive, where LibreTranslate does."""
         return reply({"status": "ok"})
 
     async def suggest(request: Request) -> Response:
@@ -319,7 +319,7 @@ def _files(parts: Parts, languages: Languages) -> list[Operation]:
         return reply({"translatedFileUrl": address})
 
     async def download_file(request: Request) -> Response:
-        """Fetch a translated file."""
+        """Fetch a translated file at the address that was given for it."""
         file = store.get(request.path_params["name"])
         # Never shown by a browser: a translated page must not run in this server's origin.
         headers = {

@@ -68,7 +68,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
     walks: list[dict[str, Any]] = []
     without = "There are no lessons in this page: they need a model that the page runs itself."
     for model in models:
-        bundle = model.translator.own_bundle
+        bundle = model.translator.bundle
         if has_keys or not _can_carry(bundle):
             services.append(_describe(model))
             continue
@@ -99,7 +99,7 @@ def _can_carry(bundle: Bundle) -> bool:
 def _describe(model: ServedModel) -> dict[str, Any]:
     from pellucid.bundle import shipped_name
 
-    bundle = model.translator.own_bundle
+    bundle = model.translator.bundle
     config = bundle.config.model
     layers = f"{config.num_encoder_layers} + {config.num_decoder_layers} layers"
     return {

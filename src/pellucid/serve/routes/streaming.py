@@ -19,12 +19,15 @@ from pellucid.serve.routes.asked_texts import (
     decoding_of,
     refuse_given,
 )
+from pellucid.translate.records import translation_record
+from pellucid.translate.results import Translation
 
 # The form of the answer, for the description of the routes.
 EVENTS = {
     "type": "object",
     "description": 'Server-sent events: {"text": "…"} for each piece as soon as it is decided, '
-    'then an event "end" with the source and the whole translation, or an event "error".',
+    'then an event "end" with the translation as an answer without stream has it, or an event '
+    '"error".',
     "properties": {
         "event": {"type": "string", "enum": ["message", "end", "error"]},
         "data": {"type": "string", "contentMediaType": "application/json"},
@@ -35,7 +38,7 @@ EVENTS = {
 # What pieces cannot have: text that is out can neither be judged nor replaced.
 NOT_STREAMED = (
     *("n_best", "alternatives", "prefixes", "require_each", "unknown", "retry"),
-    *("align", "align_head", "words_by", "tokens", "format"),
+    *("align", "align_head", "words_by", "format"),
 )
 
 
@@ -56,9 +59,9 @@ async def stream_translation(parts: Parts, body: Any, model: ServedModel) -> Res
     options = decoding_of(body, model)
     cost = Translate(model, options, changes=tuple(body.changes)).cost(Text(text))
 
-    def make() -> Iterator[str]:
+    def make() -> Iterator[str | Translation | None]:
         (constraints,) = all_constraints(body, model, [text])
-        return model.changed(body.changes).stream(
+        stream = model.changed(body.changes).stream(
             text,
             constraints=constraints,
             clean=body.clean,
@@ -67,38 +70,37 @@ async def stream_translation(parts: Parts, body: Any, model: ServedModel) -> Res
             to=code_of(body, model),
             **dict(options),
         )
+        yield from stream
+        yield stream.translation
 
     pieces = parts.scheduler.stream(make, cost=cost)
     # What is wrong with a request shows at the first piece, before the answer begins.
-    first = await anext(pieces, None)
+    first = await anext(pieces)
     parts.count(model, "stream")
     headers = {
         **NOT_KEPT,
         "Content-Type": "text/event-stream",
         "X-Accel-Buffering": "no",
     }
-    return Pieces(_events(text, first, pieces), headers=headers)
+    return Pieces(_events(first, pieces, has_tokens=body.tokens), headers=headers)
 
 
 async def _events(
-    source: str, first: str | None, pieces: AsyncIterator[str]
+    first: str | Translation, pieces: AsyncIterator[str | Translation], *, has_tokens: bool
 ) -> AsyncIterator[bytes]:
     """Write pieces as server-sent events, then the whole translation."""
-    found: list[str] = []
+    piece = first
     try:
-        if first is not None:
-            found.append(first)
-            yield _event({"text": first})
-            async for piece in pieces:
-                found.append(piece)
-                if piece:
-                    yield _event({"text": piece})
+        while isinstance(piece, str):
+            yield _event({"text": piece})
+            piece = await anext(pieces)
     except Problem as problem:
         yield _event(problem.content, "error")
     except PellucidError as error:
         yield _event(from_error(error).content, "error")
     else:
-        yield _event({"source": source, "translation": "".join(found)}, "end")
+        whole = translation_record(piece, has_tokens=has_tokens, has_links=False)
+        yield _event(whole, "end")
 
 
 def _event(content: dict[str, Any], name: str = "") -> bytes:

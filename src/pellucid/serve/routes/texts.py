@@ -13,6 +13,7 @@ from pellucid.serve.answers.bodies import AlignAnswer, ScoresAnswer, TranslateAn
 from pellucid.serve.answers.request_bodies import Schemas
 from pellucid.serve.answers.responses import about, reply
 from pellucid.serve.documents import translate_documents
+from pellucid.serve.models import ServedModel
 from pellucid.serve.operations import DOOR, WORK, Need, Operation
 from pellucid.serve.parts import Parts
 from pellucid.serve.queue.tasks import AlignTask, ScoreTask, Translate
@@ -49,14 +50,33 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         parts: models and scheduler.
         schemas: the classes of requests.
     """
-    limit = parts.settings.limits.response_bytes
+    texts = _Texts(parts)
+    return [
+        computing(
+            "/v1/translate",
+            texts.translate,
+            body=schemas.translate,
+            gives=TranslateAnswer,
+            also={"text/event-stream": EVENTS},
+        ),
+        computing("/v1/score", texts.score, body=schemas.score, gives=ScoresAnswer),
+        computing("/v1/align", texts.align, body=schemas.align, gives=AlignAnswer),
+    ]
 
-    async def translate(body: Any) -> Response:
+
+class _Texts:
+    """Answers to requests about texts; each docstring describes a route to its users."""
+
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+
+    async def translate(self, body: Any) -> Response:
         """Translate texts, with every option of pellucid translate.
 
         Texts of all clients are computed together. A text that cannot be translated has an error;
         the others are translated.
         """
+        parts = self._parts
         model = parts.choose(body)
         if body.stream:
             return await stream_translation(parts, body, model)
@@ -65,49 +85,45 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         # Finding terms of a glossary takes long enough to hold up the event loop.
         task, texts = await parts.aside(make) if has_phrases else make()
         if body.format == "html":
-            return await _translate_html(body, task)
+            return await self._translate_html(body, task)
         found = await parts.translate(task, texts)
 
         def write() -> Response:
             answers = [
-                {
-                    "source": one.source,
-                    "translation": None if one.error else one.text,
-                    **translation_record(one, has_tokens=body.tokens, has_links=body.align),
-                }
+                translation_record(one, has_tokens=body.tokens, has_links=body.align)
                 for one in found
             ]
-            return reply({"model": model.name, "translations": answers}, most_bytes=limit)
+            return self._reply(model, "translations", answers)
 
         # Hundreds of texts with all their tokens would hold up the event loop.
         return write() if len(found) <= FEW_TEXTS else await asyncio.to_thread(write)
 
-    async def _translate_html(body: Any, task: Translate) -> Response:
+    async def _translate_html(self, body: Any, task: Translate) -> Response:
         refuse_given(body, NOT_IN_HTML, "format html")
         task = replace(task, align=task.align or ("auto", None, None))
-        found = await translate_documents(parts, task, body.texts)
-        answers: list[dict[str, Any]] = [
+        found = await translate_documents(self._parts, task, body.texts)
+        answers = [
             {"source": source, "translation": text, "error": None, "hypotheses": []}
             for source, text in zip(body.texts, found, strict=True)
         ]
-        return reply({"model": task.model.name, "translations": answers}, most_bytes=limit)
+        return self._reply(task.model, "translations", answers)
 
-    async def score(body: Any) -> Response:
+    async def score(self, body: Any) -> Response:
         """Compute the log-probability of given translations."""
-        model = parts.choose(body)
+        model = self._parts.choose(body)
         task = ScoreTask(model, code_of(body, model), tuple(body.changes))
-        found = await parts.scheduler.compute(task, _pairs(body))
-        parts.count(model, "score", len(found))
+        found = await self._parts.scheduler.compute(task, _pairs(body))
+        self._parts.count(model, "score", len(found))
         answers = [score_record(one, has_tokens=body.tokens and one.error is None) for one in found]
-        return reply({"model": model.name, "scores": answers}, most_bytes=limit)
+        return self._reply(model, "scores", answers)
 
-    async def align(body: Any) -> Response:
+    async def align(self, body: Any) -> Response:
         """Link the words of given translations and their sources."""
-        model = parts.choose(body)
+        model = self._parts.choose(body)
         with about("head"):
             task = AlignTask(model, body.words_by, *cross_head(body.head))
-        found = await parts.scheduler.compute(task, _pairs(body))
-        parts.count(model, "align", len(found))
+        found = await self._parts.scheduler.compute(task, _pairs(body))
+        self._parts.count(model, "align", len(found))
         answers = [
             {
                 "source_words": one.source_words,
@@ -117,19 +133,12 @@ def text_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
             }
             for one in found
         ]
-        return reply({"model": model.name, "alignments": answers}, most_bytes=limit)
+        return self._reply(model, "alignments", answers)
 
-    return [
-        computing(
-            "/v1/translate",
-            translate,
-            body=schemas.translate,
-            gives=TranslateAnswer,
-            also={"text/event-stream": EVENTS},
-        ),
-        computing("/v1/score", score, body=schemas.score, gives=ScoresAnswer),
-        computing("/v1/align", align, body=schemas.align, gives=AlignAnswer),
-    ]
+    def _reply(self, model: ServedModel, name: str, answers: list[dict[str, Any]]) -> Response:
+        """Answer with one record for each text."""
+        limit = self._parts.settings.limits.response_bytes
+        return reply({"model": model.name, name: answers}, most_bytes=limit)
 
 
 def _pairs(body: Any) -> list[tuple[str, str]]:

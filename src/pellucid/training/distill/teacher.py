@@ -16,7 +16,7 @@ from pellucid.errors import ConfigurationError, DataError, PellucidError
 from pellucid.evaluation.tokenization import choose_tokenizer
 from pellucid.evaluation.word_links import write_links
 from pellucid.files import read_bytes, write_text, writing
-from pellucid.translate.aligning import Aligner
+from pellucid.translate.links.aligning import Aligner
 from pellucid.translate.results import TranslatedHypothesis, Translation
 from pellucid.translate.translator import Translator
 
@@ -82,7 +82,7 @@ def teach(
     check_settings(folder / SETTINGS_FILE, _settings(translator, how))
     aligner = None
     if how.is_guided:
-        aligner = Aligner(translator.model, translator.tokenizer, bundle=translator.bundle)
+        aligner = translator.aligner()
     rest = iter(sources)
     number = 0
     while rows := list(islice(rest, LINES_IN_A_PART)):
@@ -99,9 +99,8 @@ def teach(
 
 
 def _settings(translator: Translator, how: TeacherSettings) -> dict[str, Any]:
-    hashes = [] if translator.bundle is None else [translator.bundle.model_hash]
     return {
-        "models": [*hashes, *translator.other_hashes],
+        "models": list(translator.model_hashes),
         "beam": how.beam,
         "n_best": how.n_best,
         "guided": how.is_guided,

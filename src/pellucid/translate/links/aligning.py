@@ -21,6 +21,7 @@ from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import is_without_spaces, line_words, parts_of_words
 from pellucid.text.link_choices import UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.loaded_model import LoadedModel
 from pellucid.translate.preparing import Ready
 from pellucid.translate.results import TranslatedHypothesis, Translation
 
@@ -67,6 +68,24 @@ class Aligner:
         self._view: View | None = None
         self._why = ""
         self._num_by_script = 0
+
+    @classmethod
+    def of(
+        cls,
+        translator: LoadedModel,
+        units: UnitRule = "auto",
+        layer: int | None = None,
+        head: int | None = None,
+    ) -> Aligner:
+        """Make the aligner of a translator; arguments as for the class."""
+        return cls(
+            translator.model,
+            translator.tokenizer,
+            bundle=translator._bundle,
+            units=units,
+            layer=layer,
+            head=head,
+        )
 
     def align(
         self, lines: Sequence[Ready], translations: Sequence[Translation]

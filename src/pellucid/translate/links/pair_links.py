@@ -40,7 +40,7 @@ class PairLinks:
     error: str | None = None
 
     def _repr_html_(self) -> str:
-        from pellucid.translate.linked_html import linked_lines, two_lines
+        from pellucid.translate.links.linked_html import linked_lines, two_lines
 
         if self.error is not None:
             return two_lines(self.source, self.target, self.error)

@@ -49,7 +49,8 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "suppress_sequences": ("forbid",),
     "required": ("require",),
     "force_words_ids": ("require",),
-    "target": ("to",),
+    "target": ("translation", "to"),
+    "target_text": ("translation",),
     "target_lang": ("to", "target_language"),
     "tgt_lang": ("to", "target_language"),
     "source_lang": ("source_language",),
@@ -90,8 +91,11 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "logging_steps": ("log_every",),
     "attention_heads": ("num_heads",),
     "vocab_size": ("vocabulary_size",),
-    "output": ("out",),
-    "output_dir": ("out",),
+    # where results go
+    "out": ("output",),
+    "output_dir": ("output",),
+    "output_path": ("output",),
+    "save_dir": ("output",),
 }
 """What other libraries call a setting, and our name for it."""
 

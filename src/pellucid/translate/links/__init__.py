@@ -1,0 +1,1 @@
+"""Word links of translations and of given pairs."""
