@@ -25,7 +25,12 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.call_options import TranslationOptions, check_names, cross_head
+from pellucid.translate.call_options import (
+    TranslationOptions,
+    check_names,
+    cross_head,
+    refuse_several,
+)
 from pellucid.translate.constraints import (
     UNCONSTRAINED,
     GivenGlossary,
@@ -372,13 +377,14 @@ class Translator:
         """Translate one text and yield it piece by piece, as soon as it is decided.
 
         With a beam, text is decided once all hypotheses agree on it. All arguments are those of
-        `translate`; only the best hypothesis is returned.
+        `translate`, except those that ask for several hypotheses.
 
         Raises:
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
         phrases = self._phrases(prefix, forbid, require, glossary, as_list(constraints))
+        refuse_several(options, "stream")
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         # Nothing is judged: text that is already out cannot be searched for again.
