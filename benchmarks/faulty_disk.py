@@ -1,12 +1,13 @@
 """A disk that fails at every one of its calls in turn loses nothing, and is one sentence.
 
-    python benchmarks/faulty_disk.py [--command translate]... [--every N]
+    python benchmarks/faulty_disk.py [--command translate]... [--every N] [--calls FIRST-LAST]...
 
 A command runs again and again, each time in a new folder, and a preloaded library lets the next
 call fail that writes, flushes, cuts, renames, links or maps a file there, until the command
 succeeds: with ENOSPC (full) and with EIO (broken). Each time the command must end with one
 sentence, or do without. Then the same command on a good disk must give the bytes that it gives at
-once, and leave nothing half written. ``--every N`` tries one call of N. Needs a C compiler.
+once, and leave nothing half written. ``--every N`` tries one call of N, ``--calls`` those
+of a range. Needs a C compiler.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import argparse
 import errno
 import hashlib
+import itertools
 import json
 import os
 import shutil
@@ -21,6 +23,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -175,7 +178,9 @@ def is_left_over(path: Path) -> bool:
     return path.name.endswith((".part", ".state")) or path.name.startswith(".")
 
 
-def try_command(name: str, base: Path, inputs: Path, every: int) -> dict[str, Any]:
+def try_command(
+    name: str, base: Path, inputs: Path, every: int, ranges: list[str]
+) -> dict[str, Any]:
     """Let every call of a command fail in turn."""
     case = CASES[name]
     folder = base / "folder"  # One place for all, since a manifest has the names of files.
@@ -187,8 +192,7 @@ def try_command(name: str, base: Path, inputs: Path, every: int) -> dict[str, An
     expected = hash_results(case, folder)
     complaints, tried, began = [], 0, time.monotonic()
     for word, error in ERRORS.items():
-        number = 1
-        while True:
+        for number in wanted_calls(every, ranges):
             call, complaint = try_call(case, number, error, base, inputs, expected)
             if not call:
                 break
@@ -196,10 +200,17 @@ def try_command(name: str, base: Path, inputs: Path, every: int) -> dict[str, An
             if complaint:
                 complaints.append(f"{word} at call {number}, {call}: {complaint}")
                 print(f"  {complaints[-1]}", flush=True)
-            number += every
     seconds = round(time.monotonic() - began, 1)
     print(f"{name}: {tried} calls failed, {len(complaints)} wrong, {seconds:.0f} s", flush=True)
     return {"calls": tried, "wrong": complaints, "seconds": seconds}
+
+
+def wanted_calls(every: int, ranges: list[str]) -> Iterable[int]:
+    """Number the calls that are to fail, from 1; without ranges there is no end."""
+    if not ranges:
+        return itertools.count(1, every)
+    bounds = [tuple(map(int, text.split("-"))) for text in ranges]
+    return [number for first, last in bounds for number in range(first, last + 1, every)]
 
 
 def main() -> None:
@@ -209,6 +220,7 @@ def main() -> None:
     )
     parser.add_argument("--command", choices=CASES, action="append")
     parser.add_argument("--every", type=int, default=1)
+    parser.add_argument("--calls", metavar="FIRST-LAST", action="append", default=[])
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         base = Path(temporary).resolve()
@@ -223,7 +235,7 @@ def main() -> None:
         make_inputs(inputs)
         found = {}
         for name in arguments.command or CASES:
-            found[name] = try_command(name, base, inputs, arguments.every)
+            found[name] = try_command(name, base, inputs, arguments.every, arguments.calls)
     print(json.dumps(found, indent=1))
     sys.exit(any(one["wrong"] for one in found.values()))
 

@@ -295,14 +295,43 @@ def test_training_goes_on_where_a_checkpoint_cannot_be_saved(
     assert names == ["step-00000020", "step-00000023"]
 
 
-def test_training_goes_on_where_the_best_model_cannot_be_kept(
+@pytest.mark.parametrize("failing", [[2], [2, 3], [2, 3, 4]])
+def test_a_best_model_that_the_disk_did_not_take_is_saved_later(
+    failing: list[int], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"averaging": "running"})
+    bundles = {}
+    for name, calls in (("good", []), ("faulty", failing)):
+        with monkeypatch.context() as patch:
+            set_bleus(patch, 10.0, 5.0, 5.0)
+            fail_at(patch, "save_bundle", calls)  # The first call saves the random weights.
+            train(recipe, tmp_path / name, recipe_folder=tmp_path, progress=False)
+        bundles[name] = load_bundle(tmp_path / name / "bundle")
+    assert "The model of step 10 could not be saved" in log_of(tmp_path / "faulty")
+    assert bundles["faulty"].manifest["metrics"]["best_step"] == 10
+    assert bundles["faulty"].manifest["training"]["step"] == 10
+    assert bundles["faulty"].model_hash == bundles["good"].model_hash
+
+
+def test_training_fails_where_the_best_model_is_never_saved_and_the_same_command_makes_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_text(tmp_path)
-    fail_at(monkeypatch, "save_bundle", [2])  # The first call saves the random weights.
-    train(make_recipe(), tmp_path / "run", recipe_folder=tmp_path, progress=False)
-    assert "The model of step 10 was not kept" in log_of(tmp_path / "run")
-    assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] > 10
+    recipe = make_recipe()
+    with monkeypatch.context() as patch:
+        set_bleus(patch, 10.0, 20.0, 5.0)
+        fail_at(patch, "save_bundle", list(range(3, 99)))
+        with pytest.raises(OutputError, match="No space left"):
+            train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    # The checkpoint of step 20 was saved before its validation counted; later ones were not.
+    names = sorted(path.name for path in (tmp_path / "run" / "checkpoints").iterdir())
+    assert names == ["step-00000010", "step-00000020"]
+    assert load_bundle(tmp_path / "run/bundle").manifest["metrics"]["best_step"] == 10
+    set_bleus(monkeypatch, 20.0, 5.0)
+    summary = train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    assert (summary.best_bleu, summary.best_step, summary.steps) == (20.0, 20, 23)
+    assert load_bundle(tmp_path / "run/bundle").manifest["metrics"]["best_step"] == 20
 
 
 def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
@@ -311,13 +340,28 @@ def test_the_same_command_keeps_the_last_model_where_there_was_no_space(
     write_text(tmp_path)
     recipe = make_recipe(training={"validate_every": 23, "averaging": "best"})
     with monkeypatch.context() as patch:
-        fail_at(patch, "save_bundle", [2])
+        fail_at(patch, "save_bundle", [2, 3])
         with pytest.raises(OutputError, match="No space left"):
             train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert not (tmp_path / "run" / "bundle").exists()
     assert (tmp_path / "run" / "checkpoints" / "step-00000023").is_dir()
     train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
     assert load_bundle(tmp_path / "run" / "bundle").manifest["metrics"]["best_step"] == 23
+
+
+def test_models_of_a_history_are_all_there_or_training_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_text(tmp_path)
+    recipe = make_recipe(training={"keep_every": 4})
+    with monkeypatch.context() as patch:
+        fail_at(patch, "save_bundle", list(range(2, 99)))
+        with pytest.raises(OutputError, match="No space left"):
+            train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    fail_at(monkeypatch, "save_bundle", [2])
+    train(recipe, tmp_path / "run", recipe_folder=tmp_path, progress=False)
+    names = sorted(path.name for path in (tmp_path / "run" / "history").iterdir())
+    assert names == [f"step-{step:08d}" for step in range(4, 24, 4)]
 
 
 def test_training_goes_on_without_tensorboard_where_it_cannot_be_written(

@@ -378,6 +378,7 @@ class Trainer:
         Raises:
             TrainingError: no model was kept, or nothing was learned.
         """
+        self._saver.catch_up()
         learner = self.learner
         state = learner.state
         training = self.training
@@ -400,5 +401,6 @@ class Trainer:
         if read_chosen(self.run.path):  # The recipe does not plan everything itself.
             self.run.log(describe_next(training, state, len(self.prepared.store)))
         self._saver.write_report()
+        self.run.write_waiting_lines()
         write_text(self.run.finished, f"{state.step}\n")
         return TrainingSummary.of(self.run.bundle, state)

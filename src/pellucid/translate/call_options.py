@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pellucid.config import DecodingConfig, Recipe
 from pellucid.config.base import keys_of_sections
 from pellucid.config.head_address import parse_address
 from pellucid.config.typed_options import DecodingOptions
-from pellucid.errors import ConfigurationError, InputError
+from pellucid.errors import ConfigurationError, InputError, not_together
 from pellucid.wording.other_names import hint_of
 from pellucid.wording.value_rules import show_value
 
@@ -94,6 +94,17 @@ def check_names(options: Iterable[str], call: Callable[..., Any]) -> None:
     known = [*(one for one in fields if one not in DecodingConfig.written_by_programs), *own]
     hint = hint_of(unknown, known, {**_names_elsewhere(), **_ADVICE})
     raise ConfigurationError(f"The option {unknown!r} is unknown. {hint}")
+
+
+def refuse_several(options: Mapping[str, Any], call: str) -> None:
+    """Refuse options that ask for several hypotheses of a call that gives one.
+
+    Raises:
+        InputError: there is one.
+    """
+    for name, one in (("n_best", 1), ("alternatives", False)):
+        if options.get(name, one) != one:
+            raise not_together(name, call, "it takes only the best hypothesis")
 
 
 def _names_elsewhere() -> dict[str, str]:

@@ -21,6 +21,7 @@ from pellucid.inside.sentence_pair import Pair
 from pellucid.inside.traces import Trace
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.tokenizers.tokenizer import Tokenizer
+from pellucid.translate.call_options import refuse_several
 from pellucid.translate.results import Translation
 from pellucid.translate.written_lines import one_line
 
@@ -65,6 +66,7 @@ def look_inside(
         if are_both:
             raise not_together(name, other)
     asked = Ask(ask) if isinstance(ask, str) else ask or Ask(everything=everything)
+    refuse_several(options, "look")
     how = Replaying(asked, float64=float64, changes=changes)
     (text,) = with_codes(translator.tokenizer, to, [text])
     if translation is not None:
@@ -115,6 +117,7 @@ def pair_of_line(
     """Pair a line with its translation; see `Translator.pair`."""
     if translation is not None and options:
         raise not_together(next(iter(options)), "translation")
+    refuse_several(options, "pair")
     bundle = bundle_to_look_at(translator)
     (text,) = with_codes(translator.tokenizer, to, [text])
     ids: Sequence[int] = ()

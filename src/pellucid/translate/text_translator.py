@@ -14,7 +14,12 @@ from pellucid.decode.hypothesis import Hypothesis
 from pellucid.native.precision import configure_fastest
 from pellucid.text.link_choices import UnitRule
 from pellucid.translate.attended_words import AttentionReader
-from pellucid.translate.call_options import TranslationOptions, check_names, cross_head
+from pellucid.translate.call_options import (
+    TranslationOptions,
+    check_names,
+    cross_head,
+    refuse_several,
+)
 from pellucid.translate.constraints import (
     UNCONSTRAINED,
     GivenGlossary,
@@ -212,13 +217,14 @@ class TextTranslator(LoadedModel):
 
         With a beam, text is decided once all hypotheses agree on it. After the last piece the
         result's ``translation`` has the scores and the notes. All arguments are those of
-        `translate`.
+        `translate`, except those that ask for several hypotheses.
 
         Raises:
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
         phrases = self._fit(Phrases.read(prefix, forbid, require, glossary, as_list(constraints)))
+        refuse_several(options, "stream")
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
         writer = TranslationWriter(

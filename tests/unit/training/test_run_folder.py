@@ -17,6 +17,8 @@ from pellucid.config import Recipe, load_recipe, to_toml
 from pellucid.errors import ConfigurationError, OutputError
 from pellucid.training.run.folder import MAY_CHANGE, RunFolder
 
+RECORDS = ("metrics.jsonl", "samples.jsonl")
+
 
 def make_run(path: Path, **training: Any) -> RunFolder:
     run = RunFolder(path, make_recipe(training=training))
@@ -220,11 +222,11 @@ def test_records_of_later_steps_and_damaged_lines_are_forgotten(tmp_path: Path) 
     for step in (3, 5, 7):
         run.add_metrics("train", {"step": step, "loss": step / 3})
         run.add_sample({"step": step, "source": "é\u2028", "reference": "r", "translation": "t"})
-    for name in ("metrics.jsonl", "samples.jsonl"):
+    for name in RECORDS:
         with (run.path / name).open("ab") as stream:
             stream.write(b'\xff\xfe\n[3]\n{"step": "4"}\n\n{"kind": "train", "st')
     run.drop_after(5, 5)
-    metrics, samples = (read(run.path / name) for name in ("metrics.jsonl", "samples.jsonl"))
+    metrics, samples = (read(run.path / name) for name in RECORDS)
     assert metrics == [{"kind": "train", "step": step, "loss": step / 3} for step in (3, 5)]
     assert [sample["step"] for sample in samples] == [3, 5]
     assert samples[0]["source"] == "é\u2028"
@@ -292,7 +294,7 @@ def test_line_that_was_cut_short_by_a_full_disk_is_taken_back(
         FailingDisk(patch, failing=0)
         run.add_metrics("train", {"step": 2, "loss": 3.0})
     run.add_metrics("train", {"step": 3})
-    assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [1, 3]
+    assert [record["step"] for record in read(run.path / "metrics.jsonl")] == [1, 2, 3]
 
 
 def test_records_that_cannot_be_rewritten_stay_and_it_is_said(
@@ -328,3 +330,19 @@ def test_resolved_recipe_is_what_is_written(tmp_path: Path) -> None:
     recipe: Recipe = make_recipe()
     make_run(tmp_path / "run")
     assert (tmp_path / "run" / "recipe.toml").read_text() == to_toml(recipe)
+
+
+def test_lines_that_the_disk_did_not_take_are_written_later_in_their_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = make_run(tmp_path / "run")
+    with monkeypatch.context() as patch:
+        FailingDisk(patch, failing=0, forever=True)
+        for step in (1, 2, 3):
+            run.add_sample({"step": step})
+            run.add_metrics("train", {"step": step})
+        run.drop_after(2, 2)
+    run.add_sample({"step": 4})
+    run.write_waiting_lines()
+    steps = {name: [line["step"] for line in read(run.path / name)] for name in RECORDS}
+    assert steps == {"samples.jsonl": [1, 2, 4], "metrics.jsonl": [1, 2]}

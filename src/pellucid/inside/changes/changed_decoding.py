@@ -66,6 +66,8 @@ class ReplayDecoder:
             one.required or one.forbidden_texts or one.min_length for one in requests
         ):
             wrong = "constraints"
+        if wrong is None and any(len(ids) > 1 for one in requests for ids in one.forbidden):
+            wrong = "forbidden_tokens of several ids"
         if wrong is not None:
             raise InputError(
                 f"{wrong} cannot be combined with this change: {SLOWLY}. Leave one of them out."
@@ -78,8 +80,8 @@ class ReplayDecoder:
             self._probe,
             prefix_ids=request.prefix_ids,
             max_length=request.max_length,
-            # Only single tokens: a longer phrase needs the search, which was refused above.
-            never=[ids[0] for ids in request.forbidden if len(ids) == 1],
+            # Single tokens: a longer phrase needs the search, which was refused above.
+            never=[ids[0] for ids in request.forbidden],
         )
         if not all(map(math.isfinite, found.log_probabilities)):
             return OVERFLOWED

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import Response
 
+from pellucid.config import DecodingConfig
 from pellucid.documents.markup.reading import visible_text
 from pellucid.machine.turns import give_way
 from pellucid.serve.answers.bodies import StatusAnswer
@@ -32,6 +33,9 @@ WithOthers = tuple[str, list[str]]
 
 # Characters up to which a text's language is judged by all texts of the request.
 SHORT = 40
+
+# What LibreTranslate does not have; its own alternatives is a number.
+_OPTIONS = set(DecodingConfig.model_fields) - {"alternatives"}
 
 _fact = partial(Operation, "GET", need=Need.NOTHING, refusals=DOOR, tag="LibreTranslate")
 _keyed = partial(Operation, "POST", need=Need.KEY_IN_BODY, refusals=DOOR, tag="LibreTranslate")
@@ -111,6 +115,8 @@ def _translation(parts: Parts, languages: Languages) -> list[Operation]:
     async def translate(request: Request) -> Response:
         """Translate a text, or a list of texts."""
         fields = await read_fields(request, parts.settings)
+        for name in _OPTIONS & fields.values.keys():
+            raise Problem(400, f"Invalid request: {name} is an option of /v1/translate")
         texts, is_list = fields.texts("q")
         source = fields.text("source")
         target = fields.text("target")

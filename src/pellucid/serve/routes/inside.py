@@ -16,6 +16,7 @@ from pellucid.serve.answers.request_bodies import Schemas
 from pellucid.serve.answers.responses import NOT_KEPT, Pieces, reply
 from pellucid.serve.operations import Operation
 from pellucid.serve.parts import Parts
+from pellucid.serve.routes.asked_texts import refuse_given
 from pellucid.serve.routes.texts import computing
 
 _TRACE = {
@@ -51,6 +52,7 @@ def inside_operations(parts: Parts, schemas: Schemas) -> list[Operation]:
         is_json = "application/json" in accept
         most_bytes = limits.look_bytes
         if is_json:
+            refuse_given(body, ["n_best"], "Accept: application/json")  # It holds one trace.
             most_bytes = min(most_bytes, limits.response_bytes // BYTES_IN_JSON)
         work = partial(compute_look, model, body, most_bytes=most_bytes, is_json=is_json)
         chunks = await scheduler.call(work, cost=estimate_look(model, body))

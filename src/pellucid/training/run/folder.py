@@ -137,6 +137,7 @@ class RunFolder:
         self._samples_file = path / "samples.jsonl"
         self._no_checkpoint_file = path / NO_CHECKPOINT_FILE
         self._has_warned = False
+        self._waiting: dict[Path, list[str]] = {}
         self.recipe_toml = to_toml(recipe)
         for what, text in (("name of a run folder", str(path)), ("recipe", self.recipe_toml)):
             if not_utf8(text):
@@ -250,16 +251,18 @@ class RunFolder:
             step: updates after this one will be made again.
             validated_step: validations after this step will be made again.
         """
+
+        def stays(line: bytes) -> bool:
+            return 0 <= _step_of(line) <= (validated_step if _is_validated(line) else step)
+
         for path in (self._metrics_file, self._samples_file):
+            waiting = self._waiting.get(path, [])
+            waiting[:] = [line for line in waiting if stays(line.encode())]
             if not path.exists():
                 continue
             try:
                 before = read_bytes(path)
-                after = b"".join(
-                    line + b"\n"
-                    for line in before.split(b"\n")
-                    if 0 <= _step_of(line) <= (validated_step if _is_validated(line) else step)
-                )
+                after = b"".join(line + b"\n" for line in before.split(b"\n") if stays(line))
                 if after != before:
                     write_bytes(path, after)
             except PellucidError as error:
@@ -300,13 +303,22 @@ class RunFolder:
             f"{error.strerror or error}. Choose another with -o."
         )
 
-    def _append(self, path: Path, line: str) -> None:
-        """Add a line; if that fails, warn once and let training continue."""
+    def write_waiting_lines(self) -> None:
+        """Write the lines that the disk did not take before, if it takes them now."""
+        for path, lines in self._waiting.items():
+            if lines:
+                self._append(path)
+
+    def _append(self, path: Path, *lines: str) -> None:
+        """Add lines, after those that wait; if that fails, they all wait, and it is said once."""
+        waiting = self._waiting.setdefault(path, [])
+        waiting += lines
         size = None
         try:
             with open(path, "ab", opener=open_own) as stream:
                 size = stream.tell()
-                stream.write(f"{line}\n".encode())
+                stream.write("".join(f"{line}\n" for line in waiting).encode())
+            waiting.clear()
         except OutputError as error:  # a link, for instance
             self._warn_once(str(error))
         except OSError as error:
@@ -320,7 +332,7 @@ class RunFolder:
 
     def _warn_once(self, sentence: str) -> None:
         if not self._has_warned:
-            _print(f"{sentence} Training continues; what cannot be written there is left out.")
+            _print(f"{sentence} Training continues, and tries to write it again.")
         self._has_warned = True
 
     def _check_same_run(self) -> None:

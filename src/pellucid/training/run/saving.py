@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -28,7 +29,9 @@ class Saver:
     """Saves checkpoints and the best model of one run.
 
     If the disk does not take a file, this is logged and training continues; at the end of training
-    it is an error, because the same command can then try again.
+    it is an error, because the same command can then try again. Models that it did not take are
+    saved before the next checkpoint, and without them there is none: a start from an earlier
+    checkpoint makes these models again.
 
     Args:
         run: its folder.
@@ -46,6 +49,7 @@ class Saver:
         self._store = store
         self._learner = learner
         self._saved = time.monotonic()
+        self._waiting: dict[Path, dict[str, Any]] = {}
         self.has_lost_best = is_best_model_lost(learner.state, run)
 
     @property
@@ -91,6 +95,7 @@ class Saver:
         learner.require_finite_weights()
         self._saved = time.monotonic()
         try:
+            self.catch_up()
             save_checkpoint(
                 self._run.checkpoints,
                 learner.state,
@@ -114,11 +119,10 @@ class Saver:
     def keep_best(self, found: Validation) -> None:
         """Save the current model as the best so far.
 
-        If the disk does not take it, the best stays what it was, so that a later validation tries
-        again. At the end the same command makes this model again.
+        If the disk does not take it, it is saved before the next checkpoint.
 
         Raises:
-            OutputError: the disk does not take it, and training is done.
+            OutputError: the disk takes neither it nor a checkpoint, and training is done.
         """
         state = self._learner.state
         before = replace(state)
@@ -127,36 +131,68 @@ class Saver:
         state.best_loss = found.loss
         state.best_rank = list(found.rank(self._recipe.training.best_by))
         state.best_step = state.step
+        bundle = self._bundle()
         try:
-            self.save_bundle(self._run.bundle)
-            self.has_lost_best = False
+            save_bundle(self._run.bundle, **bundle)
+            self._waiting.pop(self._run.bundle, None)
         except OutputError as error:
+            best = replace(state)
             state.take_best(before)
-            if is_done(self._recipe.training, state):
-                self.save_checkpoint()
-                raise
-            self._run.log(f"The model of step {state.step} was not kept. {error}")
+            self.save_checkpoint()  # A start from it validates this step again.
+            state.take_best(best)
+            self._wait_for(self._run.bundle, bundle, error)
+        self.has_lost_best = False
 
     def keep_if_asked(self) -> None:
-        """Keep the current model for a history, if it is the turn of its step."""
+        """Keep the current model for a history, if it is the turn of its step.
+
+        Raises:
+            OutputError: the disk did not take an earlier one, and still does not.
+        """
         every = self._recipe.training.log.keep_every
         step = self._learner.state.step
         if not every or step % every:
             return
+        if self._waiting.keys() - {self._run.bundle}:  # A full disk must not fill memory too.
+            self.catch_up()
+        folder = self._run.history / f"step-{step:08d}"
+        bundle = self._bundle()
         try:
-            self.save_bundle(self._run.history / f"step-{step:08d}")
+            save_bundle(folder, **bundle)
         except OutputError as error:
-            self._run.log(f"The model of step {step} was not kept. {error}")
+            self._wait_for(folder, bundle, error)
+
+    def catch_up(self) -> None:
+        """Save what the disk did not take before.
+
+        Raises:
+            OutputError: it still does not.
+        """
+        self._run.write_waiting_lines()
+        for folder in list(self._waiting):
+            save_bundle(folder, **self._waiting[folder])
+            del self._waiting[folder]
 
     def save_bundle(self, folder: Path) -> None:
         """Save the model as it is validated: the average of its weights if one is kept."""
-        save_bundle(
-            folder,
-            config=self._learner.config,
-            weights=self._learner.averaging.weights(),
-            tokenizer=self._learner.tokenizer,
-            recipe_toml=self._run.recipe_toml,
-            provenance=self._provenance(),
+        save_bundle(folder, **self._bundle())
+
+    def _bundle(self) -> dict[str, Any]:
+        return {
+            "config": self._learner.config,
+            "weights": self._learner.averaging.weights(),
+            "tokenizer": self._learner.tokenizer,
+            "recipe_toml": self._run.recipe_toml,
+            "provenance": self._provenance(),
+        }
+
+    def _wait_for(self, folder: Path, bundle: dict[str, Any], error: OutputError) -> None:
+        """Remember a model that could not be saved; training goes on to change its weights."""
+        copies = {name: weight.to("cpu", copy=True) for name, weight in bundle["weights"].items()}
+        self._waiting[folder] = bundle | {"weights": copies}
+        self._run.log(
+            f"The model of step {self._learner.state.step} could not be saved, and is tried again "
+            f"before the next checkpoint. {error}"
         )
 
     def write_report(self) -> None:
