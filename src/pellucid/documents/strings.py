@@ -10,7 +10,7 @@ from typing import Any
 
 from pellucid.documents.escapes import QUOTED, Strings, as_utf16
 from pellucid.documents.markup.segments import Segment
-from pellucid.documents.units import Source, Unit
+from pellucid.documents.units import Source, Unit, join_path
 from pellucid.languages.codes import are_same_language
 
 _JSON_PART = re.compile(
@@ -69,7 +69,7 @@ def read_json(source: Source) -> Iterator[Unit]:
             path[-1] = json.loads(part, strict=False)
             is_key = False
         elif match["text"] is not None:
-            key = ".".join(map(str, path))
+            key = join_path(path)
             if path == ["@@locale"] and target and are_same_language(match["text"], own):
                 # The empty segment makes it a unit: without one it would be copied.
                 yield Unit(key, *match.span("text"), [target, Segment()])

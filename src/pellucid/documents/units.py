@@ -11,6 +11,10 @@ from typing import NoReturn
 from pellucid.documents.markup.segments import Piece, Segment, find_segments
 from pellucid.errors import DataError
 
+_MOST_LEVELS = 20
+_LONGEST_KEY = 1000
+"""Of the path to a text only so much is kept: each text below a long key repeats it."""
+
 
 @dataclass(frozen=True)
 class Mark:
@@ -134,3 +138,10 @@ class Source:
             place = unit.end
         if place < len(self.text):
             yield self.text[place:]
+
+
+def join_path(path: Sequence[str | int]) -> str:
+    """Write the keys that lead to a text, such as ``menu.file.0``; the end of a long path."""
+    key = ".".join(map(str, path[-_MOST_LEVELS:]))
+    is_whole = len(path) <= _MOST_LEVELS and len(key) <= _LONGEST_KEY
+    return key if is_whole else f"…{key[-_LONGEST_KEY:]}"

@@ -13,7 +13,7 @@ import yaml
 from pellucid.documents.escapes import QUOTED, Strings
 from pellucid.documents.markup.segments import Piece, Segment, Spelled, Syntax, spell
 from pellucid.documents.placeholders import make_segment
-from pellucid.documents.units import Source, Unit
+from pellucid.documents.units import Source, Unit, join_path
 
 MOST_BRACKETS = 100
 """Lists and mappings in brackets inside each other."""
@@ -79,7 +79,7 @@ def _units(source: Source, node: Any, path: tuple[str, ...], *, is_flow: bool) -
     """Find the texts in a node, whose keys are its path."""
     if isinstance(node, yaml.ScalarNode):
         if node.tag == _TEXT_TAG and node.value.strip():
-            yield _unit(source, node, ".".join(path), is_flow=is_flow)
+            yield _unit(source, node, join_path(path), is_flow=is_flow)
         return
     names: set[str] = set()
     for number, one in enumerate(node.value):

@@ -23,7 +23,7 @@ mn mon Mongolian|mr mar Marathi|ms msa,zsm Malay|mt mlt Maltese|my mya Burmese|n
 nl nld,dut Dutch|nn nno Norwegian Nynorsk|no nor,nob,nb Norwegian|oc oci Occitan|pa pan Punjabi
 pl pol Polish|pt por Portuguese|ro ron,rum Romanian|ru rus Russian|si sin Sinhala
 sk slk,slo Slovak|sl slv Slovenian|sq sqi,alb Albanian|sr srp Serbian|sv swe Swedish
-sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th tha Thai|tl tgl Tagalog|tr tur Turkish
+sw swa,swh Swahili|ta tam Tamil|te tel Telugu|th tha Thai|tl tgl,fil Tagalog|tr tur Turkish
 uk ukr Ukrainian|ur urd Urdu|uz uzb Uzbek|vi vie Vietnamese|zh cmn,zho,chi Chinese
 """
 """The code of two letters, other codes, and the name in English."""
@@ -75,7 +75,11 @@ _CODE = re.compile(r"[a-z]{2,3}(?:[-_][a-z0-9]{2,8}){0,2}")
 _ADDED = re.compile(r"[ _-](?:text|sentence|segment)s?$")
 """What names of columns have after the language."""
 
-_MODIFIERS = {"@latin": "-latn", "@cyrillic": "-cyrl"}
+_IN_BRACKETS = re.compile(r" \([^()]*\)$")
+"""The region after the name of a language, as in ``English (United States)``."""
+
+_MODIFIERS = {"latin": "Latn", "cyrillic": "Cyrl", "devanagari": "Deva"}
+"""Scripts as locales name them, after the region and the encoding: ``sr_RS.UTF-8@latin``."""
 
 
 class Tag(NamedTuple):
@@ -107,16 +111,15 @@ def read_tag(code: str) -> Tag:
     """Read a code such as ``en``, ``eng_Latn``, ``pt-BR``, ``zh_TW.UTF-8`` or ``sr@latin``."""
     plain = code.strip().lower().replace("_", "-")
     plain = _WHOLE.get(plain, plain).lower()
-    for modifier, script in _MODIFIERS.items():
-        plain = plain.replace(modifier, script)
+    plain, _, modifier = plain.partition("@")
     # Locales name an encoding.
-    plain = re.sub(r"[.@].*", "", plain)
+    plain = plain.partition(".")[0]
     match = _TAG.fullmatch(plain)
     if match is None:
         return Tag(plain, "", "")
     language = _SHORT.get(match["language"], match["language"])
     region = (match["region"] or "").upper()
-    script = (match["script"] or "").title()
+    script = (match["script"] or "").title() or _MODIFIERS.get(modifier, "")
     return Tag(language, script or _SCRIPTS.get(f"{language}-{region}", ""), region)
 
 
@@ -176,6 +179,10 @@ def find_language(name: str) -> str:
     plain = plain_name(name)
     if plain in _BY_NAME:
         return _BY_NAME[plain]
+    # Where a language has several scripts, the region would decide between them.
+    language = _BY_NAME.get(_IN_BRACKETS.sub("", plain), "")
+    if language and language not in _SEVERAL_SCRIPTS:
+        return language
     tag = read_tag(plain)
     return str(tag) if tag.language in NAMES and _CODE.fullmatch(plain) else ""
 

@@ -368,6 +368,18 @@ def test_markdown_text_that_ends_in_a_backslash_keeps_the_break_after_it() -> No
     assert "".join(map(str, parts)) == "a \\\\  \na \\\\\n"
 
 
+@pytest.mark.parametrize("name", ["json", "yaml"])
+def test_long_path_is_not_kept_whole_for_each_of_its_texts(name: str) -> None:
+    texts = ", ".join(f'"t{n}": "A cat."' for n in range(50))
+    long = "k" * 900
+    document = f'{{"{long}": {{"{long}": {{"{long}": {{{texts}}}}}}}}}\n'
+    units = units_of(name, document)
+    assert [unit.key.rpartition(".")[2] for unit in units] == [f"t{n}" for n in range(50)]
+    assert max(len(unit.key) for unit in units) < 2000
+    (unit,) = units_of(name, '{"menu": {"file": ["Open it."]}}\n')
+    assert unit.key == "menu.file.0"
+
+
 def test_yaml_keys_that_are_lists_are_copied() -> None:
     (unit,) = units_of("yaml", "? [the cat, a dog]\n: the house\n")
     assert str(unit) == "the house"

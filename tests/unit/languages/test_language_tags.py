@@ -32,6 +32,10 @@ from pellucid.languages.codes import (
         ("cmn_Hant", ("zh", "Hant", ""), "zh-Hant"),
         ("zht", ("zh", "Hant", ""), "zh-Hant"),
         ("sr@latin", ("sr", "Latn", ""), "sr-Latn"),
+        ("sr_RS@latin", ("sr", "Latn", "RS"), "sr-Latn-RS"),
+        ("uz_UZ.UTF-8@cyrillic", ("uz", "Cyrl", "UZ"), "uz-Cyrl-UZ"),
+        ("de_DE@euro", ("de", "", "DE"), "de-DE"),
+        ("fil_PH", ("tl", "", "PH"), "tl-PH"),
         ("es-419", ("es", "", "419"), "es-419"),
         ("de-1996", ("de", "", ""), "de"),
         ("pob", ("pt", "", "BR"), "pt-BR"),
@@ -84,7 +88,8 @@ def test_regions_are_one_language_and_scripts_are_two() -> None:
         ("English", "en"), ("Deutsch", "de"), ("FRANÇAIS", "fr"), ("en-US", "en-US"),
         ("eng", "en"), ("German text", "de"), ("en_sentence", "en"), ("日本語", "ja"),
         ("Chinese (Traditional)", "zh-Hant"), ("annotator", ""), ("source", ""), ("", ""),
-        ("it is a house.", ""), ("score", ""),
+        ("it is a house.", ""), ("score", ""), ("English (United States)", "en"),
+        ("Deutsch (Deutschland)", "de"), ("Chinese (Hong Kong)", ""), ("Notes (internal)", ""),
     ],
 )  # fmt: skip
 def test_headers_name_languages_as_people_write_them(name: str, code: str) -> None:

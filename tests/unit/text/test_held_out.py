@@ -53,6 +53,15 @@ def test_pairs_of_frequent_sources_and_targets_stay_in_the_training_text() -> No
     assert held_out.split_of("Come in!", "komm 7") == "train"
 
 
+@pytest.mark.parametrize("number", [1, 5, 200])
+def test_few_rare_pairs_among_many_frequent_ones_are_found(number: int) -> None:
+    pairs = [(f"s{n}", "OK" if n % 50 else f"t{n}") for n in range(2000)]
+    held_out = hold_out(pairs, number)
+    splits = Counter(held_out.split_of(*pair) for pair in pairs)
+    assert splits["validation"] == splits["test"] == min(number, 20)
+    assert splits["train"] == 2000 - 2 * min(number, 20)
+
+
 def test_text_of_several_targets_each_is_split_though_none_is_unique() -> None:
     pairs = [(f"s{n}", f"t{n % 400}") for n in range(2000)]
     held_out = hold_out(pairs, 1000)

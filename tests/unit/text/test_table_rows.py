@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shlex
 import time
 from pathlib import Path
@@ -124,6 +125,29 @@ def test_header_is_known_however_it_names_the_languages(
     assert (data.source_language, data.target_language) == ("en", "de")
     found = [(pair.source, pair.target) for pair in read_pairs(data, "train", tmp_path)]
     assert found == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("header", "named"),
+    [("id\tEnglisch\tDeutsch", ["Englisch", "Deutsch"]), ("id\tkey\tGerman", ["key", "German"])],
+)
+def test_advice_takes_no_column_of_numbers(tmp_path: Path, header: str, named: list[str]) -> None:
+    path = tmp_path / "a.tsv"
+    path.write_text(f"{header}\n" + "".join(f"{n}\ta\tb\n" for n in range(9)))
+    with pytest.raises(PellucidError) as refused:
+        read(path)
+    assert f"data.columns={json.dumps(named)}" in str(refused.value)
+
+
+def test_stray_quotation_mark_does_not_change_the_separator(tmp_path: Path) -> None:
+    pairs = [(f"Yes, {source}", f"Ja, {target}") for source, target in PAIRS]
+    path = tmp_path / "a.csv"
+    lines = [f"{source};{target}\n" for source, target in pairs]
+    lines[3] = 'Well;"Nun\n'
+    path.write_text("".join(lines))
+    found, bad = read(path, "skip")
+    assert found == [*pairs[:3], *pairs[4:]]
+    assert bad.count == 1
 
 
 def test_advice_to_name_columns_can_be_typed(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ FEWEST = 10
 """Numbers of `RARE` are enough that set aside one in so many of the pairs that are asked for."""
 
 CANDIDATES = 8
-"""Sources to remember at each end, times the pairs to set aside, since not all are rare."""
+FEWEST_CANDIDATES = 1000
+"""Sources to remember at each end, times the pairs to set aside, since not all are rare; few pairs
+to set aside still need a look at many."""
 
 SET_ASIDE = "set_aside.json"
 """The file in which a run's data folder keeps what is set aside."""
@@ -108,7 +110,7 @@ def hold_out(pairs: Iterable[tuple[str, str]], number: int, earlier: HeldOut = N
     # At first no hash lies between these two, so all are kept.
     low = b"\xff" * (_BYTES + 1)
     high = b""
-    reach = CANDIDATES * number
+    reach = max(CANDIDATES * number, FEWEST_CANDIDATES)
     num_pairs = 0
     # How often each target occurs, by three bytes of its hash. Rarely two targets share a place,
     # and then count as more frequent than they are.

@@ -6,11 +6,11 @@ import csv
 import json
 import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -85,15 +85,22 @@ def find_separator(path: Path) -> str:
     lines = [line for line in found if len(line) < csv.field_size_limit()]
 
     def judge(separator: str) -> tuple[int, bool]:
-        with suppress(csv.Error):
-            widths = Counter(map(len, csv.reader(lines, delimiter=separator)))
-            count, width = max(((widths[n], n) for n in widths if n > 1), default=(0, 0))
-            # If two separators fit equally many lines, two columns are the likelier pairs.
-            return count, width == 2
-        return 0, False
+        # Each line by itself as well, because a stray quotation mark hides those after it.
+        each = chain.from_iterable(csv.reader([line], delimiter=separator) for line in lines)
+        return max(_judge(csv.reader(lines, delimiter=separator)), _judge(each))
 
     # `max` takes the first of equals, so the order of the separators counts.
     return max(SEPARATORS, key=judge)
+
+
+def _judge(rows: Iterable[list[str]]) -> tuple[int, bool]:
+    """Count the rows of the commonest width; tell also whether it is two columns."""
+    with suppress(csv.Error):
+        widths = Counter(map(len, rows))
+        count, width = max(((widths[n], n) for n in widths if n > 1), default=(0, 0))
+        # If two separators fit equally many lines, two columns are the likelier pairs.
+        return count, width == 2
+    return 0, False
 
 
 def row_reader(first: Row, data: DataConfig, path: str) -> RowReader:
@@ -209,13 +216,18 @@ class _TwoColumns:
 
 def _advise_columns(cells: Sequence[str]) -> str:
     """Say how to name the columns that count, so that one can type it."""
-    known = [cell for cell, code in zip(cells, find_languages(cells), strict=True) if code]
+    languages = find_languages(cells)
+    # Numbers of rows stand first, if at all: `id` is hardly Indonesian next to two columns.
+    known = [
+        cell
+        for cell, code in zip(cells, languages, strict=True)
+        if code and plain_name(cell) != "id"
+    ]
     has_names = len(set(cells)) == len(cells) and max(map(len, cells)) <= LONGEST_NAME
     named: Sequence[str | int] = [1, 2]
     if len(known) > 1:
         named = [*known[:2]]
     elif has_names:
-        # Numbers of rows stand first, if at all.
         named = [cell for cell in cells if plain_name(cell) != "id"][:2]
     option = shlex.quote(f"data.columns={json.dumps(named, ensure_ascii=False)}")
     names = f" (the first line has {', '.join(map(repr, cells))})" if has_names else ""
