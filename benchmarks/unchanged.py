@@ -72,7 +72,10 @@ DECODINGS: dict[str, tuple[str, ...]] = {
     "greedy": ("--beam", "1", "--json"),
     "beam": ("--beam", "5", "--n-best", "3"),
     "beam-json": ("--beam", "5", "--json"),
-    "sampled": ("--sample", "--temperature", "0.8", "--top-k", "12", "--seed", "7", "--json"),
+    "sampled": (
+        *("--sample", "--json", "--set", "decoding.temperature=0.8"),
+        *("--set", "decoding.top_k=12", "--set", "decoding.seed=7"),
+    ),
     "constrained": ("--beam", "4", "--require", "le", "--forbid", "une", "--json"),
     "strict": ("--beam", "4", "--set", "decoding.strict=true", "--json"),
     "bfloat16": ("--precision", "bfloat16", "--json"),

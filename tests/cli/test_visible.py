@@ -114,7 +114,7 @@ def test_log_of_a_run_is_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         ("translate", "A" * 5000),
         ("translate", SUBWORDS, "-i", "b" * 5000),
-        ("translate", SUBWORDS, "--forbid-file", HOSTILE),
+        ("translate", SUBWORDS, "--forbid", f"@{HOSTILE}"),
         ("train", "c" * 5000),
         ("train", "multi30k-en-fr", "--set", f"model.size={'d' * 5000}"),
         ("train", "multi30k-en-fr", "--set", f"model.d_model={'9' * 300}"),

@@ -164,7 +164,7 @@ LINE = "small dog sees man"
     "options",
     [
         ["--beam", "3", "--n-best", "2"],
-        ["--sample", "--seed", "7"],
+        ["--sample", "--set", "decoding.seed=7"],
         ["--json", "--set", "decoding.no_repeat_ngram=2"],
         ["--set", "decoding.strict=true"],
     ],

@@ -48,7 +48,7 @@ MANY_TOKENIZED = 100
 
 
 @described(
-    some_decoding("beam", "length_penalty", "alpha", "precision"),
+    some_decoding("beam", "precision"),
     reference=("FILE", "Translations made by people; repeat for several references of each line."),
     source=("FILE", "Lines for MODEL to translate, or the sources of --hypothesis."),
     hypothesis=("FILE", "Translations to score."),

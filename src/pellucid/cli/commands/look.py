@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.lines.constraint_options import read_prefix
 from pellucid.cli.lines.decoding_options import FEW_DECODING
 from pellucid.cli.look.look_options import (
     FORMS,
@@ -79,7 +80,7 @@ def look(
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine
 
-    line = LookedLine(check_one_text(texts, text or (), "look"), translation, prefix)
+    line = LookedLine(check_one_text(texts, text or (), "look"), translation, read_prefix(prefix))
     files = to_files(outputs)
     if is_beside(options):
         from pellucid.cli.look.two import look_beside

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.lines.constraint_options import read_prefix
 from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.look.look_options import (
     MEASURING,
@@ -72,5 +73,5 @@ def why(
     from pellucid.cli.look.replaying import LookedLine
     from pellucid.cli.look.why_word import explain_word
 
-    looked = LookedLine(line, translation, prefix)
+    looked = LookedLine(line, translation, read_prefix(prefix))
     return explain_word(model, looked, (word, other), names, options, threads)
