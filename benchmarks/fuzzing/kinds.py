@@ -207,7 +207,7 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
 def _attend(dice: random.Random, originals: Path, here: Path) -> Case:
     shutil.copytree(originals / "attend", here, dirs_exist_ok=True)
     path = _mutate_one_of(here, dice)
-    more = dice.choice(([], [], ["--row", "1"], ["--json"], ["--plain"]))
+    more = dice.choice(([], [], ["--row", "1"], ["--json"], ["--row", "1:0"]))
     return Case(["attend", path.name, *more])
 
 

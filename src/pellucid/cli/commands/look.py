@@ -15,6 +15,7 @@ from pellucid.cli.look.look_options import (
     check_look_options,
     check_one_text,
     is_beside,
+    read_row,
     read_texts,
     to_files,
 )
@@ -55,7 +56,8 @@ def look(
     pictures, .npz and .json hold the arrays. Without --head and --stage a file holds the weights
     of everything; the terminal shows one head and says which. With --n-best K files are numbered
     F.0, F.1 and so on, before the ending. With --contexts TEXT may be repeated: it needs the word
-    at least twice.
+    at least twice. With PELLUCID_PLAIN=1 in the environment, and on a terminal that calls itself
+    dumb, everything is written in sentences instead of pictures, for a screen reader.
     """
     for name, given in (
         ("--translation", translation),
@@ -68,14 +70,14 @@ def look(
     outputs = choose_outputs(
         output, FORMS, overwrite=overwrite, json=json, count=options["n_best"] or 1
     )
+    options["row"], options["key_column"] = read_row(options["row"])
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
         word = options["contexts"]
-        is_plain = bool(options["plain"])
-        return show_contexts(model, word, texts, is_plain=is_plain, threads=threads)
+        return show_contexts(model, word, texts, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine

@@ -8,7 +8,6 @@ import typer
 
 from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.lines.streams import read_columns
-from pellucid.cli.look.look_options import PLAIN
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, Threads, check_utf8, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
@@ -19,7 +18,7 @@ PATCH_RULES = (
     Needs("target", "source"),
     Needs("not", "word"),
     Apart(
-        f"word translation plain {' '.join(_DECODING)}",
+        f"word translation {' '.join(_DECODING)}",
         "source",
         "the pairs of a file are answered by their targets, or greedily",
     ),
@@ -28,7 +27,6 @@ PATCH_RULES = (
 
 
 @described(
-    {"plain": PLAIN},
     _DECODING,
     source=("FILE", "Patch line 2i of FILE with vectors of line 2i - 1, instead of one pair."),
     target=("FILE", "The translations of these lines. [default: the model's own, greedy]"),

@@ -10,8 +10,7 @@ from pellucid.cli.lines.constraint_options import read_prefix
 from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.look.look_options import (
     MEASURING,
-    PLAIN,
-    check_integrals,
+    check_measures,
     check_one_text,
     read_texts,
 )
@@ -27,7 +26,7 @@ DEFAULT = ("occlusion", "integrated-gradients")
 
 @described(
     MEASURING,
-    {"head": HEADS, "plain": PLAIN},
+    {"head": HEADS},
     _DECODING,
     other=(
         "OTHER",
@@ -60,7 +59,7 @@ def why(
     """
     check_rules(_RULES, {**options, "translation": translation, "prefix": prefix})
     names = options["measure"] or DEFAULT
-    check_integrals(options, names)
+    check_measures(names)
     for name, given in (
         ("WORD", word),
         ("--not", other),

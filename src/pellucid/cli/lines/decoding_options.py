@@ -40,10 +40,7 @@ def some_decoding(*names: str) -> dict[str, Option]:
     return {**{name: _ALL[name] for name in names}, "set": _SET}
 
 
-FEW_MATCH = "glossary.match"
-"""The setting of a glossary, which ``--set`` takes where ``--glossary`` is an option."""
-
-DECODING: Mapping[str, Option] = some_decoding("beam", "n_best", "precision")
+FEW_DECODING: Mapping[str, Option] = some_decoding("beam", "n_best", "precision")
 """Those of a command that looks at a translation."""
 
 _TREATMENT = options_of(TreatmentConfig, keep=True)
