@@ -7,11 +7,13 @@ from typing import Annotated, Any
 import typer
 
 from pellucid.cli.lines.decoding_options import some_decoding
+from pellucid.cli.lines.pair_files import OWN_TARGET, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, Threads, check_utf8, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
 from pellucid.errors import InputError
+from pellucid.text.reading.pair_sides import is_table
 
 _DECODING = some_decoding()
 PATCH_RULES = (
@@ -29,7 +31,7 @@ PATCH_RULES = (
 @described(
     _DECODING,
     source=("FILE", "Patch line 2i of FILE with vectors of line 2i - 1, instead of one pair."),
-    target=("FILE", "The translations of these lines. [default: the model's own, greedy]"),
+    target=OWN_TARGET,
     at=(
         "PLACE",
         "The vectors: encoder (after each layer), encoder.0, an array such as "
@@ -52,7 +54,10 @@ def patch(
     model: Model,
     giver: Annotated[
         str | None,
-        typer.Argument(metavar="FROM", help="The sentence whose vectors are taken."),
+        typer.Argument(
+            metavar="FROM",
+            help="The sentence whose vectors are taken; or a file of pairs, as .tsv or .jsonl.",
+        ),
     ] = None,
     getter: Annotated[
         str | None, typer.Argument(metavar="INTO", help="The sentence that gets them.")
@@ -75,14 +80,19 @@ def patch(
 
     For two sentences a map has the share of the difference between their answers that each vector
     of FROM restores in INTO (activation patching); .svg, .png and .pdf are pictures of it. With
-    --source a table has that share over all pairs of lines, with 95 % intervals.
+    PAIRS a table has that share over all pairs of lines, with 95 % intervals.
     """
+    if giver is not None and getter is None and is_table(giver):
+        sides = pair_files([giver], source, target, model=model, command="patch")
+        giver = None
+        source = sides["--source"]
+        target = sides["--target"]
     options |= {"word": word, "not": other, "translation": translation}
     check_rules(PATCH_RULES, {**options, "source": source, "target": target})
     texts = [text for text in (giver, getter) if text is not None]
     if len(texts) != (2 if source is None else 0):
         raise InputError(
-            "patch needs two sentences, FROM and INTO, or --source FILE with pairs of lines, but "
+            "patch needs two sentences, FROM and INTO, or PAIRS or --source FILE with lines, but "
             f"has {len(texts)}{' and --source' if source else ''}. Give one or the other."
         )
     forms = ("svg", "png", "pdf", "json") if source is None else ("json", "csv", "txt")
