@@ -144,7 +144,7 @@ def test_command_that_computes_takes_a_number_of_threads(run_here: Run, command:
     "arguments",
     [
         ("train", "nothing.toml"),
-        ("distill", "demo", "--data", "nothing.toml"),
+        ("distill", "demo", "nothing.toml"),
         ("demo", "-o", "s"),
         ("evaluate", "nothing", "--source", "s", "--reference", "s"),
     ],
