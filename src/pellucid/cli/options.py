@@ -38,9 +38,7 @@ Texts = Annotated[
 OutputFile = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the results.")
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist.")]
 To = Annotated[
     str | None,
     typer.Option(

@@ -27,17 +27,18 @@ if TYPE_CHECKING:
         "model.size=tiny]",
     ),
     half=("", "Halve the student's widths and number of heads."),
-    beam=("N", "The teacher's beam.", {"min": 1, "max": 100}),
+    beam=("N", "Number of hypotheses that the teacher grows together.", {"min": 1, "max": 100}),
     n_best=(
         "K",
-        "Of the K best hypotheses take the one most like the reference (sentence BLEU).",
+        "Number of hypotheses that the teacher returns for each sentence, of which the one most "
+        "like the reference is taken (sentence BLEU).",
         {"min": 1},
     ),
     extra=("FILE", "More sentences to translate; may be repeated."),
     with_original=("", "Train on the recipe's own pairs too."),
     minutes=(
         "N",
-        "Take so many minutes at most: teacher, student and comparison together.",
+        "Time budget in minutes, for teacher, student and comparison together.",
         {"min": 0.01},
     ),
     guided=("", "Teach a head of the student the word links of the teacher."),

@@ -17,7 +17,7 @@ from pellucid.cli.lines.decoding_options import (
     some_decoding,
     useless_options,
 )
-from pellucid.cli.lines.pair_files import Pairs, pair_files
+from pellucid.cli.lines.pair_files import SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
@@ -52,7 +52,7 @@ MANY_TOKENIZED = 100
 @described(
     some_decoding("beam", "precision"),
     reference=("FILE", "Translations made by people; repeat for several references of each line."),
-    source=("FILE", "Lines for MODEL to translate, or the sources of --hypothesis."),
+    source=SOURCE,
     hypothesis=("FILE", "Translations to score."),
     against=("FILE", "Other translations to compare with (paired bootstrap)."),
     tokenize=(

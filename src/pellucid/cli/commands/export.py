@@ -39,8 +39,10 @@ def export(
     bundle translates the lines before and after; both BLEU scores are shown and kept in its
     manifest.
     """
-    sides = pair_files(pairs, None, None, model=model, command="export") if pairs else {}
-    columns = read_columns(sides, damaged_in=())
+    columns: dict[str, list[str]] = {}
+    if pairs:
+        sides = pair_files(pairs, None, None, model=model, command="export")
+        columns = read_columns(sides, damaged_in=())
     from pellucid.functions.convert_model import export as export_model
 
     made = export_model(

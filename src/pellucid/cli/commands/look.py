@@ -27,7 +27,7 @@ from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
     PLACE,
     SHOWN,
     FEW_DECODING,
-    translation=("TEXT", "Look at this translation instead of the model's own."),
+    translation=("TEXT", "Use this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
     float64=("", "Replay in double precision."),
 )

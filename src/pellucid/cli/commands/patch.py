@@ -30,7 +30,10 @@ PATCH_RULES = (
 
 @described(
     _DECODING,
-    source=("FILE", "Patch line 2i of FILE with vectors of line 2i - 1, instead of one pair."),
+    source=(
+        "FILE",
+        "Source lines; '-' is standard input. Line 2i is patched with vectors of line 2i - 1.",
+    ),
     target=OWN_TARGET,
     at=(
         "PLACE",
@@ -44,10 +47,11 @@ PATCH_RULES = (
         "this word. May be repeated.",
     ),
     word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
-    other=("OTHER", "With --word: the word of the second answer.", {"name": "--not"}),
+    other=("OTHER", "The other word, that of the second answer; needs --word.", {"name": "--not"}),
     translation=(
         "TEXT",
-        "The translation of INTO instead of the model's own; with --word that of both, up to it.",
+        "Use this translation of INTO instead of the model's own; with --word that of both, up to "
+        "it.",
     ),
 )
 def patch(

@@ -30,10 +30,10 @@ DEFAULT = ("occlusion", "integrated-gradients")
     _DECODING,
     other=(
         "OTHER",
-        "The word that might stand there instead. [default: the next likeliest]",
+        "The other word. [default: the next likeliest]",
         {"name": "--not"},
     ),
-    translation=("TEXT", "Ask about this translation instead of the model's own."),
+    translation=("TEXT", "Use this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
 )
 def why(

@@ -25,8 +25,8 @@ NAMED = ("beam", "n_best", "sample", "precision")
 _SET: Option = (
     list[str],
     "decoding.KEY=VALUE",
-    "Set any option of decoding, such as decoding.alpha=1, as in a recipe; may be repeated. "
-    "pellucid recipe --key decoding lists them.",
+    "Change one setting, such as decoding.alpha=1; may be repeated. pellucid recipe --key decoding "
+    "lists all of them.",
 )
 MATCH = "glossary.match"
 """The setting of a glossary, which ``--set`` takes where ``--glossary`` is an option."""
