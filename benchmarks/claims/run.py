@@ -43,7 +43,7 @@ def main() -> int:
     for name in chosen:
         print(f"== {name}", flush=True)
         command = [
-            sys.executable, "-m", "pellucid", "claim", name, "--full", "--results", str(RESULTS),
+            sys.executable, "-m", "pellucid", "claim", name, "--full", "-o", f"{RESULTS}/",
             "--threads", options.threads,
         ]  # fmt: skip
         if subprocess.run(command).returncode:

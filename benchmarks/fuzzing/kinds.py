@@ -99,7 +99,7 @@ def _use_of_bundle(name: str, dice: random.Random) -> list[str]:
             ["inspect", name, "--vocabulary"],
             ["translate", name],
             ["translate", name, "--beam", "3", "--n-best", "2"],
-            ["translate", name, "--sample", "--top-p", "0.9", "--json"],
+            ["translate", name, "--sample", "--set", "decoding.top_p=0.9", "--json"],
             ["translate", name, "--require", "chien", "--beam", "3"],
             ["translate", name, "--stream", "--set", "decoding.strict=true"],
             ["score", name, *pair],
@@ -193,8 +193,8 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
                 [*train, *links],
                 ["translate", model, "-i", "train.en", "-o", "out.txt"],
                 ["translate", model, "-i", pairs, "--format", "lines"],
-                ["translate", model, "-i", "train.en", "--require-file", "train.fr"],
-                ["translate", model, "--glossary", "train.tsv", "--forbid-file", "train.fr"],
+                ["translate", model, "-i", "train.en", "--require", "@train.fr"],
+                ["translate", model, "--glossary", "train.tsv", "--forbid", "@train.fr"],
                 ["score", model, *files],
                 ["align", model, *files, "--gold", "train.align"],
                 ["evaluate", "train.fr", "--reference", "train.en"],
@@ -207,7 +207,7 @@ def _corpus(dice: random.Random, originals: Path, here: Path) -> Case:
 def _attend(dice: random.Random, originals: Path, here: Path) -> Case:
     shutil.copytree(originals / "attend", here, dirs_exist_ok=True)
     path = _mutate_one_of(here, dice)
-    more = dice.choice(([], [], ["--row", "1"], ["--json"], ["--plain"]))
+    more = dice.choice(([], [], ["--row", "1"], ["--json"], ["--row", "1:0"]))
     return Case(["attend", path.name, *more])
 
 

@@ -85,32 +85,32 @@ def test_pairs_in_one_file_are_those_of_two(align: Run, write_lines: WriteLines)
     two = ("--source", write_lines("s", *sources), "--target", write_lines("t", *targets))
     joined = [f"{s} ||| {t}" for s, t in zip(sources, targets, strict=True)]
     one = write_lines("p", *joined[:1], "", *joined[2:])
-    assert align("--pairs", one).stdout == align(*two).stdout
+    assert align(one).stdout == align(*two).stdout
     stdin = "".join(f"{line}\n" for line in joined)
-    assert align("--pairs", "-", stdin=stdin).stdout == align(*two).stdout
+    assert align("-", stdin=stdin).stdout == align(*two).stdout
 
 
 def test_lines_that_are_no_pairs_are_errors_of_their_own(
     align: Run, write_lines: WriteLines
 ) -> None:
     pairs = write_lines("p", "no pair", ">>fra<< the cat ||| le chat", "a ||| b ||| c", "a |||")
-    done = align("--pairs", pairs, code=3)
+    done = align(pairs, code=3)
     assert [bool(line) for line in done.stdout.splitlines()] == [False, True, False, False]
     assert "line 1: A pair must be written SOURCE ||| TARGET, but has no |||" in done.stderr
     assert "line 3: A pair must be written SOURCE ||| TARGET, but has 2 times |||" in done.stderr
     gold = write_lines("g", "0-0", "0-0 1-1", "", "")
-    assert "alignment error" in align("--pairs", pairs, "--gold", gold, code=3).stdout
+    assert "alignment error" in align(pairs, "--gold", gold, code=3).stdout
 
 
 def test_files_of_lines_are_asked_for_or_refused(align: Run, write_lines: WriteLines) -> None:
     path = write_lines("p", "a ||| b")
     for options, said in (
-        ((), "but --source and --target are missing"),
-        (("--source", path), "but --target is missing"),
-        (("--pairs", path, "--target", path), "--pairs cannot be combined with --target"),
-        (("--pairs", path, "--subwords"), "Give --words-by subwords instead"),
+        ((), "Add --source and --target"),
+        (("--source", path), "Add --target"),
+        ((path, "--target", path), "PAIRS cannot be combined with --target"),
+        ((path, "--subwords"), "Give --words-by subwords instead"),
         (
-            ("--pairs", path, "--words-by", "subwords", "--reverse", "x"),
+            (path, "--words-by", "subwords", "--reverse", "x"),
             "--words-by=subwords cannot be combined with --reverse",
         ),
     ):
@@ -134,9 +134,7 @@ def test_subword_links_join_the_tokens_of_the_model(
     bundle: Bundle, align: Run, write_lines: WriteLines
 ) -> None:
     line, target = ">>fra<< the cats", "le chat dort"
-    done = align(
-        "--pairs", write_lines("p", f"{line} ||| {target}"), "--words-by", "subwords", "--json"
-    )
+    done = align(write_lines("p", f"{line} ||| {target}"), "--words-by", "subwords", "--json")
     (found,) = records(done)
     tokenizer = bundle.tokenizer
     ids = tokenizer.encode_source(line), tokenizer.encode_target(target)

@@ -103,14 +103,20 @@ def test_attend_colors_weights_only_where_there_may_be_color(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_attend_plain_has_no_columns_to_listen_through(run_here: Run, name: str) -> None:
-    done = run_here("attend", name, "--plain")
+def test_attend_plain_has_no_columns_to_listen_through(
+    run_here: Run, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", "1")
+    done = run_here("attend", name)
     assert done.returncode == 0
     assert not re.search(r"\x1b|−|   ", done.stdout)
 
 
-def test_attend_plain_says_infinity_and_differences_in_words(run_here: Run) -> None:
-    text = run_here("attend", "not-on-your-life", "--plain").stdout
+def test_attend_plain_says_infinity_and_differences_in_words(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", "1")
+    text = run_here("attend", "not-on-your-life").stdout
     assert "masked, not: <start> 0.4; not 2.6875; on minus infinity;" in text
     assert "differs by up to 0.037836, because no d_k fits" in text
 

@@ -152,9 +152,12 @@ def test_quiz_asks_before_it_shows_and_counts(run_here: Run) -> None:
 
 
 @pytest.mark.usefixtures("terminal")
-@pytest.mark.parametrize("form", [[], ["--plain"]])
-def test_quiz_of_a_page_asks_one_number_a_step(run_here: Run, form: list[str]) -> None:
-    page = ["attend", "not-on-your-life", "--page", "4", "--quiz", *form]
+@pytest.mark.parametrize("is_plain", ["0", "1"])
+def test_quiz_of_a_page_asks_one_number_a_step(
+    run_here: Run, is_plain: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", is_plain)
+    page = ["attend", "not-on-your-life", "--page", "4", "--quiz"]
     skipped = run_here(*page, stdin="\n" * 20)
     asked = skipped.stdout.count("= ? ")
     assert asked >= 2
@@ -187,10 +190,10 @@ def test_quiz_and_pages_end_quietly_at_control_c(
 
 
 def test_options_of_the_terminal_are_refused_without_it(run_here: Run) -> None:
-    for option, form in (("--quiz", "--json"), ("--plain", "--json"), ("--plain", "-o x.html")):
-        done = run_here("attend", "pizza", option, *form.split())
+    for form in ("--json", "-o x.html"):
+        done = run_here("attend", "pizza", "--quiz", *form.split())
         assert done.returncode == 2
-        assert f"{option} cannot be combined with {form.split()[0]}" in done.stderr
+        assert f"--quiz cannot be combined with {form.split()[0]}" in done.stderr
 
 
 def test_projections_are_written_out_in_every_example_with_vectors(run_here: Run) -> None:

@@ -117,7 +117,7 @@ def test_lines_that_fail_are_empty_and_listed_and_only_the_end_of_the_job_says_s
     lines[7], lines[29], lines[33] = b"The \xff oven", b"The oven " * 30, b"PK\x03\x04 The"
     text = b"".join(line + b"\n" for line in lines)
     (tmp_path / "in.txt").write_bytes(text)
-    search = ("--beam", "2", "--no-split", *option)
+    search = ("--beam", "2", "--split", "none", *option)
     done = run_bulk(
         *("bulk", "run", str(bundle_folder), str(tmp_path / "in.txt")),
         *("-o", str(tmp_path / "job")),

@@ -102,7 +102,7 @@ def test_claim_draws_the_same_bytes_again(run_here: Run, tmp_path: Path, ending:
         (("scale", "--seed", "one"), "--seed"),
         (("scale", "--threads", "0"), "between 1 and 1000"),
         (("scale", "mask"), "mask"),
-        (("scale", "--full", "--results", __file__), "--results must be a folder"),
+        (("scale", "-o", "kept/"), "Add --full, or name a file"),
     ],
 )
 def test_claim_of_a_wrong_argument_is_one_sentence_and_2(
@@ -116,7 +116,7 @@ def test_claim_of_a_wrong_argument_is_one_sentence_and_2(
 
 
 @pytest.mark.parametrize(
-    "options", [("--full",), ("--seed", "7"), ("--results", "kept"), ("--threads", "2")]
+    "options", [("--full",), ("--seed", "7"), ("-o", "kept/"), ("--threads", "2")]
 )
 def test_claim_without_a_claim_reports_options_without_effect(
     run_here: Run, options: tuple[str, ...]

@@ -42,8 +42,11 @@ def test_look_shows_the_tokens_the_checks_and_one_head(run_here: Run) -> None:
     np.testing.assert_allclose(numbers, weights_TS[0, : len(numbers)], atol=0.005001)
 
 
-def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
-    found = run_here("look", SUBWORDS, SOURCE, "--plain", "--head", "decoder.1.cross.1")
+def test_look_plain_says_every_row_in_a_sentence(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", "1")
+    found = run_here("look", SUBWORDS, SOURCE, "--head", "decoder.1.cross.1")
     rows = [line for line in found.stdout.splitlines() if re.match(r"row \d+, ", line)]
     assert len(rows) == 9
     assert rows[1].startswith("row 1, ▁La → ▁pizza: ▁pizza 1.00")
@@ -51,7 +54,7 @@ def test_look_plain_says_every_row_in_a_sentence(run_here: Run) -> None:
 
 
 def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
-    found = run_here("look", SUBWORDS, SOURCE, "--row", "1", "--verify")
+    found = run_here("look", SUBWORDS, SOURCE, "--row", "1", "--show", "verify")
     assert found.returncode == 0
     for title in ("The token's vector", "Scores become weights", "Logits become probabilities"):
         assert title in found.stdout
@@ -60,13 +63,13 @@ def test_look_follows_a_row_and_verifies_its_weight(run_here: Run) -> None:
 
 
 def test_look_lists_words_whose_keys_match_in_layer_0_alone(run_here: Run) -> None:
-    place = ("--row", "1", "--words", "7")
+    place = ("--row", "1", "--show", "words")
     found = run_here("look", SUBWORDS, SOURCE, *place, "--head", "encoder.0.self")
     after = found.stdout.split("Words whose keys")[1].splitlines()[1:]
-    assert len([line for line in after if line.strip()]) == 7
+    assert len([line for line in after if line.strip()]) == 10
     refused = run_here("look", SUBWORDS, SOURCE, *place, "--head", "encoder.1")
     assert refused.returncode == 2
-    assert "--words needs layer 0's self-attention" in refused.stderr
+    assert "--show words needs layer 0's self-attention" in refused.stderr
 
 
 def test_look_writes_every_kind_of_file(run_here: Run, tmp_path: Path) -> None:
@@ -130,15 +133,19 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         ([SUBWORDS, SOURCE, "--head", "*.7"], "layer must be from 0 to 1"),
         ([SUBWORDS, SOURCE, "--head", "decoder.1.cros"], "Did you mean 'cross'"),
         ([SUBWORDS, SOURCE, "--stage", "wights"], "Did you mean 'weights'"),
-        ([SUBWORDS, SOURCE, "--key-column", "1"], "--key-column needs --row"),
-        ([SUBWORDS, SOURCE, "--key-column", "0"], "--key-column needs --row"),
-        ([SUBWORDS, SOURCE, "--row", "1", "--words", "-1"], "--words must be at least 1"),
-        ([SUBWORDS, SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"], "at least 1"),
+        ([SUBWORDS, SOURCE, "--row", "1:x"], "N:C with the column of a key, but is '1:x'"),
+        ([SUBWORDS, SOURCE, "--row", "x"], "--row must be a number from 0"),
+        ([SUBWORDS, SOURCE, "--row", "9" * 5000], "--row must be a number from 0"),
+        ([SUBWORDS, SOURCE, "--show", "words"], "--show=words needs --row"),
+        (
+            [SUBWORDS, SOURCE, "--change", "cut decoder.1.cross.0", "--random", "0"],
+            "from 1 to 100,000",
+        ),
         (
             [SUBWORDS, SOURCE, "--translation", "La pizza.", "--prefix", "La"],
             "--translation cannot be combined with --prefix",
         ),
-        ([SUBWORDS, SOURCE, "--verify"], "--verify needs --row"),
+        ([SUBWORDS, SOURCE, "--show", "verify"], "--show=verify needs --row"),
         (
             [SUBWORDS, SOURCE, "--translation", "La pizza.", "--beam", "5"],
             "--translation cannot be combined with --beam",
@@ -173,8 +180,12 @@ def test_look_all_says_its_size_first(run_here: Run, tmp_path: Path) -> None:
         ([SUBWORDS, SOURCE, "-o", "x.txt"], "must end in .html, .svg, .png, .pdf, .npz, .json"),
         ([SUBWORDS, SOURCE, "--row", "1", "--json"], "--row cannot be combined with --json"),
         (
-            [SUBWORDS, SOURCE, "--measure", "weights", "--steps", "3"],
-            "--steps needs --measure integrated-gradients",
+            [SUBWORDS, SOURCE, "--measure", "weights:steps=3"],
+            "Only integrated-gradients has steps",
+        ),
+        (
+            [SUBWORDS, SOURCE, "--measure", "integrated-gradients:points=3"],
+            "NAME:steps=N,baseline=zero or unknown, but is",
         ),
         ([SUBWORDS, SOURCE, "--row", "77"], "row must be from 0 to 8"),
         ([SUBWORDS, SOURCE, "--beam", "0"], "beam"),
@@ -201,7 +212,9 @@ def test_look_into_a_folder_that_is_not_there_is_told(run_here: Run, tmp_path: P
 
 
 def test_look_in_a_terminal_of_another_encoding_writes_ascii(run_forked: Run) -> None:
-    found = run_forked("look", SUBWORDS, SOURCE, "--plain", env={"PYTHONIOENCODING": "ascii"})
+    found = run_forked(
+        "look", SUBWORDS, SOURCE, env={"PYTHONIOENCODING": "ascii", "PELLUCID_PLAIN": "1"}
+    )
     assert found.stdout.isascii()
     assert "_La > _pizza" in found.stdout
 
@@ -218,17 +231,15 @@ def test_look_lists_all_heads_sorted(run_here: Run) -> None:
 def test_look_lists_the_alignment_error_beside_links_that_are_given(run_here: Run) -> None:
     options = ("--gold-links", "0-0 1-1 2-2 2-3 4-4 5-4 6-5", "--sort", "alignment_error")
     heads = ("--show", "heads", *options)
-    errors = {}
-    for convention in ("predicts", "reads"):
-        found = run_here("look", SUBWORDS, SOURCE, *heads, "--convention", convention)
-        assert (found.returncode, found.stderr) == (0, "")
-        lines = [line.split() for line in found.stdout.splitlines()]
-        rows = [line for line in lines if line and re.match(r"(en|de)coder\.", line[0])]
-        assert [len(row) for row in rows] == [8] * 8 + [7] * 16
-        assert all(".cross." in row[0] for row in rows[:8])
-        errors[convention] = [float(row[-1]) for row in rows[:8]]
-        assert errors[convention] == sorted(errors[convention])
-    assert errors["predicts"][0] < 0.3 < errors["reads"][0]
+    found = run_here("look", SUBWORDS, SOURCE, *heads)
+    assert (found.returncode, found.stderr) == (0, "")
+    lines = [line.split() for line in found.stdout.splitlines()]
+    rows = [line for line in lines if line and re.match(r"(en|de)coder\.", line[0])]
+    assert [len(row) for row in rows] == [8] * 8 + [7] * 16
+    assert all(".cross." in row[0] for row in rows[:8])
+    errors = [float(row[-1]) for row in rows[:8]]
+    assert errors == sorted(errors)
+    assert errors[0] < 0.3
 
 
 @pytest.mark.parametrize("word", ["pizza", "1"])
@@ -259,7 +270,6 @@ def test_look_says_what_a_change_does(run_here: Run) -> None:
         (["--random", "3"], "--random needs --change"),
         (["--sort", "entropy"], "--sort needs --show=heads"),
         (["--gold-links", "0-0"], "--gold-links needs --show=heads"),
-        (["--show", "heads", "--convention", "reads"], "--convention needs --gold-links"),
         (["--show", "heads", "--gold-links", "0-99"], "names word 99 of a target"),
         (["--show", "heads", "--gold-links", "0=1"], "A link must be written i-j"),
         (["--change", "cut word pizzza"], "Did you mean 'pizza'"),
@@ -281,9 +291,12 @@ def test_look_refuses_changes_and_sorting_in_one_sentence(
     assert message in found.stderr
 
 
-def test_look_compares_two_lines_two_heads_and_two_models(run_here: Run, tmp_path: Path) -> None:
+def test_look_compares_two_lines_two_heads_and_two_models(
+    run_here: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", "1")
     other = "The bread came out of the oven."
-    one = ("--head", "decoder.1.cross.1", "--plain")
+    one = ("--head", "decoder.1.cross.1")
     first = pellucid.load(SUBWORDS).look(SOURCE)["decoder.1.cross"]
     found = run_here("look", SUBWORDS, SOURCE, *one, "--compare-text", other)
     assert (found.returncode, found.stderr) == (0, "")
@@ -352,7 +365,7 @@ def test_look_measures_compares_and_reads_layers(run_here: Run) -> None:
     assert "Share of the source" in found.stdout
     assert "How similarly they order the source words" in found.stdout
     assert re.search(r"^The same word has the most in \d+ of \d+ rows\.$", found.stdout, re.M)
-    trust = run_here("look", SUBWORDS, SOURCE, "--show", "trust", "--measure", "weights", "--plain")
+    trust = run_here("look", SUBWORDS, SOURCE, "--show", "trust", "--measure", "weights")
     assert "compr." in trust.stdout
     lens = run_here("look", SUBWORDS, SOURCE, "--show", "lens")
     assert "after 2: La pizza est sortie du four." in lens.stdout
@@ -453,11 +466,11 @@ def test_links_name_every_word_once(run_here: Run) -> None:
 
 def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
     some, whole = (
-        run_here("look", "demo", "The dog", "--row", "0", *more) for more in ((), ("--whole",))
+        run_here("look", "demo", "The dog", "--row", "0", *more) for more in ((), ("--everything",))
     )
 
-    assert "Vectors: their length and first 5 numbers. All: --whole." in some.stdout
-    assert "All: --whole." not in whole.stdout
+    assert "Vectors: their length and first 5 numbers. All: --everything." in some.stdout
+    assert "All: --everything." not in whole.stdout
     assert max(map(len, whole.stdout.splitlines())) <= 80
     assert len(whole.stdout) > 3 * len(some.stdout)
 
@@ -476,7 +489,6 @@ def test_whole_shows_every_number_of_a_vector(run_here: Run) -> None:
             "--contexts cannot be combined with --sho",
         ),
         (("dog", "--contexts", "cat"), "The sentence must have the word 'cat'"),
-        (("dog", "--whole"), "--whole needs --row."),
         (("dog", "--measure", "foo"), "The measure 'foo' does not exist. Known are: alti, gra"),
         (("\udcff\udcfe",), "TEXT must be UTF-8 text, but is '\\udcff\\udcfe'."),
         (("dog", "--translation", "\udcff"), "--translation must be UTF-8 text"),

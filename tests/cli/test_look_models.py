@@ -43,9 +43,12 @@ def in_other_languages(model: str, folder: Path) -> str:
     return str(folder)
 
 
-def test_both_answers_stand_in_one_table_with_the_probabilities_of_each(run_here: Run) -> None:
+def test_both_answers_stand_in_one_table_with_the_probabilities_of_each(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", "1")
     sentence = "The soup was salty."
-    found = run_here("look", "demo", sentence, "--compare-model", SUBWORDS, "--plain")
+    found = run_here("look", "demo", sentence, "--compare-model", SUBWORDS)
     assert found.returncode == 0
     first, second = pellucid.load("demo").look(sentence), pellucid.load(SUBWORDS).look(sentence)
     # The vocabularies differ, and so do the numbers of tokens.

@@ -107,6 +107,17 @@ def test_an_option_has_one_heading() -> None:
     assert len(listed) == len(set(listed))
 
 
+def test_every_name_under_a_heading_is_that_of_an_option() -> None:
+    known = {
+        max(one.opts, key=len).removeprefix("--")
+        for name in NAMES
+        for one in load_command(name).params
+        if one.param_type_name == "option"
+    }
+    listed = {name for names in read_help()["headings"].values() for name in names.split()}
+    assert listed - known == set()
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -72,7 +72,7 @@ def bash_script() -> str:
         ("pellucid export --format ", {"marian", "ctranslate2", "pellucid"}),
         ("pellucid translate dem", set(PACKAGED)),
         ("pellucid train tiny", {"tiny-en-fr", "tiny-en-fr-recurrent"}),
-        ("pellucid keys add x --key-f", {"--key-file"}),
+        ("pellucid serve demo --key-f", {"--key-file"}),
         ("pellucid translate demo -i ", set()),  # The shell completes names of files.
         ("pellucid completion ", {"bash", "zsh", "fish"}),
         ("pellucid help tra", {"train", "translate"}),
@@ -111,23 +111,23 @@ def test_packaged_models_are_those_of_the_bundle() -> None:
 
 def test_keys_are_added_listed_and_removed(run_here: Run, tmp_path: Path) -> None:
     path = tmp_path / "keys"
-    file = ("--key-file", str(path))
-    first = run_here("keys", "add", "Ann, phone", *file).stdout.strip()
-    second = run_here("keys", "add", "weblate", *file).stdout.strip()
+    file = str(path)
+    first = run_here("keys", "add", file, "Ann, phone").stdout.strip()
+    second = run_here("keys", "add", file, "weblate").stdout.strip()
     with path.open("a") as text:
         text.write(f"# a remark\n{hash_key('x').hex()}\n")
-    assert run_here("keys", "list", *file).stdout.splitlines() == ["Ann, phone", "weblate", "-"]
-    wrong = run_here("keys", "remove", "webblate", *file)
+    assert run_here("keys", "list", file).stdout.splitlines() == ["Ann, phone", "weblate", "-"]
+    wrong = run_here("keys", "remove", file, "webblate")
     assert (wrong.returncode, "Did you mean 'weblate'?" in wrong.stderr) == (2, True)
-    assert run_here("keys", "remove", "weblate", *file).returncode == 0
-    assert run_here("keys", "list", *file).stdout.splitlines() == ["Ann, phone", "-"]
+    assert run_here("keys", "remove", file, "weblate").returncode == 0
+    assert run_here("keys", "list", file).stdout.splitlines() == ["Ann, phone", "-"]
     assert "# a remark" in path.read_text()
     keys = Keys.read(path)
     assert keys.accept(first)
     assert not keys.accept(second)
     if os.name == "posix":
         assert path.stat().st_mode & 0o077 == 0
-    missing = run_here("keys", "list", "--key-file", str(tmp_path / "none"))
+    missing = run_here("keys", "list", str(tmp_path / "none"))
     assert (missing.returncode, missing.stderr.count("\n")) == (2, 1)
 
 

@@ -123,7 +123,13 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     names = make("csv with names", tmp_path)
     steps = ("--set", "training.max_steps=3", "--set", "model.size=tiny", "-o", "r/mine")
     done = run_here(
-        "train", *names, *steps, "--log-every", "2", "--set", "training.validation_samples=0"
+        "train",
+        *names,
+        *steps,
+        "--set",
+        "training.log_every=2",
+        "--set",
+        "training.validation_samples=0",
     )
     assert done.returncode == 0, done.stderr
     assert "The recipe is in r/mine.toml." in done.stderr
@@ -140,7 +146,13 @@ def test_table_trains_resumes_and_is_scored_on_its_own_test_text(
     files = [path for path in (tmp_path / "r/mine").rglob("*") if path.is_file()]
     before = {path: path.read_bytes() for path in files}
     again = run_here(
-        "train", "r/mine.toml", *steps, "--log-every", "2", "--set", "training.validation_samples=0"
+        "train",
+        "r/mine.toml",
+        *steps,
+        "--set",
+        "training.log_every=2",
+        "--set",
+        "training.validation_samples=0",
     )
     assert again.returncode == 0, again.stderr
     assert "This run is finished (3 steps): nothing of it was changed." in again.stderr

@@ -23,7 +23,7 @@ from pellucid.translate.translator import Translator
 Run = Callable[..., subprocess.CompletedProcess[str]]
 WriteLines = Callable[..., str]
 LINES = ["the cat sleeps", "", "a dog eats an apple", "near the cat"]
-HEAD = ("--align", "--align-head", "decoder.1.cross.0", "--max-length", "9")
+HEAD = ("--align", "--align-head", "decoder.1.cross.0", "--set", "decoding.max_length=9")
 VIEW = View(1, "head", 0, "predicts")
 
 
@@ -80,7 +80,8 @@ def test_links_are_those_of_a_replay_of_the_same_tokens(bundle: Bundle) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [("--beam", "3", "--n-best", "2"), ("--sample", "--n-best", "3", "--seed", "5")]
+    "options",
+    [("--beam", "3", "--n-best", "2"), ("--sample", "--n-best", "3", "--set", "decoding.seed=5")],
 )
 def test_every_hypothesis_has_links(translate: Run, options: tuple[str, ...]) -> None:
     rows = [line.split(" ||| ") for line in translate(*HEAD, *options).stdout.splitlines()]
@@ -135,7 +136,15 @@ def test_resumed_output_has_the_links_of_an_uninterrupted_one(
     lines = [" ".join(pair) for pair in product(words, words)]
     source = write_lines("in", *lines[:70])
     monkeypatch.setattr("pellucid.cli.lines.translation_job.MAX_LINES", 60)
-    options = ("translate", str(bundle.folder), "-i", source, "--align", "--max-length", "5")
+    options = (
+        "translate",
+        str(bundle.folder),
+        "-i",
+        source,
+        "--align",
+        "--set",
+        "decoding.max_length=5",
+    )
     whole, other = tmp_path / "whole", tmp_path / "other"
     assert run_here(*options, "-o", str(whole)).returncode == 0
     commit = ResumableOutput.commit

@@ -101,8 +101,8 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         "5",
         "--n-best",
         "3",
-        "--length-penalty",
-        "average",
+        "--set",
+        "decoding.length_penalty=average",
         "--set",
         "decoding.strict=false",
     )
@@ -123,20 +123,23 @@ def test_options_that_are_given_reach_the_translator_and_no_others(
         (["--beam", "10000"], "beam must be at most 1000, but is 10000"),
         (["--n-best", "5", "--beam", "3"], "n_best must be at most beam (3), but is 5"),
         (["--sample", "--beam", "3"], "beam must be 1 when sampling"),
-        (["--alpha", "nan"], "alpha must be a finite number"),
+        (["--set", "decoding.alpha=nan"], "alpha must be a finite number"),
         (["--set", "decoding.stopping=soon"], "stopping must be"),
         (["--set", "decoding.strct=true"], "Did you mean 'decoding.strict'?"),
         (["--set", "training.seed=1"], "--set must set an option of decoding"),
         (["--set", "strict"], "must be written SECTION.KEY=VALUE"),
         (["--beam", "5", "--set", "decoding.beam=4"], "--beam must be given once"),
         (["The soup was cold."], "-i FILE"),
-        (["--prefix", "a", "--prefix-file", "b"], "--prefix cannot be combined with --prefix-file"),
+        (["--prefix", "a", "--prefix", "@b"], "--prefix must be given once"),
+        (["--require", "@a", "--require", "@b"], "--require @FILE must be given once"),
+        (["--set", "glossary.match=forms"], "--set glossary.match needs --glossary"),
+        (["--glossary", "x", "--set", "glossary.match=all"], "must be one of auto, exact, forms"),
         (["--prefix", "\udcff"], "--prefix must be UTF-8 text, but is '\\udcff'"),
         (["--forbid", " "], "--forbid must be a phrase, but is empty"),
         (["--glossary", "-"], "--input and --glossary are both '-'"),
-        (["--forbid-file", "-"], "--input and --forbid-file are both '-'"),
-        (["--require-file", "-"], "Only one file may be standard input"),
-        (["--prefix-file", "no-such-file"], "no-such-file does not"),
+        (["--forbid", "@-"], "--input and --forbid are both '-'"),
+        (["--require", "@-"], "Only one file may be standard input"),
+        (["--prefix", "@no-such-file"], "no-such-file does not"),
     ],
 )
 def test_impossible_options_give_one_sentence_and_2(
@@ -152,12 +155,20 @@ def test_impossible_options_give_one_sentence_and_2(
 @pytest.mark.parametrize(
     ("given", "form", "expected"),
     [
-        ({"temperature": 0.5, "seed": 3}, "plain", ["--temperature", "--seed"]),
+        (
+            {"temperature": 0.5, "seed": 3},
+            "plain",
+            ["--set decoding.temperature", "--set decoding.seed"],
+        ),
         ({"temperature": 0.5, "sample": True}, "plain", []),
-        ({"alpha": 1.0}, "plain", ["--alpha"]),
+        ({"alpha": 1.0}, "plain", ["--set decoding.alpha"]),
         ({"alpha": 1.0}, "json", []),
         ({"alpha": 1.0, "beam": 2}, "plain", []),
-        ({"alpha": 1.0, "beam": 2, "length_penalty": "none"}, "plain", ["--alpha"]),
+        (
+            {"alpha": 1.0, "beam": 2, "length_penalty": "none"},
+            "plain",
+            ["--set decoding.alpha"],
+        ),
         ({"stopping": "never"}, "plain", ["--set decoding.stopping"]),
         ({"diversity": 1.0, "beam": 2}, "plain", ["--set decoding.diversity"]),
         ({"diversity": 1.0, "beam": 2, "diverse_groups": 2}, "plain", []),
@@ -171,10 +182,10 @@ def test_useless_options_are_told(given: dict[str, Any], form: str, expected: li
 
 
 def test_useless_option_is_a_warning_that_changes_nothing_else(run_here: Run, echo: Echo) -> None:
-    done = run_here("translate", "m", "--top-k", "5", "--overwrite", stdin="x\n")
+    done = run_here("translate", "m", "--set", "decoding.top_k=5", "--overwrite", stdin="x\n")
     assert (done.returncode, done.stdout) == (0, "X\n")
     assert done.stderr == (
-        "warning: --top-k has no effect without --sample.\n"
+        "warning: --set decoding.top_k has no effect without --sample.\n"
         "warning: --overwrite has no effect without -o FILE.\n"
     )
 
@@ -186,16 +197,17 @@ def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
     run_here: Run, echo: Echo, write_lines: WriteLines
 ) -> None:
     words = (
-        *("--prefix-file", write_lines("prefixes", "La", "")),
-        *("--forbid", "Le", "--forbid-file", write_lines("forbidden", "un", "", "une fois")),
-        *("--require", "oui", "--require-file", write_lines("required", "a\tb b", "four\toui")),
+        *("--prefix", "@" + write_lines("prefixes", "La", "")),
+        *("--forbid", "Le", "--forbid", "@" + write_lines("forbidden", "un", "", "une fois")),
+        *("--forbid", "@@home"),
+        *("--require", "oui", "--require", "@" + write_lines("required", "a\tb b", "four\toui")),
         *("--glossary", write_lines("glossary", "oven\tfour")),
         *("--glossary", write_lines("another", "the\tle")),
     )
     done = run_here("translate", "m", *words, stdin="a pizza\nthe oven\n")
     assert done.returncode == 0
     assert "Glossary: 2 terms were found in 1 of 2 lines." in done.stderr
-    forbidden = ("Le", "un", "une fois")
+    forbidden = ("Le", "@home", "un", "une fois")
     assert echo.calls[0]["constraints"] == [
         Constraints("La", forbidden, ("oui", "a", "b b")),
         Constraints("", forbidden, ("oui", "four", "le")),
@@ -210,11 +222,11 @@ def test_constraints_not_asked_for_are_empty(run_here: Run, echo: Echo) -> None:
 def test_constraints_file_with_fewer_lines_is_refused_before_anything_is_written(
     run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
 ) -> None:
-    words = ("-i", write_lines("in", *lines(3)), "--prefix-file", write_lines("p", *lines(2)))
+    words = ("-i", write_lines("in", *lines(3)), "--prefix", "@" + write_lines("p", *lines(2)))
     done = run_here("translate", "m", *words, "-o", str(tmp_path / "out"))
     assert done.returncode == 2
     assert "--input" in done.stderr
-    assert f"--prefix-file {tmp_path / 'p'} has 2" in done.stderr
+    assert f"--prefix {tmp_path / 'p'} has 2" in done.stderr
     assert names(tmp_path) == ["in", "p"]
 
 
@@ -240,8 +252,10 @@ def test_constraints_are_met_by_a_trained_model(
 def test_constraint_that_cannot_be_met_fails_its_line_alone(
     run_here: Run, write_lines: WriteLines
 ) -> None:
-    words = ("--require-file", write_lines("required", "", "sortie du four et elle", ""))
-    done = run_here("translate", "demo", "--max-length", "5", *words, stdin=f"{PIZZA}\n" * 3)
+    words = ("--require", "@" + write_lines("required", "", "sortie du four et elle", ""))
+    done = run_here(
+        "translate", "demo", "--set", "decoding.max_length=5", *words, stdin=f"{PIZZA}\n" * 3
+    )
     assert done.returncode == 3
     assert [bool(line) for line in done.stdout.split("\n")] == [True, False, True, False]
     first, *notes = done.stderr.splitlines()  # A note tells that the others were cut short.
@@ -251,11 +265,11 @@ def test_constraint_that_cannot_be_met_fails_its_line_alone(
 
 def test_line_that_is_too_long_is_split_unless_refused(run_here: Run) -> None:
     stdin = text("The pizza came out of the oven. " * 60, PIZZA)
-    refused = run_here("translate", "demo", "--no-split", stdin=stdin)
+    refused = run_here("translate", "demo", "--split", "none", stdin=stdin)
     assert refused.returncode == 3
     assert refused.stdout.startswith("\nLa pizza")
     assert "Split it into sentences." in refused.stderr
-    for options in ((), ("--no-split", "--split-long")):
+    for options in ((), ("--split", "long")):
         done = run_here("translate", "demo", *options, stdin=stdin)
         assert done.returncode == 0
         assert done.stderr.startswith("warning: Line 1 was split into sentences")
@@ -419,7 +433,7 @@ def test_bad_line_of_another_file_ends_after_the_whole_windows(
     output = tmp_path / "out"
     fifo = tmp_path / "prefixes"
     os.mkfifo(fifo)  # A file would be checked before anything is translated.
-    command = ("translate", "m", "-o", str(output), "--prefix-file", str(fifo))
+    command = ("translate", "m", "-o", str(output), "--prefix", f"@{fifo}")
     stdin = text(*lines(31)).encode()
     for good, (code, said) in ((10, (2, "prefixes:11")), (31, (0, ""))):
         prefixes = text(*[""] * good).encode() + (b"" if good == 31 else b"\xff\n")
@@ -452,9 +466,9 @@ CHANGES = {
     "prefix": Change('--prefix ("" then, "La" now)', words=("--prefix", "La")),
     "threads": Change("--threads (2 then, 1 now)", words=("--threads", "1")),
     "input": Change("the first 14 lines of --input have changed", line="another"),
-    "forbidden": Change("--forbid-file", files={"forbidden": ("other",)}),
+    "forbidden": Change("--forbid @FILE", files={"forbidden": ("other",)}),
     "glossary": Change("--glossary", files={"glossary": ("oven\tfours",)}),
-    "required": Change("lines of --require-file have changed", files={"required": ("z",) * 31}),
+    "required": Change("lines of --require have changed", files={"required": ("z",) * 31}),
 }
 
 
@@ -464,8 +478,8 @@ def test_resume_with_something_else_names_it_and_only_overwriting_starts_anew(
 ) -> None:
     rows, output = lines(31), tmp_path / "out"
     words = [
-        *("--forbid-file", write_lines("forbidden", "word")),
-        *("--require-file", write_lines("required", *rows)),
+        *("--forbid", "@" + write_lines("forbidden", "word")),
+        *("--require", "@" + write_lines("required", *rows)),
         *("--glossary", write_lines("glossary", "oven\tfour")),
         *("-i", write_lines("in", *rows)),
     ]
@@ -864,16 +878,11 @@ def test_progress_is_a_bar_on_a_terminal_that_leaves_the_results_alone(
     assert output.read_text(encoding="utf-8").count("\n") == 300
 
 
-def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
+def test_progress_is_not_shown_without_a_terminal(
     run_here: Run, echo: Echo, write_lines: WriteLines, tmp_path: Path
 ) -> None:
     source = write_lines("in", *lines(31))
     assert run_here("translate", "m", "-i", source).stderr == ""
-    logged = run_here("translate", "m", "-i", source, "--progress")
-    how, far = logged.stderr.splitlines()
-    assert how == "note: Translating in float32 by an echo, with 2 threads."
-    assert far.startswith("note: 31 of 31 lines, ")
-    assert "\x1b" not in logged.stderr
 
 
 @pytest.mark.parametrize(
@@ -889,15 +898,21 @@ def test_progress_is_not_shown_without_a_terminal_but_logged_on_request(
     ],
 )
 def test_progress_says_what_computes(
-    options: tuple[str, ...], described: str, run_here: Run, write_lines: WriteLines
+    options: tuple[str, ...],
+    described: str,
+    at_terminal: Callable[..., Terminal],
+    write_lines: WriteLines,
+    tmp_path: Path,
 ) -> None:
     sets = instruction_sets()
     if not sets:
         pytest.skip("the engine in C was not built")
     source = write_lines("in", "They did not eat the bread because they were tired.")
-    asked = ("--beam", "5", "--threads", "1", "--precision", "float32", "--progress", *options)
-    how, *_ = run_here("translate", "demo", "-i", source, *asked).stderr.splitlines()
-    assert f"Translating in float32 by {described.format(sets[-1])}" in how
+    asked = ("--beam", "5", "--threads", "1", "--precision", "float32", *options)
+    files = ("-i", source, "-o", str(tmp_path / "out"))
+    terminal = at_terminal("translate", "demo", *files, *asked, streams=["stderr"])
+    terminal.read_until(f"Translating in float32 by {described.format(sets[-1])}".encode())
+    assert terminal.wait() == 0
 
 
 @pytest.mark.parametrize(

@@ -84,7 +84,9 @@ def test_known_single_sentences_are_translated_as_they_are_and_in_silence(run_he
     stdin = "".join(f"{line}\n" for line in (*KNOWN, "", "  The cat  is red. ", "The cat is red"))
     for options in ((), ("--json",), ("--beam", "3", "--n-best", "2")):
         done = run_here("translate", SUBWORDS, *options, stdin=stdin)
-        plain = run_here("translate", SUBWORDS, "--no-clean", "--no-split", *options, stdin=stdin)
+        plain = run_here(
+            "translate", SUBWORDS, "--no-clean", "--split", "none", *options, stdin=stdin
+        )
         assert (done.returncode, done.stderr) == (0, "")
         assert done.stdout == plain.stdout
 
@@ -108,7 +110,7 @@ def test_no_sentence_of_a_line_is_lost(
     assert [sentence for sentence in known if sentence.rstrip(".") in found][:1] == known[:1]
     assert found.count(".") == len(KNOWN)
     assert f"Line {places} was split into sentences" in done.stderr
-    whole = run_here("translate", SUBWORDS, "--no-split", stdin=f"{joint.join(KNOWN)}\n")
+    whole = run_here("translate", SUBWORDS, "--split", "none", stdin=f"{joint.join(KNOWN)}\n")
     assert whole.stdout.count(".") < len(KNOWN)
 
 
@@ -147,9 +149,8 @@ def test_translations_that_look_wrong_are_counted_and_described(run_here: Run) -
 
 
 def test_options_without_effect_are_said_to_have_none(run_here: Run) -> None:
-    done = run_here("translate", SUBWORDS, "--unknown", "source-word", "--split-long", stdin="")
+    done = run_here("translate", SUBWORDS, "--unknown", "source-word", stdin="")
     assert "--unknown has no effect" in done.stderr
-    assert "--split-long has no effect without --no-split" in done.stderr
 
 
 def test_state_of_an_output_records_how_lines_are_treated() -> None:

@@ -86,12 +86,13 @@ def test_vocabulary_of_a_stranger_is_shown_one_word_a_line() -> None:
     assert text.endswith("2\t▁b\n")
 
 
-@pytest.mark.parametrize("is_plain", [True, False])
+@pytest.mark.parametrize("is_plain", ["1", "0"])
 def test_look_shows_tokens_of_a_stranger_harmlessly(
-    capsys: pytest.CaptureFixture[str], is_plain: bool
+    capsys: pytest.CaptureFixture[str], is_plain: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("PELLUCID_PLAIN", is_plain)
     word = HOSTILE.replace("\n", "")
-    writer = LookWriter(is_plain=is_plain)
+    writer = LookWriter()
     writer.lines([f"Source {word}"])
     writer.table(NumberTable(f"Row of {word}", word, ("token", "weight"), ((word, 0.5),)))
     writer._draw([Text(f"a {word}", "bold")])
@@ -114,7 +115,7 @@ def test_log_of_a_run_is_harmless(tmp_path: Path, capsys: pytest.CaptureFixture[
     [
         ("translate", "A" * 5000),
         ("translate", SUBWORDS, "-i", "b" * 5000),
-        ("translate", SUBWORDS, "--forbid-file", HOSTILE),
+        ("translate", SUBWORDS, "--forbid", f"@{HOSTILE}"),
         ("train", "c" * 5000),
         ("train", "multi30k-en-fr", "--set", f"model.size={'d' * 5000}"),
         ("train", "multi30k-en-fr", "--set", f"model.d_model={'9' * 300}"),
@@ -216,6 +217,6 @@ def test_letters_that_an_encoding_lacks_are_replaced(
 
 def test_look_in_a_file_keeps_its_letters_in_any_locale(run_cli: Run) -> None:
     env = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONIOENCODING": ""}
-    done = run_cli("look", "demo", "The little dog ate the soup", "--plain", env=env)
+    done = run_cli("look", "demo", "The little dog ate the soup", env=env | {"PELLUCID_PLAIN": "1"})
     assert "mangé" in done.stdout
     assert "→" in done.stdout

@@ -80,7 +80,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def _distill(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
-    return _run(folder, "distill", "teacher", "--data", "small.toml", *more)
+    return _run(folder, "distill", "teacher", "small.toml", *more)
 
 
 OPTIONS = ("--layers", "2+1", "--guided", "--extra", "more.en", "-o", "d")

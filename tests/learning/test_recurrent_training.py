@@ -164,7 +164,7 @@ LINE = "small dog sees man"
     "options",
     [
         ["--beam", "3", "--n-best", "2"],
-        ["--sample", "--seed", "7"],
+        ["--sample", "--set", "decoding.seed=7"],
         ["--json", "--set", "decoding.no_repeat_ngram=2"],
         ["--set", "decoding.strict=true"],
     ],
@@ -197,7 +197,7 @@ def test_look_shows_the_attention_and_follows_a_unit(pellucid_in: Run) -> None:
     assert whole.returncode == 0, whole.stderr
     assert "Weights, decoder layer 0, cross-attention, head 0" in whole.stdout
     assert "attention of a recurrent decoder" in whole.stdout
-    row = pellucid_in("look", "additive", LINE, "--row", "1", "--verify")
+    row = pellucid_in("look", "additive", LINE, "--row", "1", "--show", "verify")
     assert row.returncode == 0, row.stderr
     for said in ("The reset gate of decoder.0", "vᵀ tanh(q + k)", "(1 - z) ⊙ n + z ⊙ h"):
         assert said in row.stdout
@@ -268,7 +268,10 @@ def test_align_links_words_by_the_only_head(pellucid_in: Run) -> None:
         (["look", "none", LINE, "--show", "links"], "reads one vector of fixed length"),
         (["look", "none", LINE, "--stage", "weights"], "reads one vector of fixed length"),
         (["look", "none", LINE, "-o", "x.svg"], "holds no array of a head"),
-        (["look", "none", LINE, "--row", "0", "--verify"], "reads one vector of fixed length"),
+        (
+            ["look", "none", LINE, "--row", "0", "--show", "verify"],
+            "reads one vector of fixed length",
+        ),
         (["look", "none", LINE, "--measure", "weights"], "reads one vector of fixed length"),
         (["translate", "none", "--align", "-i", "validation.en"], "one vector of fixed length"),
         (

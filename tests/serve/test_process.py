@@ -51,7 +51,7 @@ def ask(address: str) -> int:
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_serve_signal_under_load_answers_all_and_exits_with_0(start: Start, number: int) -> None:
-    process, address = start_server(start, "--log", "requests")
+    process, address = start_server(start, "--set", "serve.log=requests")
     found: Counter[int] = Counter()
     is_over = threading.Event()
 
@@ -90,7 +90,7 @@ def test_serve_signal_under_load_answers_all_and_exits_with_0(start: Start, numb
         (["demo", "demo"], "NAME=MODEL"),
         (["nothing", "--port", "0"], "does not exist"),
         (["demo", "--host", "no such host", "--public-no-auth"], "--host"),
-        (["--new-key", "web"], "Give pellucid keys add NAME --key-file FILE instead"),
+        (["--new-key", "web"], "Give pellucid keys add FILE NAME instead"),
         (["demo", "--max-beam", "3"], "Give --set limits.beam=N instead"),
         (
             ["demo", "--set", "limits.beem=3"],
@@ -110,7 +110,7 @@ def test_serve_new_key_is_written_once_and_opens_the_server(
     run_forked: Run, start: Start, tmp_path: Path
 ) -> None:
     path = str(tmp_path / "keys")
-    done = run_forked("keys", "add", "weblate", "--key-file", path)
+    done = run_forked("keys", "add", path, "weblate")
     assert done.returncode == 0
     key = done.stdout.strip()
     process, address = start_server(start, "--key-file", path)

@@ -136,7 +136,7 @@ def test_site_has_lessons_formulas_and_commands_and_no_remote_addresses(site: Pa
     assert text.count("<math ") > 10
     assert "\\sum" not in re.sub(r"<code.*?</code>", "", text)
     commands = (site / "reference" / "commands.html").read_text(encoding="utf-8")
-    assert "--temperature" in commands
+    assert "--sample" in commands
     assert "pellucid.Translator.translate" in (site / "reference" / "python.html").read_text()
 
 

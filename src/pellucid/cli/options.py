@@ -6,7 +6,7 @@ import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar, get_args
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args
 
 import typer
 
@@ -38,9 +38,7 @@ Texts = Annotated[
 OutputFile = Annotated[
     str, typer.Option("-o", "--output", metavar="FILE", help="Where to write the results.")
 ]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace the output file if it exists.")
-]
+Overwrite = Annotated[bool, typer.Option("--overwrite", help="Replace output files that exist.")]
 To = Annotated[
     str | None,
     typer.Option(
@@ -131,27 +129,29 @@ HEADS: Option = (
 )
 
 CONSTRAINTS: Mapping[str, Option] = {
-    "prefix": (str, "TEXT", "Begin every translation with TEXT."),
-    "prefix_file": (str, "FILE", "Begin translation i with line i of FILE."),
-    "forbid": (list[str], "PHRASE", "Forbid PHRASE in every translation; may be repeated."),
-    "forbid_file": (str, "FILE", "Forbid every line of FILE."),
-    "require": (list[str], "PHRASE", "Require PHRASE in every translation; may be repeated."),
-    "require_file": (
+    "prefix": (
         str,
-        "FILE",
-        "Require in translation i the phrases in line i of FILE, separated by tabs.",
+        "TEXT",
+        "Begin every translation with TEXT; with @FILE, translation i with line i of FILE. @@ "
+        "begins a text with @.",
+    ),
+    "forbid": (
+        list[str],
+        "PHRASE",
+        "Forbid PHRASE in every translation; with @FILE, every line of FILE. May be repeated.",
+    ),
+    "require": (
+        list[str],
+        "PHRASE",
+        "Require PHRASE in every translation; with @FILE, in translation i the phrases in line i "
+        "of FILE, separated by tabs. May be repeated.",
     ),
     "glossary": (
         list[str],
         "FILE",
         "Translate terms as FILE says: SOURCE TERM, tab, TARGET TERM on each line; may be "
-        "repeated.",
-    ),
-    "glossary_match": (
-        Literal["auto", "exact", "forms"],
-        None,
-        "Find terms as they are, with attached particles and articles (auto, the default), or in "
-        "all common forms, plurals too (forms).",
+        "repeated. --set glossary.match=forms also finds plurals and other common forms, "
+        "--set glossary.match=exact only the term itself.",
     ),
 }
 

@@ -166,7 +166,7 @@ class Settings:
         if self.path_prefix and not is_prefix(self.path_prefix):
             raise InputError(
                 "The path prefix must be a path such as /mt, without a slash at its end, but is "
-                f"{self.path_prefix!r}. Change --path-prefix."
+                f"{self.path_prefix!r}. Change serve.path_prefix."
             )
         for one in self.trusted_proxies:
             try:
@@ -174,7 +174,7 @@ class Settings:
             except ValueError:
                 raise InputError(
                     "A trusted proxy must be an address, a network such as 10.0.0.0/8, or unix, "
-                    f"but is {one!r}. Change --trust-proxy."
+                    f"but is {one!r}. Change serve.trust_proxy."
                 ) from None
 
     def trusts(self, client: Sequence[Any] | None) -> bool:

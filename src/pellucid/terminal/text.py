@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 import textwrap
 import unicodedata
@@ -118,6 +119,17 @@ class TerminalOutput:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.styled, name)
+
+
+def wants_sentences() -> bool:
+    """Tell whether the reader wants sentences instead of pictures, as for a screen reader.
+
+    ``PELLUCID_PLAIN=1`` says so, which is set once; so does a terminal that calls itself dumb.
+    """
+    asked = os.environ.get("PELLUCID_PLAIN", "")
+    if asked:
+        return asked != "0"
+    return os.environ.get("TERM") == "dumb" and sys.stdout.isatty()
 
 
 def styled_output() -> TextIO:

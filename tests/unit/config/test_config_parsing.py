@@ -139,7 +139,10 @@ def test_ratio_beyond_any_use_is_refused(
 
 def test_length_limit_beyond_any_use_costs_nothing(run_here: Run) -> None:
     plain = run_here("translate", "demo", stdin="A cat.\n")
-    for words in (("--max-length", str(10**30)), ("--set", f"decoding.max_length_offset={10**12}")):
+    for words in (
+        ("--set", f"decoding.max_length={10**30}"),
+        ("--set", f"decoding.max_length_offset={10**12}"),
+    ):
         done = run_here("translate", "demo", *words, "--beam", "2", stdin="A cat.\n")
         assert (done.returncode, done.stdout) == (0, plain.stdout)
 

@@ -249,7 +249,7 @@ def test_every_command_names_what_is_no_model(run_here: Run, tmp_path: Path) -> 
         ("evaluate", model, *pair[:2], "--reference", str(tmp_path / "s.fr")),
         ("train", str(recipe), "-o", str(tmp_path / "run"), "--start", model),
         ("check", str(recipe), "--model", model),
-        ("distill", model, "--data", str(recipe), "-o", str(tmp_path / "small")),
+        ("distill", model, str(recipe), "-o", str(tmp_path / "small")),
         ("serve", model, "--port", "0"),
     ):
         done = run_here(*arguments, stdin="A dog .\n")

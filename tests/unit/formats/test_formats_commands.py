@@ -466,12 +466,12 @@ def test_export_to_marian_and_back_translates_the_same(
     [
         (["--format", "marian", "--precision", "int8"], "float32 or bfloat16"),
         (
-            ["--format", "marian", "--source", "x", "--reference", "y"],
+            [__file__, __file__, "--format", "marian"],
             "combined with the format marian",
         ),
-        (["--format", "pellucid", "--source", "x"], "--source needs --reference"),
-        (["--format", "pellucid", "--reference", "x"], "--reference needs --source"),
-        (["--format", "pellucid", "--source", "no.txt", "--reference", "no.txt"], "no.txt"),
+        (["--format", "pellucid", "x"], "PAIRS must be one file with both sides"),
+        (["--format", "pellucid", "no.txt", "no.txt"], "no.txt"),
+        (["--format", "pellucid", "--reference", "x"], "Give the files as words: PAIRS instead"),
         (["--format", "pellucid", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--format", "marian", "--precision", "auto"], "needs lines to measure BLEU with"),
         (["--format", "onnx"], "onnx"),
@@ -527,7 +527,7 @@ def test_export_to_pellucid_measures_both_and_keeps_the_figures(
     source = write_lines("source.txt", *lines)
     reference = write_lines("reference.txt", "La pizza est sortie du four.", "C'était bon.", "x")
     out = tmp_path / "out"
-    files = ("--source", source, "--reference", reference)
+    files = (source, reference)
     done = run_here(
         "export", SUBWORDS, "--format", "pellucid", "--precision", precision, "-o", str(out), *files
     )
@@ -563,7 +563,7 @@ def test_export_with_precision_auto_keeps_what_the_lines_allow(
         done[precision] = out.stdout.splitlines()
     # As references, its own translations in int8 cannot lose.
     reference = write_lines("reference.txt", *done["int8"])
-    files = ("--source", source, "--reference", reference)
+    files = (source, reference)
     out = tmp_path / "out"
 
     exported = run_here(
@@ -584,7 +584,7 @@ def test_export_with_precision_auto_refuses_a_loss(
 
     done = run_here(
         *("export", SUBWORDS, "--format", "pellucid", "--precision", "auto", "-o", str(out)),
-        *("--source", lines, "--reference", lines),
+        *(lines, lines),
     )
 
     assert done.returncode == 0, done.stderr
@@ -608,7 +608,7 @@ def test_export_to_pellucid_reports_lines_that_only_the_new_bundle_fails_at(
         ]
 
     monkeypatch.setattr(Translator, "translate", translate)
-    files = ("--source", lines, "--reference", lines)
+    files = (lines, lines)
     arguments = ("export", SUBWORDS, "--format", "pellucid", "-o", str(tmp_path / "out"))
     done = run_here(*arguments, "--precision", "int8", *files)
     assert done.returncode == 3

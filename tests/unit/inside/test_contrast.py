@@ -233,14 +233,14 @@ def test_contrast_needs_the_decoder(pair: Pair) -> None:
 
 def test_why_is_shown_in_the_terminal(bundle: Bundle, run_here: object, tmp_path: Path) -> None:
     line = (str(bundle.folder), SOURCE, "chat", "--not", "pomme", "--translation", TARGET)
-    done = run_here("why", *line, "--measure", "occlusion", "--plain")  # type: ignore[operator]
+    done = run_here("why", *line, "--measure", "occlusion")  # type: ignore[operator]
     assert done.returncode == 0
     assert done.stdout.startswith("Why chat and not pomme\n")
     assert "occlusion, decoder" in done.stdout
     for options, said in (
         (("--beam", "2"), "--translation cannot be combined with --beam"),
         (("--head", "encoder.0"), "needs the decoder, but encoder.0 does not"),
-        (("--measure", "weights", "--steps", "3"), "needs --measure integrated-gradients"),
+        (("--measure", "weights:steps=3"), "Only integrated-gradients has steps"),
     ):
         done = run_here("why", *line, *options)  # type: ignore[operator]
         assert (done.returncode, said in done.stderr) == (2, True)

@@ -97,9 +97,8 @@ def test_threads_option_says_that_it_was_lowered(run_here: Run, bundle_folder: P
 
 def test_threads_of_a_command_follow_the_variable_of_openmp(run_cli: Run) -> None:
     for variable in ("1", "1,7"):
-        env = {"OMP_NUM_THREADS": variable}
-        done = run_cli("translate", "demo", "--progress", stdin="The dog .\n", env=env)
-        assert "with 1 thread." in done.stderr
+        done = run_cli("info", env={"OMP_NUM_THREADS": variable})
+        assert "used 1," in done.stdout
 
 
 PLANNED = """
@@ -145,7 +144,7 @@ def test_command_that_computes_takes_a_number_of_threads(run_here: Run, command:
     "arguments",
     [
         ("train", "nothing.toml"),
-        ("distill", "demo", "--data", "nothing.toml"),
+        ("distill", "demo", "nothing.toml"),
         ("demo", "-o", "s"),
         ("evaluate", "nothing", "--source", "s", "--reference", "s"),
     ],

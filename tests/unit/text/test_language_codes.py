@@ -190,7 +190,9 @@ def test_inspect_lists_the_codes(bundle: Bundle, run_here: Run, tmp_path: Path) 
 
 def translate(run_here: Run, bundle: Bundle, *options: str, lines: list[str]) -> tuple[str, str]:
     stdin = "".join(f"{line}\n" for line in lines)
-    done = run_here("translate", str(bundle.folder), "--max-length", "9", *options, stdin=stdin)
+    done = run_here(
+        "translate", str(bundle.folder), "--set", "decoding.max_length=9", *options, stdin=stdin
+    )
     assert done.returncode == 0
     return done.stdout, done.stderr
 
@@ -295,11 +297,11 @@ def test_terms_of_a_glossary_are_counted_and_missing_ones_named(
     text = write_lines("in", "The ovens were next to the car.", "The soup was salty.")
     found = {
         match: run_here(
-            "translate", "demo", "-i", text, "--glossary", terms, "--glossary-match", match
+            "translate", "demo", "-i", text, "--glossary", terms, "--set", f"glossary.match={match}"
         ).stderr
         for match in ("auto", "forms")
     }
     assert "Glossary: 0 terms were found in 0 of 2 lines." in found["auto"]
     assert "Glossary: 1 term was found in 1 of 2 lines." in found["forms"]
-    alone = run_here("translate", "demo", "-i", text, "--glossary-match", "forms")
+    alone = run_here("translate", "demo", "-i", text, "--set", "glossary.match=forms")
     assert (alone.returncode, "needs --glossary" in alone.stderr) == (2, True)

@@ -45,7 +45,9 @@ export function translateCommand(source: Source, { decoding }: State, answer: An
   const search = {
     greedy: "--beam 1",
     beam: `--beam ${beam}`,
-    sample: `--sample --temperature ${temperature} --top-k ${topK} --top-p ${topP} --seed ${seed}`,
+    sample: ["--sample", ...Object.entries({ temperature, top_k: topK, top_p: topP, seed })]
+      .map((one) => (Array.isArray(one) ? `--set decoding.${one.join("=")}` : one))
+      .join(" "),
   };
   return `printf '%s\\n' ${quoted(answer.text)} | pellucid translate ${quoted(modelOf(source))} ${search[method]}`;
 }

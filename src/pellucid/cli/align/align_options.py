@@ -61,34 +61,11 @@ WORDS: Mapping[str, Option] = {
 """The words that links count; `pellucid translate --align` has them too."""
 
 
-def gather_files(
-    *, source: str | None, target: str | None, pairs: str | None, others: Mapping[str, str | None]
-) -> dict[str, str]:
-    """Collect the files that are read, by option.
+JOINED = "PAIRS"
+"""The file that has SOURCE ||| TARGET on each line."""
 
-    Args:
-        source: file of the source lines.
-        target: file of their translations.
-        pairs: file of both, instead of these two.
-        others: further files; None for one that was not given.
-
-    Raises:
-        InputError: the lines come from no file, or from two.
-    """
-    files = {"--pairs": pairs, "--source": source, "--target": target}
-    found = {name: path for name, path in files.items() if path is not None}
-    if pairs is not None and len(found) > 1:
-        other = "--source" if source is not None else "--target"
-        raise not_together("--pairs", other)
-    if pairs is None and len(found) < 2:
-        missing = [name for name in ("--source", "--target") if name not in found]
-        raise InputError(
-            "Lines to align need --source and --target, or --pairs with SOURCE ||| TARGET on each "
-            f"line, but {' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing. "
-            f"Add {' and '.join(f'{name} FILE' for name in missing)}."
-        )
-    return found | {name: path for name, path in others.items() if path is not None}
-
+MAY_BE_DAMAGED = ("--source", "--target", JOINED)
+"""Files in which a line that is too long or not text costs only its own pair."""
 
 TRANSLATED_LINKS_RULES = (Needs("align_head words_by", "align"),)
 """Rules for the options of links that come with translations."""

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 from pellucid.bundle import load_bundle, resolve_model
-from pellucid.cli.align.align_options import read_place, unit_rule
-from pellucid.cli.align.unusual_pairs import MAY_BE_DAMAGED, Lines, Remarks, take_lines
+from pellucid.cli.align.align_options import MAY_BE_DAMAGED, read_place, unit_rule
+from pellucid.cli.align.unusual_pairs import Lines, Remarks, take_lines
 from pellucid.cli.align.written_links import (
     report_errors,
     write_all_links,
@@ -37,7 +37,7 @@ def align_files(
 
     Args:
         model: the name of a model.
-        files: path of ``--source`` and ``--target`` or of ``--pairs``, and perhaps of
+        files: path of ``--source`` and ``--target`` or of ``PAIRS``, and perhaps of
             ``--source-words``, ``--target-words`` and ``--gold``.
         options: those of `pellucid.cli.align.align_options.VIEWS` and ``WORDS``.
         output_file: path for the links.

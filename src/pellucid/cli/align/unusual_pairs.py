@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pellucid.cli.align.align_options import JOINED
 from pellucid.cli.ending import note, warn
 from pellucid.inside.align.direction import Direction
 from pellucid.inside.align.linked_units import SIDES, GivenUnits
@@ -12,9 +13,6 @@ from pellucid.terminal.text import count_of
 from pellucid.text.language_tokens import CodeFaults, find_fault
 from pellucid.text.line_words import has_spaced_letters, is_without_spaces
 from pellucid.text.reading.lines import not_a_line
-
-MAY_BE_DAMAGED = ("--source", "--target", "--pairs")
-"""Files in which a line that is too long or not text costs only its own pair."""
 
 BETWEEN = " ||| "
 """What stands between source and target in a file of both."""
@@ -40,12 +38,12 @@ def take_lines(columns: Mapping[str, Sequence[str]]) -> Lines:
     faults: dict[int, str] = {}
     # Faults are noted below, as the lines are read.
     given = GivenUnits(columns.get("--source-words"), columns.get("--target-words"), faults)
-    if "--pairs" not in columns:
+    if JOINED not in columns:
         sides = [_usable(columns[name], faults) for name in ("--source", "--target")]
         return Lines(sides[0], sides[1], given)
     sources = []
     targets = []
-    for number, line in enumerate(_usable(columns["--pairs"], faults)):
+    for number, line in enumerate(_usable(columns[JOINED], faults)):
         # An empty side has no word: `SOURCE |||` has no target.
         fields = f" {line} ".split(BETWEEN)
         if len(fields) == 2:

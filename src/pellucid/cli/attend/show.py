@@ -21,6 +21,7 @@ from pellucid.cli.attend.rendering import DRAWN, SPOKEN
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.outputs import TERMINAL, Outputs, write_outputs
 from pellucid.errors import InputError
+from pellucid.terminal.text import wants_sentences
 
 _MOST_ROWS_NAMED = 8
 
@@ -34,7 +35,6 @@ class AttendOptions:
         page: the page, from 1; None for all.
         has_pauses: True to wait after each page, if there is a terminal.
         d_key: d_k of the example ``not-on-your-life``.
-        is_plain: True to write sentences instead of tables.
         is_quiz: True to ask for the numbers.
         outputs: the files, and what standard output gets.
     """
@@ -43,7 +43,6 @@ class AttendOptions:
     page: int | None = None
     has_pauses: bool = True
     d_key: int | None = None
-    is_plain: bool = False
     is_quiz: bool = False
     outputs: Outputs = TERMINAL
 
@@ -85,7 +84,7 @@ def show_example(name: str, wanted: AttendOptions) -> None:
 def _show_pages(
     example: WorkedExample, whole: WorkedExample, pages: tuple[Page, ...], wanted: AttendOptions
 ) -> None:
-    form = SPOKEN if wanted.is_plain else DRAWN
+    form = SPOKEN if wants_sentences() else DRAWN
     if wanted.is_quiz:
         run_quiz(example, pages, form, is_row=wanted.row is not None)
         return
@@ -112,7 +111,7 @@ def _hint(example: WorkedExample, wanted: AttendOptions) -> str:
         command = f"pellucid attend {example.name}{row} --page"
         return f"Next: {command} {wanted.page + 1} of {last}." if wanted.page < last else ""
     names = name_rows(example)
-    if wanted.row is not None or wanted.is_plain or not names:
+    if wanted.row is not None or wants_sentences() or not names:
         return ""
     rows = [f"{index} {name}" for index, name in enumerate(names[:_MOST_ROWS_NAMED])]
     rows += ["…"] if len(names) > len(rows) else []

@@ -34,8 +34,11 @@ class Work:
         files = task["files"]
         model, *others = files["model"]
         translator = load(model, ensemble=others)
-        named = {"glossary": files["glossary"], "forbid_file": next(iter(files["forbid"]), None)}
-        constraints = ConstraintOptions.read({**task["constraints"], **named}, "a shard")
+        given = task["constraints"]
+        # Names of files are apart, since workers may run in other folders.
+        forbid = [*given["forbid"], *(f"@{path}" for path in files["forbid"])]
+        named = {"forbid": forbid, "glossary": files["glossary"]}
+        constraints = ConstraintOptions.read({**given, **named}, "a shard")
         self._job = TranslationJob(
             translator,
             task["given"],

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from pellucid.cli.align.align_options import VIEWS, WORDS, check_align_options, gather_files
+from pellucid.cli.align.align_options import (
+    JOINED,
+    MAY_BE_DAMAGED,
+    VIEWS,
+    WORDS,
+    check_align_options,
+)
+from pellucid.cli.lines.pair_files import GOLD, SOURCE, TARGET, Pairs, pair_files
 from pellucid.cli.lines.streams import STANDARD, check_readable, check_target
 from pellucid.cli.options import (
     Json,
@@ -14,30 +21,27 @@ from pellucid.cli.options import (
     Threads,
     described,
 )
+from pellucid.text.reading.pair_sides import is_table
 
 
 @described(
     VIEWS,
     WORDS,
-    source=("FILE", "Source lines; '-' is standard input."),
-    target=("FILE", "Their translations, line by line."),
-    pairs=(
-        "FILE",
-        "Both in one file: SOURCE ||| TARGET on each line; '-' is standard input.",
-    ),
+    source=SOURCE,
+    target=TARGET,
     source_words=(
         "FILE",
         "The words of each source line that links count, separated by spaces: a tokenized text. "
         "The model reads the lines of --source.",
     ),
     target_words=("FILE", "The same for the target lines."),
-    gold=("FILE", "The gold links: i-j sure, ipj possible."),
+    gold=GOLD,
 )
 def align(
     model: Model,
+    pairs: Pairs = None,
     source: str | None = None,
     target: str | None = None,
-    pairs: str | None = None,
     source_words: str | None = None,
     target_words: str | None = None,
     gold: str | None = None,
@@ -51,20 +55,26 @@ def align(
 
     Each pair gives one line of links in the Pharaoh format: i-j joins word i of the source and
     word j of the target, both counted from 0 between spaces (see --words-by for scripts without
-    spaces). If --head, --map and --convention leave several views, the one with the most
-    consistent links is chosen, and standard error names it.
+    spaces). PAIRS may also be one file, or '-', with SOURCE ||| TARGET on each line. If --head,
+    --map and --convention leave several views, the one with the most consistent links is chosen,
+    and standard error names it.
 
     With --gold the alignment error of every view is written instead, with its 95 % bootstrap
     interval, and -o FILE takes the links of the best view.
     """
     others = {"--source-words": source_words, "--target-words": target_words, "--gold": gold}
-    files = gather_files(source=source, target=target, pairs=pairs, others=others)
+    if pairs and len(pairs) == 1 and not is_table(pairs[0]) and source is target is None:
+        # The lines of fast_align and its relatives.
+        files = {JOINED: pairs[0]}
+    else:
+        files = pair_files(pairs, source, target, model=model, command="align")
+    files |= {name: path for name, path in others.items() if path is not None}
     check_align_options(options, files)
     # An output that cannot be written would only show after all the work.
     if output_file != STANDARD:
         check_target(output_file, may_overwrite=overwrite)
     # Before PyTorch is loaded, so that a mistake shows at once.
-    check_readable(files, damaged_in=("--source", "--target", "--pairs"))
+    check_readable(files, damaged_in=MAY_BE_DAMAGED)
 
     from pellucid.cli.align.aligned_files import align_files
     from pellucid.machine.hardware import set_threads

@@ -38,7 +38,6 @@ NAMES = (
     ),
     quiz=("", "Ask for the next number before it is shown."),
     d_key=("N", "The d_k of not-on-your-life, which its text does not give; 64 by default."),
-    plain=("", "Write sentences instead of tables, for a screen reader."),
 )
 def attend(
     example: Annotated[
@@ -51,7 +50,6 @@ def attend(
     page: str | None = None,
     quiz: bool = False,
     d_key: int | None = None,
-    plain: bool = False,
     json: Json = False,
     output: Files = None,
     overwrite: OverwriteFiles = False,
@@ -60,7 +58,8 @@ def attend(
 
     Every number is computed in float64. If a text prints a different number, the difference and
     its cause are shown. A file that ends in .html is a page for a browser or a printer, .json has
-    all numbers.
+    all numbers. PELLUCID_PLAIN=1 in the environment writes sentences instead of tables, for a
+    screen reader.
 
     A TOML file has x, with one row for each token, and any of w_query, w_key and w_value, which
     are the identity by default. Or it has query, key and value directly. It may also have
@@ -76,9 +75,8 @@ def attend(
     outputs = choose_outputs(output, ("html", "json"), overwrite=overwrite, json=json)
     if outputs.standard != "text":
         form = "--json" if json else "-o FILE"
-        for option, is_given in (("--plain", plain), ("--quiz", quiz)):
-            if is_given:
-                raise not_together(option, form, "it is for the terminal")
+        if quiz:
+            raise not_together("--quiz", form, "it is for the terminal")
     if d_key is not None and example != "not-on-your-life":
         warn("--d-key has no effect except on not-on-your-life.")
     if example not in NAMES and endings(example).kind not in (".toml", ".csv"):
@@ -100,7 +98,6 @@ def attend(
             page=number,
             has_pauses=page is None,
             d_key=d_key,
-            is_plain=plain,
             is_quiz=quiz,
             outputs=outputs,
         ),

@@ -11,7 +11,14 @@ import typer
 
 from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
-from pellucid.cli.lines.decoding_options import TREATMENT, given_decoding, some_decoding
+from pellucid.cli.lines.constraint_options import file_of
+from pellucid.cli.lines.decoding_options import (
+    MATCH,
+    TREATMENT,
+    given_decoding,
+    given_treatment,
+    some_decoding,
+)
 from pellucid.cli.lines.translation_job import choose_form
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import (
@@ -31,12 +38,8 @@ from pellucid.errors import InputError
 if TYPE_CHECKING:
     from pellucid.bulk.driver import Crew
 
-# Constraints on all lines; files with one for each line belong to one input.
-_BY_LINE = ("prefix_file", "require_file")
-SEARCH = some_decoding("beam", "n_best", "sample", "seed", "precision")
-PHRASES = {name: option for name, option in CONSTRAINTS.items() if name not in _BY_LINE}
-
-RULES = (Apart("score", " ".join(("json", *SEARCH, *PHRASES)), "nothing is searched for"),)
+SEARCH = some_decoding("beam", "n_best", "sample", "precision")
+RULES = (Apart("score", " ".join(("json", *SEARCH, *CONSTRAINTS)), "nothing is searched for"),)
 
 # Stored and claimed as a whole: a command that is killed loses what it had begun of one
 # (docs/decisions/0025).
@@ -71,7 +74,7 @@ AnyMachine = Annotated[
 @described(
     TREATMENT,
     SEARCH,
-    PHRASES,
+    CONSTRAINTS,
     KEYS,
     output=("FOLDER", "The folder of the job, or an address.", {"name": "-o --output"}),
     score=("", "Compute log-probabilities of the pairs in the shards instead."),
@@ -193,11 +196,17 @@ def _make_task(
             "--score needs pairs (.tsv, .jsonl or .parquet), but the files hold lines. Leave it "
             "out, or give pairs."
         )
+    for name, values in (("prefix", [options["prefix"] or ""]), ("require", options["require"])):
+        if any(file_of(one) is not None for one in values or ()):
+            raise InputError(
+                f"--{name} @FILE has a line for each line of one input, but a job has many. Give a "
+                "text, or use pellucid translate."
+            )
     if kind == "lines" and given_of(KEYS, options):
         warn("--column and --into have no effect on lines of text.")
     files = {
         "model": [model, *ensemble],
-        "forbid": [options["forbid_file"]] if options["forbid_file"] else [],
+        "forbid": [path for one in options["forbid"] or () if (path := file_of(one)) is not None],
         "glossary": options["glossary"] or [],
     }
     return {
@@ -207,8 +216,13 @@ def _make_task(
         "form": choose_form(given, is_json=json),
         "to": to,
         "given": given,
-        "constraints": {name: options.get(name) for name in CONSTRAINTS},
-        "treatment": {name: options[name] for name in TREATMENT},
+        "constraints": {
+            "prefix": options["prefix"],
+            "forbid": [one for one in options["forbid"] or () if file_of(one) is None],
+            "require": options["require"],
+            "set": [one for one in options["set"] or () if one.startswith(MATCH)],
+        },
+        "treatment": given_treatment(options),
         **{name: options[name] for name in KEYS},
     }
 

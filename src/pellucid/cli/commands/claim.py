@@ -34,12 +34,10 @@ _STYLES = {
 
 
 @described(
-    list_=("", "List the claims.", {"name": "--list"}),
-    full=("", "Measure more sizes with three seeds, in up to 25 minutes."),
-    results=(
-        "DIR",
-        "With --full, keep finished parts here, so that they are not measured again. [default: "
-        "claim-results]",
+    full=(
+        "",
+        "Measure more sizes with three seeds, in up to 25 minutes. Finished parts are kept in "
+        "claim-results, or in the folder that -o FOLDER/ names, and not measured again.",
     ),
     seed=("N", "Seed of everything drawn.", {"min": 0}),
     # For tests: at the size toy a measurement takes a moment, and its numbers mean nothing.
@@ -50,9 +48,7 @@ def claim(
         str | None,
         typer.Argument(metavar="CLAIM", help="The claim to measure; without one they are listed."),
     ] = None,
-    list_: bool = False,
     full: bool = False,
-    results: Path | None = None,
     seed: int = 1,
     json: Json = False,
     output: Files = None,
@@ -73,9 +69,9 @@ def claim(
     """
     from pellucid.lessons.why.known_claims import CLAIMS
 
-    if name is None or list_:
+    if name is None:
         # The default seed is not told from one that was given.
-        given = {"output": output, "full": full, "results": results, "seed": seed != 1}
+        given = {"output": output, "full": full, "seed": seed != 1}
         _list_claims(json, threads=threads, **given)
         return
     if name not in CLAIMS:
@@ -85,16 +81,22 @@ def claim(
         )
     if size not in ("quick", "toy"):
         raise InputError(f"--size must be quick or toy, but is {size!r}. Leave it out.")
-    if results is not None and not full:
-        raise InputError("--results keeps the parts of a full measurement. Add --full.")
+    folders = [path for path in output or () if path.endswith("/") or Path(path).is_dir()]
+    if folders and (not full or len(folders) > 1):
+        raise InputError(
+            f"-o {folders[-1]} is a folder for the parts of a full measurement, of which there is "
+            "one. Add --full, or name a file."
+        )
+    results = Path(folders[0]) if folders else KEPT_IN
+    files = [path for path in output or () if path not in folders]
     # Before a minute of measuring.
-    outputs = choose_outputs(output, ("svg", "png", "pdf", "json"), overwrite=overwrite, json=json)
+    outputs = choose_outputs(files, ("svg", "png", "pdf", "json"), overwrite=overwrite, json=json)
 
     from pellucid.lessons.why.record import to_record
     from pellucid.machine.hardware import set_threads
 
     # A folder that cannot be written to must show before the first minute.
-    kept = _open_kept(name, results or KEPT_IN) if full else None
+    kept = _open_kept(name, results) if full else None
     set_threads(threads)
     started = time.monotonic()
     setting, measurement = _measure(name, "full" if full else size, seed, kept)
@@ -117,7 +119,7 @@ def claim(
     seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
     note(f"Measured in {seconds:.0f} s with {seeds}.")
     if kept is not None:
-        note(f"The parts are in {(results or KEPT_IN) / name}.json.")
+        note(f"The parts are in {results / name}.json.")
 
 
 def _list_claims(is_json: bool, **given: object) -> None:
@@ -168,7 +170,7 @@ def _open_kept(name: str, folder: Path) -> KeptCells:
     from pellucid.lessons.why.kept_results import KeptCells
 
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"--results must be a folder, but {folder} is a file. Name another.")
+        raise InputError(f"The folder of parts must be a folder, but {folder} is a file. Move it.")
     with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
     return KeptCells(folder / f"{name}.json", name)

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         "train, validation, test, compositional or pronoun; may be repeated.  [default: all]",
     ),
     count=("N", "Sentence pairs in each part, instead of its usual number.", {"min": 1}),
-    seed=("N", "Seed of everything drawn: another one gives another corpus."),
+    seed=("N", "Seed of everything drawn."),
 )
 def corpus(
     out: Path = Path("corpus"),

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
+
+import typer
 
 from pellucid.cli.ending import note, warn
 from pellucid.cli.options import Changes, Ensemble, Json, Model, Threads, described
@@ -18,37 +20,42 @@ if TYPE_CHECKING:
 
 
 @described(
-    data=(
-        "RECIPE",
-        "A recipe: its training text is what the teacher translates, its settings are the "
-        "student's.",
-    ),
     out=("DIR", "The folder.  [default: runs/RECIPE-student]", {"name": "-o --output"}),
-    layers=("E+D", "The student's layers. [default: 6+1]"),
-    size=("NAME", "Give the student a ready-made size."),
+    layers=(
+        "E+D",
+        "The student's layers. [default: 6+1, or those of a ready-made size: --set "
+        "model.size=tiny]",
+    ),
     half=("", "Halve the student's widths and number of heads."),
-    beam=("N", "The teacher's beam.", {"min": 1, "max": 100}),
+    beam=("N", "Number of hypotheses that the teacher grows together.", {"min": 1, "max": 100}),
     n_best=(
         "K",
-        "Of the K best hypotheses take the one most like the reference (sentence BLEU).",
+        "Number of hypotheses that the teacher returns for each sentence, of which the one most "
+        "like the reference is taken (sentence BLEU).",
         {"min": 1},
     ),
     extra=("FILE", "More sentences to translate; may be repeated."),
     with_original=("", "Train on the recipe's own pairs too."),
     minutes=(
         "N",
-        "Take so many minutes at most: teacher, student and comparison together.",
+        "Time budget in minutes, for teacher, student and comparison together.",
         {"min": 0.01},
     ),
     guided=("", "Teach a head of the student the word links of the teacher."),
 )
 def distill(
     model: Model,
-    data: str,
+    recipe: Annotated[
+        str,
+        typer.Argument(
+            metavar="RECIPE",
+            help="Its training text is what the teacher translates, its settings are the "
+            "student's.",
+        ),
+    ],
     out: Path | None = None,
     ensemble: Ensemble = None,
     layers: str | None = None,
-    size: str | None = None,
     half: bool = False,
     beam: int = 5,
     n_best: int = 1,
@@ -63,8 +70,8 @@ def distill(
     """Teach a small fast model from a large one, and compare the two.
 
     The teacher translates the recipe's training text with beam search. The student, a model with a
-    deep encoder and a shallow decoder unless --layers or --size says otherwise, is trained on these
-    translations. A table compares BLEU on the recipe's test text (or its validation text),
+    deep encoder and a shallow decoder unless --layers or model.size says otherwise, is trained on
+    these translations. A table compares BLEU on the recipe's test text (or its validation text),
     parameters, bytes and speed. The student is in DIR/student/bundle. The same command again
     resumes.
     """
@@ -78,12 +85,15 @@ def distill(
             "--extra must be a file, which is read again on resuming, but is '-'. Write it into a "
             "file first."
         )
+    from pellucid.config import apply_overrides
     from pellucid.training.distill.run import Distillation, distill, judge_student
     from pellucid.training.distill.student import StudentSize
     from pellucid.training.distill.teacher import TeacherSettings
     from pellucid.training.start.found_recipe import find_recipe, recipe_values
 
-    path, folder = find_recipe(data)
+    path, folder = find_recipe(recipe)
+    # A size in the recipe is the teacher's.
+    size = apply_overrides({}, changes or ()).get("model", {}).get("size")
     task = Distillation(
         teacher=(model, *(ensemble or ())),
         recipe=recipe_values(path, changes or ()),

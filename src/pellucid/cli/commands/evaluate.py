@@ -17,12 +17,14 @@ from pellucid.cli.lines.decoding_options import (
     some_decoding,
     useless_options,
 )
+from pellucid.cli.lines.pair_files import SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_parallel, to_json_line
 from pellucid.cli.lines.translate_lines import change_translator
 from pellucid.cli.option_rules import Apart, check_rules
 from pellucid.cli.options import Json, ModelChanges, Threads, To, described
 from pellucid.errors import InputError
 from pellucid.files import expand_home
+from pellucid.text.reading.pair_sides import is_table
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -48,9 +50,9 @@ MANY_TOKENIZED = 100
 
 
 @described(
-    some_decoding("beam", "length_penalty", "alpha", "precision"),
+    some_decoding("beam", "precision"),
     reference=("FILE", "Translations made by people; repeat for several references of each line."),
-    source=("FILE", "Lines for MODEL to translate, or the sources of --hypothesis."),
+    source=SOURCE,
     hypothesis=("FILE", "Translations to score."),
     against=("FILE", "Other translations to compare with (paired bootstrap)."),
     tokenize=(
@@ -70,6 +72,7 @@ def evaluate(
         str | None,
         typer.Argument(metavar="MODEL", help="Translate --source with this model first."),
     ] = None,
+    pairs: Pairs = None,
     reference: list[str] | None = None,
     source: str | None = None,
     hypothesis: str | None = None,
@@ -85,13 +88,25 @@ def evaluate(
 ) -> int:
     """Score translations against a reference: BLEU, chrF and TER.
 
-    Give either MODEL and --source, or --hypothesis; without files, a run is scored on the test
-    text of its recipe. Each score comes with a 95 % bootstrap interval and the signature that says
-    how it was computed. MODEL searches as it does in translate, and the last line says how. With
-    --change, the changed model is compared with the unchanged one.
+    Give MODEL and the text, as PAIRS or with --source and --reference, or --hypothesis; without
+    files, a run is scored on the test text of its recipe. Each score comes with a 95 % bootstrap
+    interval and the signature that says how it was computed. MODEL searches as it does in
+    translate, and the last line says how. With --change, the changed model is compared with the
+    unchanged one.
     """
     check_rules(RULES, {"tokenize": tokenize, "moses": moses, "change": change, "against": against})
     given = given_decoding(options)
+    if hypothesis is not None and model is not None and (pairs or is_table(model)):
+        # Nothing is translated, so that all names are those of the texts.
+        pairs = [model, *(pairs or ())]
+        model = None
+    if pairs:
+        first = reference[0] if reference else None
+        sides = pair_files(
+            pairs, source, first, model=model, command="evaluate", target_name="--reference"
+        )
+        source = sides["--source"]
+        reference = [sides["--reference"]]
     if model is None:
         for name in [*(["--to"] if to else []), *(["--change"] if change else []), *given]:
             option = name if name.startswith("-") else option_for(name)
@@ -150,7 +165,10 @@ def _read_files(
 ) -> dict[str, list[str]]:
     """Read the files that the options name."""
     if not references:
-        raise InputError("No reference to compare with was given. Add --reference FILE.")
+        raise InputError(
+            "No reference to compare with was given. Add --reference FILE, or PAIRS (a .tsv or "
+            ".jsonl)."
+        )
     files = files | references
     if against is not None:
         files["--against"] = against
@@ -185,7 +203,9 @@ def _choose_given(
         sources = {} if source is None else {"--source": source}
         return {"--hypothesis": hypothesis, **sources}
     if source is None:
-        raise InputError("No text to translate was given. Add --source FILE.")
+        raise InputError(
+            "No text to translate was given. Add --source FILE, or PAIRS (a .tsv or .jsonl)."
+        )
     return {"--source": source}
 
 

@@ -6,11 +6,10 @@ from pathlib import Path
 from typing import Literal
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error, show_made
-from pellucid.cli.option_rules import Needs, check_rules
+from pellucid.cli.lines.pair_files import Pairs, pair_files
+from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.options import Model, Threads, described
 from pellucid.config.config_json import MASKS
-
-RULES = (Needs("source", "reference"), Needs("reference", "source"))
 
 
 @described(
@@ -23,31 +22,36 @@ RULES = (Needs("source", "reference"), Needs("reference", "source"))
     precision=(
         "",
         "Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on the lines "
-        "of --source, else that of the model.",
+        "of PAIRS, else that of the model.",
     ),
-    source=("FILE", "Lines to measure BLEU with (--format pellucid)."),
-    reference=("FILE", "Their translations."),
 )
 def export(
     model: Model,
     out: Path,
     target: Literal["marian", "ctranslate2", "pellucid"],
+    pairs: Pairs = None,
     precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32",
-    source: str | None = None,
-    reference: str | None = None,
     threads: Threads = None,
 ) -> int:
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
-    A model that the other format cannot express is refused. With --source and --reference, a
+    A model that the other format cannot express is refused. With PAIRS, a
     bundle translates the lines before and after; both BLEU scores are shown and kept in its
     manifest.
     """
-    check_rules(RULES, {"source": source, "reference": reference})
+    columns: dict[str, list[str]] = {}
+    if pairs:
+        sides = pair_files(pairs, None, None, model=model, command="export")
+        columns = read_columns(sides, damaged_in=())
     from pellucid.functions.convert_model import export as export_model
 
     made = export_model(
-        model, out, format=target, precision=precision, source=source, reference=reference
+        model,
+        out,
+        format=target,
+        precision=precision,
+        source=columns.get("--source"),
+        reference=columns.get("--target"),
     )
     for error in made.errors:
         say_error(error)
@@ -58,8 +62,8 @@ def export(
         show_made(_bleu(made.after, f"after ({made.precision})", made.before))
     elif target == "pellucid":
         note(
-            "Nothing was measured. Give --source FILE and --reference FILE to see how the change "
-            f"to {made.precision} affects BLEU."
+            "Nothing was measured. Give PAIRS, lines with their translations, to see how the "
+            f"change to {made.precision} affects BLEU."
         )
     if made.has_masks:
         note(

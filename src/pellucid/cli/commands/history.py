@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import HEADS, Json, Threads, described
@@ -20,10 +21,10 @@ HISTORY_RULES = (
 
 
 @described(
-    source=("FILE", "Source lines; '-' is standard input."),
-    target=("FILE", "Their translations, line by line."),
-    gold=("FILE", "The gold links of each pair: i-j sure, ipj possible; needs --target."),
-    antecedents=("FILE", "The pronouns of each pair, as corpus writes them; needs --target."),
+    source=SOURCE,
+    target=OWN_TARGET,
+    gold=GOLD,
+    antecedents=("FILE", "The pronouns of each pair, as corpus writes them."),
     head=(HEADS[1], HEADS[2]),
     figure=(
         "FIGURE",
@@ -33,7 +34,8 @@ HISTORY_RULES = (
 )
 def history(
     run: Annotated[str, typer.Argument(metavar="RUN", help="The run folder, which keeps models.")],
-    source: str,
+    pairs: Pairs = None,
+    source: str | None = None,
     target: str | None = None,
     gold: str | None = None,
     antecedents: str | None = None,
@@ -50,14 +52,14 @@ def history(
     The table has one figure of each head at each model that the run keeps; --json, --csv and files
     that end in .json and .csv have all figures. A file that ends in .svg is a moving picture.
     """
-    given = {"target": target, "gold": gold, "antecedents": antecedents}
+    sides = pair_files(pairs, source, target, model=run, command="history", needs_target=False)
+    given = {"target": sides.get("--target"), "gold": gold, "antecedents": antecedents}
     check_rules(HISTORY_RULES, given)
     outputs = choose_outputs(
         output, ("svg", "json", "csv", "txt"), overwrite=overwrite, json=json, csv=csv_table
     )
     shown = _choose_figure(figure, gold is not None, antecedents is not None)
-    files = {"--source": source, "--target": target, "--gold": gold, "--antecedents": antecedents}
-    columns = read_columns(files)
+    columns = read_columns({**sides, "--gold": gold, "--antecedents": antecedents})
 
     from pellucid.cli.look.head_history import draw_history, follow_run, write_found
     from pellucid.machine.hardware import set_threads

@@ -11,19 +11,18 @@ from pellucid.cli.ending import note, show_made
 from pellucid.errors import InputError
 
 
-def _refuse_standard(key_file: Path) -> Path:
+def _refuse_standard(file: Path) -> Path:
     """Refuse ``-``: serve reads standard input with it, but here the file is changed."""
-    if str(key_file) == "-":
-        raise InputError("--key-file must be a file, which is changed, but is '-'. Name one.")
-    return key_file
+    if str(file) == "-":
+        raise InputError("FILE must be a file, which is changed, but is '-'. Name one.")
+    return file
 
 
 KeyFile = Annotated[
     Path,
-    typer.Option(
-        "--key-file",
+    typer.Argument(
         metavar="FILE",
-        help="The file that serve --key-file reads.",
+        help="The key file that serve --key-file reads.",
         callback=_refuse_standard,
     ),
 ]
@@ -32,28 +31,28 @@ Name = Annotated[
 ]
 
 
-def keys_add(name: Name, key_file: KeyFile) -> None:
+def keys_add(file: KeyFile, name: Name) -> None:
     """Make a key, write it to standard output, and add its hash to a key file.
 
     FILE is made if it does not exist, readable by its owner only.
     """
     from pellucid.serve.settings import make_key
 
-    show_made(make_key(key_file, name))
-    note(f"The hash of this key is now in {key_file}. The key itself is kept nowhere: copy it.")
+    show_made(make_key(file, name))
+    note(f"The hash of this key is now in {file}. The key itself is kept nowhere: copy it.")
 
 
-def keys_list(key_file: KeyFile) -> None:
+def keys_list(file: KeyFile) -> None:
     """List the names of the keys in a key file."""
     from pellucid.serve.settings import list_keys
 
-    for name in list_keys(key_file):
+    for name in list_keys(file):
         show_made(name)
 
 
-def keys_remove(name: Name, key_file: KeyFile) -> None:
+def keys_remove(file: KeyFile, name: Name) -> None:
     """Remove the keys of a name from a key file; a running server has read it already."""
     from pellucid.serve.settings import remove_keys
 
-    remove_keys(key_file, name)
-    note(f"The key of {name} is no longer in {key_file}. Restart servers that have read it.")
+    remove_keys(file, name)
+    note(f"The key of {name} is no longer in {file}. Restart servers that have read it.")

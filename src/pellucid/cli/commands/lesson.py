@@ -14,7 +14,7 @@ import typer
 
 from pellucid.cli.app import dispatch
 from pellucid.cli.lines.streams import to_json_line
-from pellucid.cli.options import Json, Threads, described
+from pellucid.cli.options import Json, described
 from pellucid.errors import InputError, PellucidError
 from pellucid.terminal.text import wrap
 
@@ -29,7 +29,6 @@ WIDTH = "78"
 @described(
     list_=("", "List the statements of the text.", {"name": "--list"}),
     statement=("N", "Begin at statement N, from 1."),
-    plain=("", "Write everything without waiting for Enter: with all measurements many minutes."),
 )
 def lesson(
     name: Annotated[
@@ -38,9 +37,7 @@ def lesson(
     ] = None,
     list_: bool = False,
     statement: int = 1,
-    plain: bool = False,
     json: Json = False,
-    threads: Threads = None,
 ) -> None:
     """Walk through a text on self-attention, statement by statement.
 
@@ -48,7 +45,7 @@ def lesson(
     the number, where the text errs, and what to try. On a terminal Enter continues and q ends.
 
     Most answers come at once. Those that are measured (pellucid claim) take up to a minute each,
-    and --plain does not pause between them; the first screen and --list say which they are.
+    and without a terminal nothing waits between them; the first screen and --list say which.
     """
     from pellucid.lessons.walks.walk import NAMES, load_walk
 
@@ -76,7 +73,7 @@ def lesson(
             f"is {statement}."
         )
     # Without a person at both ends, waiting for Enter would wait for ever.
-    is_walked = sys.stdin.isatty() and sys.stdout.isatty() and not plain
+    is_walked = sys.stdin.isatty() and sys.stdout.isatty()
     for line in walk(found, statement, wait=ask_for_enter if is_walked else None):
         typer.echo(line)
 

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.lines.constraint_options import read_prefix
 from pellucid.cli.lines.decoding_options import FEW_DECODING
 from pellucid.cli.look.look_options import (
     FORMS,
@@ -14,6 +15,7 @@ from pellucid.cli.look.look_options import (
     check_look_options,
     check_one_text,
     is_beside,
+    read_row,
     read_texts,
     to_files,
 )
@@ -25,7 +27,7 @@ from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
     PLACE,
     SHOWN,
     FEW_DECODING,
-    translation=("TEXT", "Look at this translation instead of the model's own."),
+    translation=("TEXT", "Use this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
     float64=("", "Replay in double precision."),
 )
@@ -54,7 +56,8 @@ def look(
     pictures, .npz and .json hold the arrays. Without --head and --stage a file holds the weights
     of everything; the terminal shows one head and says which. With --n-best K files are numbered
     F.0, F.1 and so on, before the ending. With --contexts TEXT may be repeated: it needs the word
-    at least twice.
+    at least twice. With PELLUCID_PLAIN=1 in the environment, and on a terminal that calls itself
+    dumb, everything is written in sentences instead of pictures, for a screen reader.
     """
     for name, given in (
         ("--translation", translation),
@@ -67,19 +70,19 @@ def look(
     outputs = choose_outputs(
         output, FORMS, overwrite=overwrite, json=json, count=options["n_best"] or 1
     )
+    options["row"], options["key_column"] = read_row(options["row"])
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)
     if options["contexts"] is not None:
         from pellucid.cli.look.sentence_tables import show_contexts
 
         word = options["contexts"]
-        is_plain = bool(options["plain"])
-        return show_contexts(model, word, texts, is_plain=is_plain, threads=threads)
+        return show_contexts(model, word, texts, threads=threads)
 
     from pellucid.cli.look.line import look_at_line
     from pellucid.cli.look.replaying import LookedLine
 
-    line = LookedLine(check_one_text(texts, text or (), "look"), translation, prefix)
+    line = LookedLine(check_one_text(texts, text or (), "look"), translation, read_prefix(prefix))
     files = to_files(outputs)
     if is_beside(options):
         from pellucid.cli.look.two import look_beside

@@ -7,19 +7,20 @@ from typing import Annotated, Any
 import typer
 
 from pellucid.cli.lines.decoding_options import some_decoding
+from pellucid.cli.lines.pair_files import OWN_TARGET, pair_files
 from pellucid.cli.lines.streams import read_columns
-from pellucid.cli.look.look_options import PLAIN
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import Json, Model, Threads, check_utf8, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs
 from pellucid.errors import InputError
+from pellucid.text.reading.pair_sides import is_table
 
 _DECODING = some_decoding()
 PATCH_RULES = (
     Needs("target", "source"),
     Needs("not", "word"),
     Apart(
-        f"word translation plain {' '.join(_DECODING)}",
+        f"word translation {' '.join(_DECODING)}",
         "source",
         "the pairs of a file are answered by their targets, or greedily",
     ),
@@ -28,10 +29,12 @@ PATCH_RULES = (
 
 
 @described(
-    {"plain": PLAIN},
     _DECODING,
-    source=("FILE", "Patch line 2i of FILE with vectors of line 2i - 1, instead of one pair."),
-    target=("FILE", "The translations of these lines. [default: the model's own, greedy]"),
+    source=(
+        "FILE",
+        "Source lines; '-' is standard input. Line 2i is patched with vectors of line 2i - 1.",
+    ),
+    target=OWN_TARGET,
     at=(
         "PLACE",
         "The vectors: encoder (after each layer), encoder.0, an array such as "
@@ -44,17 +47,21 @@ PATCH_RULES = (
         "this word. May be repeated.",
     ),
     word=("WORD", "The word of the first answer to ask about. [default: where the two differ]"),
-    other=("OTHER", "With --word: the word of the second answer.", {"name": "--not"}),
+    other=("OTHER", "The other word, that of the second answer; needs --word.", {"name": "--not"}),
     translation=(
         "TEXT",
-        "The translation of INTO instead of the model's own; with --word that of both, up to it.",
+        "Use this translation of INTO instead of the model's own; with --word that of both, up to "
+        "it.",
     ),
 )
 def patch(
     model: Model,
     giver: Annotated[
         str | None,
-        typer.Argument(metavar="FROM", help="The sentence whose vectors are taken."),
+        typer.Argument(
+            metavar="FROM",
+            help="The sentence whose vectors are taken; or a file of pairs, as .tsv or .jsonl.",
+        ),
     ] = None,
     getter: Annotated[
         str | None, typer.Argument(metavar="INTO", help="The sentence that gets them.")
@@ -77,14 +84,19 @@ def patch(
 
     For two sentences a map has the share of the difference between their answers that each vector
     of FROM restores in INTO (activation patching); .svg, .png and .pdf are pictures of it. With
-    --source a table has that share over all pairs of lines, with 95 % intervals.
+    PAIRS a table has that share over all pairs of lines, with 95 % intervals.
     """
+    if giver is not None and getter is None and is_table(giver):
+        sides = pair_files([giver], source, target, model=model, command="patch")
+        giver = None
+        source = sides["--source"]
+        target = sides["--target"]
     options |= {"word": word, "not": other, "translation": translation}
     check_rules(PATCH_RULES, {**options, "source": source, "target": target})
     texts = [text for text in (giver, getter) if text is not None]
     if len(texts) != (2 if source is None else 0):
         raise InputError(
-            "patch needs two sentences, FROM and INTO, or --source FILE with pairs of lines, but "
+            "patch needs two sentences, FROM and INTO, or PAIRS or --source FILE with lines, but "
             f"has {len(texts)}{' and --source' if source else ''}. Give one or the other."
         )
     forms = ("svg", "png", "pdf", "json") if source is None else ("json", "csv", "txt")

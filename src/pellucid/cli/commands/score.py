@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import LINES_FAILED, say_error, warn
+from pellucid.cli.lines.pair_files import SOURCE, TARGET, Pairs, pair_files
 from pellucid.cli.lines.streams import (
     STANDARD,
     open_output,
@@ -29,14 +30,15 @@ if TYPE_CHECKING:
 
 
 @described(
-    source=("FILE", "Source lines; '-' is standard input."),
-    target=("FILE", "Their translations, line by line."),
+    source=SOURCE,
+    target=TARGET,
     tokens=("", "Add each token and its log-probability."),
 )
 def score(
     model: Model,
-    source: str,
-    target: str,
+    pairs: Pairs = None,
+    source: str | None = None,
+    target: str | None = None,
     tokens: bool = False,
     json: Json = False,
     to: To = None,
@@ -52,9 +54,9 @@ def score(
     and their log-probabilities follow on the same line, separated by tabs. A pair that cannot
     be scored gives an empty line and a sentence on standard error, and the exit code is 3.
 
-    To score several translations of a line, repeat the line in the source file.
+    To score several translations of a line, repeat the line.
     """
-    files = {"--source": source, "--target": target}
+    files = pair_files(pairs, source, target, model=model, command="score")
     windows = parallel_windows(files, damaged_in=files)
     write = _to_json if json else _to_line
     has_errors = False

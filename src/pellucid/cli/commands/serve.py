@@ -28,16 +28,11 @@ if TYPE_CHECKING:
         "ORIGIN",
         "Let pages of this origin ask, such as https://example.org; may be repeated.",
     ),
-    path_prefix=("PATH", "The path under which a proxy serves this server, such as /mt."),
-    trust_proxy=(
-        "ADDRESS",
-        "A proxy whose X-Forwarded headers count: address, network or unix; may be repeated.",
-    ),
     precision=("", "Precision of the weights in matrix products.  [default: the model's]"),
-    log=("", "What to write on standard error; never texts or addresses.  [default: errors]"),
     changes=(
         "SECTION.KEY=VALUE",
-        "Change one setting, such as limits.beam=8; may be repeated. pellucid recipe --key limits "
+        "Change one setting, such as limits.beam=8, serve.log=requests or "
+        "serve.trust_proxy=127.0.0.1; may be repeated. pellucid recipe --key serve (or limits) "
         "lists all, with their defaults.",
         {"name": "--set"},
     ),
@@ -58,11 +53,8 @@ def serve(
     public_no_auth: bool = False,
     allow_host: list[str] | None = None,
     allow_origin: list[str] | None = None,
-    path_prefix: str | None = None,
-    trust_proxy: list[str] | None = None,
     precision: Literal["float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
-    log: Literal["none", "errors", "requests"] | None = None,
     changes: list[str] | None = None,
 ) -> int:
     """Serve models over HTTP: an API, LibreTranslate's clients, and a page.
@@ -84,10 +76,7 @@ def serve(
         "public_no_auth": public_no_auth or None,
         "allow_host": allow_host or None,
         "allow_origin": allow_origin or None,
-        "path_prefix": path_prefix,
-        "trust_proxy": trust_proxy or None,
         "precision": precision,
-        "log": log,
     }
     options = {name: value for name, value in given.items() if value is not None}
     asked = read_config(config, os.environ, changes or (), options)
@@ -138,7 +127,7 @@ def _announce(address: str) -> None:
 
 
 def _start_log(level: str) -> None:
-    # What --log asks for is written with --quiet too.
+    # What serve.log asks for is written with --quiet too.
     stream = sys.stderr.stream if isinstance(sys.stderr, OnlyErrors) else sys.stderr
     handler = logging.StreamHandler(stream)
     handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error
+from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_files
 from pellucid.cli.lines.streams import is_special, read_columns, to_json_line
 from pellucid.cli.look.head_history import lay_out_figures, read_gold_columns, to_csv
 from pellucid.cli.option_rules import Needs, check_rules
@@ -30,9 +31,9 @@ MEASURED = 10
 
 
 @described(
-    source=("FILE", "Source lines; '-' is standard input."),
-    target=("FILE", "Their translations. [default: the model's own, greedy]"),
-    gold=("FILE", "The gold links of each pair: i-j sure, ipj possible; needs --target."),
+    source=SOURCE,
+    target=OWN_TARGET,
+    gold=GOLD,
     head=(HEADS[1], HEADS[2]),
     sort=("FIGURE", "The figure to sort heads by, the smallest first."),
     measured_lines=(
@@ -42,7 +43,8 @@ MEASURED = 10
 )
 def study(
     model: Model,
-    source: str,
+    pairs: Pairs = None,
+    source: str | None = None,
     target: str | None = None,
     gold: str | None = None,
     head: list[str] | None = None,
@@ -65,12 +67,14 @@ def study(
     table of heads, .txt what the terminal shows. With -o FILE an interrupted command continues
     when it is given again.
     """
-    check_rules(STUDY_RULES, {"target": target, "gold": gold, "measured_lines": measured_lines})
+    files = pair_files(pairs, source, target, model=model, command="study", needs_target=False)
+    given = {"target": files.get("--target"), "gold": gold, "measured_lines": measured_lines}
+    check_rules(STUDY_RULES, given)
     sort = _check_sort(sort, gold is not None)
     outputs = choose_outputs(
         output, ("html", "json", "csv", "txt"), overwrite=overwrite, json=json, csv=csv_table
     )
-    columns = read_columns({"--source": source, "--target": target, "--gold": gold})
+    columns = read_columns({**files, "--gold": gold})
 
     from pellucid.bundle import load_bundle, resolve_model
     from pellucid.machine.hardware import set_threads

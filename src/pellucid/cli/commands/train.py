@@ -23,7 +23,6 @@ from pellucid.machine.launch import find_place
         {"min": 0.01},
     ),
     start=("MODEL", "Start from a trained model: weights and tokenizer."),
-    log_every=("N", "Write a line of the log every N updates.  [default: 50]", {"min": 1}),
     keep_every=(
         "N",
         "Keep the model of every N updates in RUN/history, for pellucid history.",
@@ -38,7 +37,6 @@ def train(
     out: Path | None = None,
     start: str | None = None,
     minutes: float | None = None,
-    log_every: int | None = None,
     keep_every: int | None = None,
     wait: float | None = None,
     threads: Threads = None,
@@ -57,7 +55,6 @@ def train(
 
     settings = {
         "max_minutes": minutes,
-        "log_every": log_every,
         "keep_every": keep_every,
     }
     given = [f"training.{key}={value}" for key, value in settings.items() if value is not None]

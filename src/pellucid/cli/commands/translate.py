@@ -20,6 +20,7 @@ from pellucid.cli.lines.decoding_options import (
     DECODING,
     TREATMENT,
     given_decoding,
+    given_treatment,
     useless_options,
 )
 from pellucid.cli.lines.streams import (
@@ -117,11 +118,6 @@ DOCUMENTS: Mapping[str, Option] = {
     DOCUMENTS,
     input_file=("FILE", "Lines to translate, plain or .gz.", {"name": "-i --input"}),
     stream=("", "Answer each line before the next one is read."),
-    progress=(
-        "",
-        "Show progress; on a terminal this is the default.",
-        {"name": "--progress/--no-progress"},
-    ),
     file_format=(
         "FORMAT",
         "What the input holds: lines of text, whatever its name ends in, jsonl, or a kind of "
@@ -141,7 +137,6 @@ def translate(
     to: To = None,
     change: ModelChanges = None,
     stream: bool = False,
-    progress: bool | None = None,
     ensemble: Ensemble = None,
     threads: Threads = None,
     file_format: str | None = None,
@@ -198,7 +193,7 @@ def translate(
         given,
         constraints.for_model(translator),
         form=choose_form(given, is_json=json),
-        treatment={name: options[name] for name in TREATMENT},
+        treatment=given_treatment(options),
         ensemble=tuple(ensemble or ()),
         to=to,
         aligner=_make_aligner(translator, options) if options["align"] else None,
@@ -218,7 +213,6 @@ def translate(
         num_lines=num_lines,
         may_overwrite=overwrite,
         by_line=stream,
-        has_progress=progress,
         objects=objects,
     )
 

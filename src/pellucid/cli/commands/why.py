@@ -6,11 +6,11 @@ from typing import Annotated, Any
 
 import typer
 
+from pellucid.cli.lines.constraint_options import read_prefix
 from pellucid.cli.lines.decoding_options import some_decoding
 from pellucid.cli.look.look_options import (
     MEASURING,
-    PLAIN,
-    check_integrals,
+    check_measures,
     check_one_text,
     read_texts,
 )
@@ -26,14 +26,14 @@ DEFAULT = ("occlusion", "integrated-gradients")
 
 @described(
     MEASURING,
-    {"head": HEADS, "plain": PLAIN},
+    {"head": HEADS},
     _DECODING,
     other=(
         "OTHER",
-        "The word that might stand there instead. [default: the next likeliest]",
+        "The other word. [default: the next likeliest]",
         {"name": "--not"},
     ),
-    translation=("TEXT", "Ask about this translation instead of the model's own."),
+    translation=("TEXT", "Use this translation instead of the model's own."),
     prefix=("TEXT", "Begin the translation with TEXT."),
 )
 def why(
@@ -59,7 +59,7 @@ def why(
     """
     check_rules(_RULES, {**options, "translation": translation, "prefix": prefix})
     names = options["measure"] or DEFAULT
-    check_integrals(options, names)
+    check_measures(names)
     for name, given in (
         ("WORD", word),
         ("--not", other),
@@ -72,5 +72,5 @@ def why(
     from pellucid.cli.look.replaying import LookedLine
     from pellucid.cli.look.why_word import explain_word
 
-    looked = LookedLine(line, translation, prefix)
+    looked = LookedLine(line, translation, read_prefix(prefix))
     return explain_word(model, looked, (word, other), names, options, threads)

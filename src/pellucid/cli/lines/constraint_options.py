@@ -5,27 +5,45 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast, get_args
 
+from pellucid.cli.lines.decoding_options import MATCH
 from pellucid.cli.lines.streams import check_standard_input
-from pellucid.cli.option_rules import Apart, Needs, check_rules
-from pellucid.cli.options import check_utf8, flag
+from pellucid.cli.options import check_utf8
+from pellucid.config import apply_overrides
 from pellucid.errors import InputError
 from pellucid.files import hash_bytes
 from pellucid.text.reading.lines import read_lines
+from pellucid.text.word_forms import Match
 from pellucid.translate.constraints import constraints_of, fit_glossary
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
     from pellucid.decode.constraints.request import LineConstraints
-    from pellucid.text.word_forms import Match
     from pellucid.translate.translator import Translator
 
-RULES = (Apart("prefix", "prefix_file"), Needs("glossary_match", "glossary"))
-
 INPUT = "--input"
-PREFIX_FILE = "--prefix-file"
-REQUIRE_FILE = "--require-file"
+# Files with a line for each line of the input are named by their options.
+PREFIX = "--prefix"
+REQUIRE = "--require"
+_PHRASES = ("--forbid", REQUIRE)
+
+
+def file_of(value: str) -> str | None:
+    """Return the FILE of ``@FILE``; None for a text, which may begin with ``@@`` for an @."""
+    return value[1:] if value.startswith("@") and not value.startswith("@@") else None
+
+
+def text_of(value: str) -> str:
+    """Return a text that is not ``@FILE`` as it is meant: ``@@x`` stands for ``@x``."""
+    return value[1:] if value.startswith("@@") else value
+
+
+def read_prefix(value: str | None) -> str | None:
+    """Return the prefix of a single line, which is the first line of FILE for ``@FILE``."""
+    if value is None or (path := file_of(value)) is None:
+        return value and text_of(value)
+    return next(read_lines(path), "")
 
 
 @dataclass(frozen=True)
@@ -51,7 +69,7 @@ class ConstraintOptions:
     @property
     def rule(self) -> str | None:
         """What the phrases ask of a search; None without any."""
-        if self.required or self.glossary is not None or REQUIRE_FILE in self.files:
+        if self.required or self.glossary is not None or REQUIRE in self.files:
             return "phrases are required"
         return "phrases are forbidden" if self.forbidden else None
 
@@ -67,42 +85,50 @@ class ConstraintOptions:
             InputError: two options contradict each other, or a phrase is empty.
             DataError: a file of phrases cannot be read.
         """
-        check_rules(RULES, options)
-        named = ("prefix_file", "forbid_file", "require_file")
-        paths = {flag(name): options[name] for name in named if options[name] is not None}
-        glossaries = options["glossary"] or ()
-        named_glossaries = {
-            f"--glossary {number}" if number > 1 else "--glossary": glossary
-            for number, glossary in enumerate(glossaries, start=1)
-        }
-        check_standard_input({INPUT: input_file, **paths, **named_glossaries})
-        prefix = options["prefix"] or ""
-        forbidden = options["forbid"] or ()
-        required = options["require"] or ()
-        check_utf8("--prefix", prefix)
-        for name, phrases in (("--forbid", forbidden), ("--require", required)):
-            for phrase in phrases:
-                check_utf8(name, phrase)
-                if not phrase.strip():
+        phrases = {name: list(options[name.removeprefix("--")] or ()) for name in _PHRASES}
+        phrases[PREFIX] = [options["prefix"] or ""]
+        texts: dict[str, list[str]] = {}
+        paths: dict[str, list[str]] = {}
+        for name, values in phrases.items():
+            paths[name] = [path for one in values if (path := file_of(one)) is not None]
+            texts[name] = [text_of(one) for one in values if file_of(one) is None]
+            for text in texts[name]:
+                check_utf8(name, text)
+                if name in _PHRASES and not text.strip():
                     raise InputError(
                         f"{name} must be a phrase, but is empty. Write at least one word."
                     )
-        forbid_file = options["forbid_file"]
-        lines = () if forbid_file is None else read_lines(forbid_file)
-        listed = [line for line in lines if line.strip()]
-        match: Match = options["glossary_match"] or "auto"
+        glossaries = options["glossary"] or ()
+        read = {"--glossary": glossaries, **paths}
+        numbered = {
+            f"{name} {number}" if number > 1 else name: path
+            for name, named in read.items()
+            for number, path in enumerate(named, start=1)
+        }
+        check_standard_input({INPUT: input_file, **numbered})
+        if len(paths[REQUIRE]) > 1:
+            raise InputError(
+                "--require @FILE must be given once, since line i belongs to translation i, but is "
+                f"given {len(paths[REQUIRE])} times. Join the files, with tabs between phrases."
+            )
+        # Read whole, while the others keep step with the input.
+        listed = [line for path in paths["--forbid"] for line in read_lines(path) if line.strip()]
+        match = glossary_match(options)
         glossary, glossary_hash = _read_glossary(glossaries, match)
+        prefix = "".join(texts[PREFIX])
+        forbidden = tuple(texts["--forbid"])
+        required = tuple(texts[REQUIRE])
         settings = {
-            "--prefix": prefix,
+            PREFIX: prefix,
             "--forbid": list(forbidden),
-            "--forbid-file": hash_bytes("\n".join(listed).encode()) if listed else None,
-            "--require": list(required),
+            "--forbid @FILE": hash_bytes("\n".join(listed).encode()) if listed else None,
+            REQUIRE: list(required),
             "--glossary": glossary_hash,
         }
         if glossaries:
-            settings["--glossary-match"] = match
-        paths.pop("--forbid-file", None)  # Read whole already, while the others keep step.
-        return cls(prefix, (*forbidden, *listed), tuple(required), glossary, paths, settings)
+            settings[f"--set {MATCH}"] = match
+        files = {name: path for name in (PREFIX, REQUIRE) for path in paths[name]}
+        return cls(prefix, (*forbidden, *listed), required, glossary, files, settings)
 
     def for_model(self, translator: Translator) -> ConstraintOptions:
         """Find the glossary's terms in the forms of a model's source language."""
@@ -121,8 +147,8 @@ class ConstraintOptions:
         # Nearly always all lines have the same constraints, which are then built once.
         if self.glossary is None and not self.files and not any("\n" in one for one in sources):
             return [self._for_text("", self.prefix, "")] * len(sources)
-        prefixes = columns.get(PREFIX_FILE, [self.prefix] * len(sources))
-        rows = columns.get(REQUIRE_FILE, [""] * len(sources))
+        prefixes = columns.get(PREFIX, [self.prefix] * len(sources))
+        rows = columns.get(REQUIRE, [""] * len(sources))
         return [
             self._for_text(source, prefix, row)
             for source, prefix, row in zip(sources, prefixes, rows, strict=True)
@@ -131,6 +157,26 @@ class ConstraintOptions:
     def _for_text(self, source: str, prefix: str, row: str) -> LineConstraints:
         own = [phrase for phrase in row.split("\t") if phrase.strip()]
         return constraints_of(source, prefix, self.forbidden, self.required, own, self.glossary)
+
+
+def glossary_match(options: Mapping[str, Any]) -> Match:
+    """Return how terms of a glossary are found, as ``--set glossary.match=…`` says.
+
+    Raises:
+        InputError: there is no such way, or no glossary.
+    """
+    given = apply_overrides({}, [one for one in options["set"] or () if one.startswith(MATCH)])
+    if not given:
+        return "auto"
+    if not options["glossary"]:
+        raise InputError(f"--set {MATCH} needs --glossary. Add it, or leave both out.")
+    way = given["glossary"].get("match")
+    known = get_args(Match)
+    if way not in known:
+        raise InputError(
+            f"--set {MATCH} must be one of {', '.join(known)}, but is {way!r}. Choose one."
+        )
+    return cast("Match", way)
 
 
 def _read_glossary(paths: Sequence[str], match: Match) -> tuple[Glossary | None, str | None]:

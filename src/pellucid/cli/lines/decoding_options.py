@@ -19,17 +19,18 @@ _ALL = options_of(
     },
 )
 _SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
-NAMED = (
-    *("beam", "n_best", "length_penalty", "alpha", "sample", *_SAMPLING),
-    *("max_length", "precision"),
-)
+NAMED = ("beam", "n_best", "sample", "precision")
 """The decoding options with their own flag; ``--set`` takes every one."""
 
 _SET: Option = (
     list[str],
     "decoding.KEY=VALUE",
-    "Set any option of decoding, such as decoding.min_length=5, as in a recipe; may be repeated.",
+    "Change one setting, such as decoding.alpha=1; may be repeated. pellucid recipe --key decoding "
+    "lists all of them.",
 )
+MATCH = "glossary.match"
+"""The setting of a glossary, which ``--set`` takes where ``--glossary`` is an option."""
+
 DECODING: Mapping[str, Option] = {**{name: _ALL[name] for name in NAMED}, "set": _SET}
 """The options of a command that translates."""
 
@@ -42,7 +43,28 @@ def some_decoding(*names: str) -> dict[str, Option]:
 FEW_DECODING: Mapping[str, Option] = some_decoding("beam", "n_best", "precision")
 """Those of a command that looks at a translation."""
 
-TREATMENT = options_of(TreatmentConfig, keep=True)
+_TREATMENT = options_of(TreatmentConfig, keep=True)
+SPLIT: Option = (
+    Literal["sentences", "long", "none"],
+    None,
+    "Split lines that have more sentences than the lines that the model learned from (sentences), "
+    "or only lines that are too long for the model (long), and join their translations.",
+    "sentences",
+)
+TREATMENT: Mapping[str, Option] = {
+    "clean": _TREATMENT["clean"],
+    "split": SPLIT,
+    "unknown": _TREATMENT["unknown"],
+    "retry": _TREATMENT["retry"],
+}
+"""What to do with lines before and after their translation."""
+
+
+def given_treatment(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Collect the options of `TREATMENT`, as `pellucid.translate.translator` takes them."""
+    found = {name: options[name] for name in TREATMENT}
+    how = options["split"]
+    return found | {"split": how == "sentences", "split_long": how == "long"}
 
 
 def given_decoding(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,7 +78,11 @@ def given_decoding(options: Mapping[str, Any]) -> dict[str, Any]:
         InputError: a key is not one of decoding, or was given as an option as well.
     """
     given = given_of([name for name in NAMED if name in options], options)
-    for section, values in apply_overrides({}, options.get("set") or ()).items():
+    sets = options.get("set") or ()
+    if "glossary" in options:
+        # Read by `pellucid.cli.lines.constraint_options`.
+        sets = [one for one in sets if not one.startswith(MATCH)]
+    for section, values in apply_overrides({}, sets).items():
         for key, value in values.items():
             known = [f"decoding.{name}" for name in _ALL]
             if f"{section}.{key}" not in known:
@@ -101,7 +127,11 @@ def useless_options(
             f"without {option_for('diverse_groups')}",
         ),
         (("stopping",), decoding.beam == 1, "with a beam of 1"),
-        (("alpha",), decoding.length_penalty == "none", "with --length-penalty none"),
+        (
+            ("alpha",),
+            decoding.length_penalty == "none",
+            f"with {option_for('length_penalty')}=none",
+        ),
         (
             ("length_penalty", "alpha"),
             is_single and not is_score_shown,
@@ -110,7 +140,7 @@ def useless_options(
         (
             ("max_length_ratio", "max_length_offset"),
             decoding.max_length is not None,
-            "with --max-length",
+            f"with {option_for('max_length')}",
         ),
     )
     reasons: dict[str, str] = {}

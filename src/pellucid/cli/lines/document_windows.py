@@ -353,8 +353,8 @@ def open_document(
     kind = FORMATS[name]
     if job.form != "plain" or job.aligner is not None or job.constraints.files:
         raise InputError(
-            "Documents cannot be combined with --json, --n-best, --align, --prefix-file and "
-            "--require-file, which are for lines. Leave these out."
+            "Documents cannot be combined with --json, --n-best, --align, --prefix @FILE and "
+            "--require @FILE, which are for lines. Leave these out."
         )
     for option in ("column", "into"):
         if options[option] and name not in ("csv", "tsv"):

@@ -42,8 +42,8 @@ _FLAGS = {
 _SENTENCES = {
     "parts": (
         ("was", "were"),
-        "split into sentences, because the model learned from shorter lines; --no-split translates "
-        "lines whole.",
+        "split into sentences, because the model learned from shorter lines; --split none "
+        "translates lines whole.",
     ),
     "is_whole": (
         ("has", "have"),

@@ -25,7 +25,8 @@ from pellucid.files import (
     open_to_write,
     writing,
 )
-from pellucid.text.reading.lines import count_lines, open_binary, read_lines
+from pellucid.text.reading.lines import open_binary
+from pellucid.text.reading.pair_sides import lines_of
 
 # Size of a window: large enough to group lines by length, small enough for memory.
 MAX_LINES = 2000
@@ -77,7 +78,7 @@ class ParallelReader:
         self.num_lines = 0
         self._files = files
         self._lines = {
-            name: read_lines(path, keeps_damaged=name in damaged_in) for name, path in files.items()
+            name: lines_of(path, keeps_damaged=name in damaged_in) for name, path in files.items()
         }
         self._digests = {name: hashlib.sha256() for name in files}
 
@@ -169,7 +170,7 @@ def check_readable(files: Mapping[str, str], *, damaged_in: Collection[str] = ()
     """
     check_standard_input(files)
     counts = {
-        name: count_lines(path, keeps_damaged=name in damaged_in)
+        name: sum(1 for _ in lines_of(path, keeps_damaged=name in damaged_in))
         for name, path in files.items()
         if not is_special(path)
     }

@@ -39,7 +39,6 @@ def translate_files(
     num_lines: int | None,
     may_overwrite: bool,
     by_line: bool,
-    has_progress: bool | None,
     objects: ObjectForm | DocumentForm | None = None,
 ) -> int:
     """Translate the lines of files, and resume an interrupted output.
@@ -51,7 +50,6 @@ def translate_files(
         num_lines: number of lines in the input, if known.
         may_overwrite: True if an existing output may be replaced.
         by_line: True to answer each line before the next one is read.
-        has_progress: True to show progress; None shows it only on a terminal.
         objects: the places of texts and translations, for JSON Lines and documents.
 
     Returns:
@@ -65,8 +63,7 @@ def translate_files(
     is_read = output_file == STANDARD and is_terminal("stdout")
     by_line = by_line or is_typed
     window_lines = 1 if by_line else job.max_lines
-    if has_progress is None:
-        has_progress = is_terminal("stderr") and not by_line and not is_read
+    has_progress = is_terminal("stderr") and not by_line and not is_read
     if may_overwrite and is_special(output_file):
         warn("--overwrite has no effect without -o FILE.")
     run: dict[str, Any] = {}

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from pellucid.cli.lines.constraint_options import INPUT, ConstraintOptions
+from pellucid.cli.lines.decoding_options import TREATMENT, option_for
 from pellucid.cli.lines.streams import MAX_LINES, to_json_line
 from pellucid.cli.options import flag
 from pellucid.terminal.text import count_of
@@ -121,8 +122,6 @@ class TranslationJob:
 
     def useless_treatment(self) -> Iterator[str]:
         """Find the options for lines that cannot change anything; yield a sentence for each."""
-        if self.treatment["split"] and self.treatment["split_long"]:
-            yield "--split-long has no effect without --no-split: long lines are split anyway."
         if self.treatment["unknown"] != "token":
             from pellucid.text.learned import can_write_everything
 
@@ -214,7 +213,9 @@ class TranslationJob:
             "MODEL": own,
             "--ensemble": others,
             "the form": self.form,
-            **{flag(name): value for name, value in {**self.treatment, **decoding}.items()},
+            **{flag(name): value for name, value in self.treatment.items() if name in TREATMENT},
+            "--split": [self.treatment["split"], self.treatment["split_long"]],
+            **{option_for(name): value for name, value in decoding.items()},
             **self.constraints.settings,
         }
 

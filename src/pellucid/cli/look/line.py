@@ -82,7 +82,7 @@ def look_at_line(
         float64=float64,
         into=partial(numbered, next(iter(files))) if is_streamed else None,
         before=partial(_warn_of_size, ask, float64=float64, is_json="json" in files.values())
-        if options["everything"]
+        if options["everything"] and options["row"] is None
         else None,
     )
     traces = replay_line(translator, line, how, options)
@@ -139,7 +139,7 @@ def _show(
     options: Mapping[str, Any],
 ) -> None:
     """Show in the terminal what the options ask for, for each trace."""
-    writer = LookWriter(is_plain=bool(options["plain"]))
+    writer = LookWriter()
     for trace in traces:
         pair = PairData(
             translator.model, translator.tokenizer, trace.source_ids, trace.predicted_ids
@@ -154,14 +154,14 @@ def _show(
             links = options["gold_links"]
             gold = None
             if links is not None:
-                gold = read_gold_of_pair(pair, line.text, target, links, options["convention"])
+                gold = read_gold_of_pair(pair, line.text, target, links)
             show_heads(pair, trace, options["sort"], gold, writer)
         elif options["change"]:
             num_random = options["random"] or 0
             show_changes(pair, line.text, options["change"], line.prefix, num_random, writer)
         elif options["measure"]:
             show_them = show_trust if options["show"] == "trust" else show_measures
-            show_them(pair, options["measure"], to_place(ask, options), writer)
+            show_them(pair, options["measure"], to_place(ask), writer)
         elif options["show"] == "lens":
             show_lenses(pair, writer)
         else:

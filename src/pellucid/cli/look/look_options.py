@@ -13,7 +13,6 @@ from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import HEADS, Option, check_utf8, flag
 from pellucid.cli.outputs import Outputs
 from pellucid.errors import InputError, not_together
-from pellucid.text.link_choices import Convention
 from pellucid.text.reading.lines import read_lines
 
 if TYPE_CHECKING:
@@ -37,26 +36,22 @@ MEASURING: Mapping[str, Option] = {
         list[str],
         "NAME",
         "weights, norms, residual-norms, alti, rollout, gradients, integrated-gradients, "
-        "value-zeroing or occlusion. May be repeated, to see how similar the measures are.",
-    ),
-    "steps": (int, "N", "Points of the integral of integrated-gradients. [default: 128]"),
-    "integral_from": (
-        Literal["zero", "unknown"],
-        None,
-        "Begin that integral at embeddings of zeros (default), or at unknown words.",
+        "value-zeroing or occlusion. May be repeated, to see how similar the measures are. "
+        "integrated-gradients:steps=256,baseline=unknown has so many points (128), and begins at "
+        "unknown words instead of zeros.",
     ),
 }
-"""The measures, and what belongs to some of them."""
-
-PLAIN: Option = (bool, "", "Write sentences instead of pictures, for a screen reader.")
+"""The measures, with what belongs to some of them."""
 
 SHOWN: Mapping[str, Option] = {
     "show": (
-        Literal["links", "heads", "lens", "trust"],
+        Literal["links", "heads", "lens", "trust", "words", "verify"],
         None,
         "links: which words of the two sentences go together; heads: a table of all layers and "
         "heads; lens: what would be predicted from each layer; trust: how far each --measure can "
-        "be trusted, as words are removed in its order and at random.",
+        "be trusted, as words are removed in its order and at random; words: with --row in layer "
+        "0, the words whose keys match best; verify: the weight that --row follows, recomputed "
+        "from the bundle's files.",
     ),
     "sort": (
         str,
@@ -70,17 +65,12 @@ SHOWN: Mapping[str, Option] = {
         "With --show heads: show each head's alignment error, given the right word links such as "
         "'0-0 1-2'.",
     ),
-    "convention": (
-        Convention,
-        None,
-        "With --gold-links: the token that a decoder row counts for: the one it predicts "
-        "(default), or the one it reads.",
+    "row": (
+        str,
+        "N",
+        "Follow row N, from 0, number by number; N:C shows the product with the key in column C. "
+        "With --everything every number of the vectors is shown.",
     ),
-    "row": (int, "R", "Follow row R through one head, number by number."),
-    "key_column": (int, "C", "With --row: show the product with the key in column C in full."),
-    "whole": (bool, "", "With --row: show every number of the vectors."),
-    "words": (int, "N", "With --row in layer 0: list the N words whose keys match best."),
-    "verify": (bool, "", "With --row: recompute the weight from the bundle's files."),
     "contexts": (
         str,
         "WORD",
@@ -103,7 +93,6 @@ SHOWN: Mapping[str, Option] = {
         "Show what MODEL answers next to it: tokens, probabilities, and the words that each "
         "reads. With --compare-head or --compare-text: the weights minus those of MODEL.",
     ),
-    "plain": PLAIN,
 }
 """Things for the terminal to show instead of one map."""
 
@@ -113,7 +102,13 @@ FORMS = ("html", "svg", "png", "pdf", "npz", "json")
 WAYS = ("row", "contexts", "change", "measure")
 """Options that each show something else; so does ``--show``."""
 
+OF_OTHERS = ("trust", "words", "verify")
+"""What ``--show`` adds to ``--measure`` or ``--row``."""
+
 COMPARED = ("compare_text", "compare_head", "compare_model")
+
+MOST_DIGITS = 18
+"""Digits of a row and a column; Python refuses to read numbers of thousands."""
 
 MOST_RANDOM = 100_000
 """Other heads that a change is compared with; each costs a pass of the decoder."""
@@ -121,9 +116,8 @@ MOST_RANDOM = 100_000
 _PLACE = " ".join(PLACE)
 _DECODING = " ".join(FEW_DECODING)
 LOOK_RULES = (
-    Needs("whole key_column words verify", "row"),
+    Needs("show=words show=verify", "row"),
     Needs("sort gold_links", "show=heads"),
-    Needs("convention", "gold_links"),
     Needs("random", "change"),
     Needs("show=trust", "measure"),
     Apart("translation", _DECODING, "it is not decoded"),
@@ -152,14 +146,13 @@ def check_look_options(options: Mapping[str, Any], outputs: Outputs) -> None:
     show = options["show"]
     shown = {} if show is None else {f"show={show}": True}
     check_rules(LOOK_RULES, {**options, **shown})
-    for name in ("words", "random"):
-        if options[name] is not None and options[name] < 1:
-            raise InputError(f"{flag(name)} must be at least 1, but is {options[name]}.")
-    if (options["random"] or 0) > MOST_RANDOM:
-        raise InputError(f"--random must be at most {MOST_RANDOM:,}, but is {options['random']}.")
+    if options["random"] is not None and not 1 <= options["random"] <= MOST_RANDOM:
+        raise InputError(
+            f"--random must be from 1 to {MOST_RANDOM:,}, but is {options['random']}. Change it."
+        )
     if options["translation"] is not None and options["prefix"] and not options["change"]:
         raise not_together("--translation", "--prefix, except under --change", "it is not decoded")
-    check_integrals(options, options["measure"] or ())
+    check_measures(options["measure"] or ())
     _check_ways(options, outputs)
 
 
@@ -176,7 +169,7 @@ def _check_ways(options: Mapping[str, Any], outputs: Outputs) -> None:
         if (options["n_best"] or 1) > 1:
             raise not_together("--compare-model", "--n-best", "each model answers once")
     ways = [flag(name) for name in WAYS if options[name] not in (None, [])]
-    if options["show"] not in (None, "trust"):
+    if options["show"] not in (None, *OF_OTHERS):
         ways.append(f"--show={options['show']}")
     ways += [flag(name) for name in COMPARED if options[name] is not None][:1]
     if len(ways) > 1:
@@ -199,17 +192,56 @@ def _check_ways(options: Mapping[str, Any], outputs: Outputs) -> None:
             )
 
 
-def check_integrals(options: Mapping[str, Any], measures: Sequence[str]) -> None:
-    """Refuse options of an integral without a measure that has one.
+def read_measure(text: str) -> tuple[str, dict[str, Any]]:
+    """Read a measure and its settings: ``integrated-gradients:steps=256``.
 
     Raises:
-        InputError: there is such an option.
+        InputError: a setting is not written so.
     """
-    for name in ("steps", "integral_from"):
-        if options[name] is not None and "integrated-gradients" not in measures:
+    name, _, rest = text.partition(":")
+    settings: dict[str, Any] = {}
+    for part in rest.split(",") if rest else ():
+        key, _, value = part.partition("=")
+        is_right = value.isdecimal() if key == "steps" else value in ("zero", "unknown")
+        if key not in ("steps", "baseline") or not is_right or key in settings:
             raise InputError(
-                f"{flag(name)} needs --measure integrated-gradients. Add it, or leave both out."
+                f"--measure must be a NAME, or NAME:steps=N,baseline=zero or unknown, but is "
+                f"{text!r}. For example: integrated-gradients:steps=256."
             )
+        settings[key] = int(value) if key == "steps" else value
+    return name, settings
+
+
+def check_measures(measures: Sequence[str]) -> None:
+    """Refuse a measure with settings that are not its own.
+
+    Raises:
+        InputError: there is such a measure.
+    """
+    for text in measures:
+        name, settings = read_measure(text)
+        if settings and name != "integrated-gradients":
+            raise InputError(
+                f"Only integrated-gradients has steps and a baseline, but --measure is {text}. "
+                f"Give --measure {name}."
+            )
+
+
+def read_row(text: str | None) -> tuple[int | None, int | None]:
+    """Read ``--row N`` or ``N:C``: the row, and the column of a key.
+
+    Raises:
+        InputError: it is not written so.
+    """
+    if text is None:
+        return None, None
+    row, colon, column = text.partition(":")
+    if not row.isdecimal() or (colon and not column.isdecimal()) or len(text) > MOST_DIGITS:
+        raise InputError(
+            f"--row must be a number from 0, or N:C with the column of a key, but is {text!r}. "
+            "Change it."
+        )
+    return int(row), int(column) if colon else None
 
 
 def read_texts(texts: Sequence[str] | None) -> list[str]:

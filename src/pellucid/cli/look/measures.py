@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from pellucid.cli.look.look_options import read_measure
 from pellucid.cli.look.writer import LookWriter
 from pellucid.errors import InputError
 from pellucid.inside.ask import Ask
@@ -26,12 +27,11 @@ _MOST_OFF = 0.05
 """The error of an integral, as a share of its largest value, above which more steps are advised."""
 
 
-def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Collect what a measure is asked for besides its name, as `measure` takes it.
+def to_place(ask: Ask) -> dict[str, Any]:
+    """Collect the place that a measure is asked for, as `measure` takes it.
 
     Args:
         ask: the place, one address at most.
-        options: ``steps`` and ``integral_from`` of integrals.
 
     Raises:
         InputError: an option names several.
@@ -39,19 +39,7 @@ def to_place(ask: Ask, options: Mapping[str, Any]) -> dict[str, Any]:
     heads = tuple(ask.heads)
     if len(heads) > 1:
         raise InputError(f"A measure must be of one place, but {len(heads)} are named. Name one.")
-    return {
-        "head": heads[0] if heads else None,
-        "steps": options["steps"],
-        "baseline": options["integral_from"],
-    }
-
-
-def of_measure(place: Mapping[str, Any], name: str) -> dict[str, Any]:
-    """Leave out what only other measures of the same call take: the options of integrals."""
-    takes = MEASURES[name].takes if name in MEASURES else ()
-    # Several measures may be asked for, of which only some have an integral.
-    own = ("steps", "baseline")
-    return {what: value for what, value in place.items() if what not in own or what in takes}
+    return {"head": heads[0] if heads else None}
 
 
 def _make_maps(pair: PairData, names: Sequence[str], place: Mapping[str, Any]) -> list[Map]:
@@ -60,7 +48,8 @@ def _make_maps(pair: PairData, names: Sequence[str], place: Mapping[str, Any]) -
     Raises:
         InputError: a measure does not exist, or does not apply to that place.
     """
-    return [measure(pair, name, **of_measure(place, name)) for name in names]
+    asked = [read_measure(text) for text in names]
+    return [measure(pair, name, **place, **settings) for name, settings in asked]
 
 
 def show_measures(
@@ -118,7 +107,7 @@ def _describe_completeness(map_: Map, differences: tuple[float, ...]) -> Iterato
     # A sentence of one token may have no difference to divide by.
     size = max(1e-6, float(np.abs(differences).max()))
     if off > _MOST_OFF * size:
-        yield "That is much: take more --steps."
+        yield "That is much: take more steps (--measure integrated-gradients:steps=512)."
 
 
 def _to_table(found: Agreement) -> NumberTable:
@@ -216,7 +205,8 @@ def show_contrast(
     """
     contrast = find_contrast(pair, *words)
     # All are computed first: a mistake in the last measure shows before the first is drawn.
-    maps = [contrast_measure(contrast, name, **of_measure(place, name)) for name in names]
+    asked = [read_measure(text) for text in names]
+    maps = [contrast_measure(contrast, name, **place, **settings) for name, settings in asked]
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
         # Zeros everywhere would look like a finding.

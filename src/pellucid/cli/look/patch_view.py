@@ -91,7 +91,7 @@ def look_patched(
     if outputs.standard == "json":
         sys.stdout.write(_to_json(found, task))
     elif outputs.standard == "text":
-        writer = LookWriter(is_plain=bool(options["plain"]))
+        writer = LookWriter()
         writer.lines([*about, ""])
         writer.matrix(found.matrix, found.row_labels, found.column_labels, is_share=False)
     return exit_code

@@ -22,7 +22,6 @@ from pellucid.inside.pair import PairData
 from pellucid.inside.show.steps import NumberTable
 from pellucid.inside.show.view import TAUGHT, WHY_IT_RESTS, views_of
 from pellucid.inside.traces import Trace
-from pellucid.text.link_choices import Convention
 from pellucid.translate.translator import load
 
 LEGEND = (
@@ -77,9 +76,7 @@ def describe_heads(trace: Trace) -> Iterator[str]:
         yield f"{WHY_IT_RESTS[0].upper()}{WHY_IT_RESTS[1:]}."
 
 
-def read_gold_of_pair(
-    pair: PairData, source: str, target: str, links: str, convention: Convention | None
-) -> Gold:
+def read_gold_of_pair(pair: PairData, source: str, target: str, links: str) -> Gold:
     """Read the gold links of a pair.
 
     Args:
@@ -87,13 +84,12 @@ def read_gold_of_pair(
         source: its source line.
         target: its target line.
         links: the links between the words of these lines.
-        convention: the token that a decoder row counts for.
 
     Raises:
         DataError: a link is malformed, or names a word that does not exist.
     """
     words = words_of_pair(pair.tokenizer, (source, target), (pair.source_ids, pair.target_ids))
-    return Gold(parse_links(links, "--gold-links", words.sizes), words, convention or "predicts")
+    return Gold(parse_links(links, "--gold-links", words.sizes), words, "predicts")
 
 
 def _heads_table(rows: Sequence[HeadRow], *, has_errors: bool) -> NumberTable:
@@ -238,16 +234,13 @@ _MOST_COLUMNS = 6
 """Pairs of occurrences shown in a column each; of more, the least, the mean and the most."""
 
 
-def show_contexts(
-    model: str, word: str, sentences: Sequence[str], *, is_plain: bool, threads: int | None
-) -> int:
+def show_contexts(model: str, word: str, sentences: Sequence[str], *, threads: int | None) -> int:
     """Show the cosines of a word's vectors in several sentences.
 
     Args:
         model: the name of a model.
         word: the word.
         sentences: those that it stands in.
-        is_plain: True for sentences instead of a table.
         threads: number of processor threads.
 
     Returns:
@@ -257,7 +250,7 @@ def show_contexts(
         InputError: a sentence lacks the word, or it stands only once.
     """
     found = compare_contexts(load(model, threads=threads).bundle, word, sentences)
-    writer = LookWriter(is_plain=is_plain)
+    writer = LookWriter()
     writer.lines(_describe_contexts(found, sentences))
     writer.table(_contexts_table(found))
     writer.lines(["", *_explain(found)])

@@ -31,6 +31,9 @@ _OF_RECURRENT = (
     "encoder.0.recurrent. Which words go together: --show links. One step in numbers: --row 0."
 )
 
+MOST_WORDS = 10
+"""Words that are listed because their keys match a query."""
+
 
 def show_trace(
     bundle: Bundle,
@@ -115,19 +118,23 @@ def _follow_unit(
     row = options["row"]
     column = options["key_column"]
     assert isinstance(model, RecurrentModel)
-    if options["words"]:
-        raise InputError("--words needs self-attention, but this model is recurrent. Leave it out.")
+    if options["show"] == "words":
+        raise InputError(
+            "--show words needs self-attention, but this model is recurrent. Leave it out."
+        )
     (part,) = (ask.level("part") or ("decoder",))[:1]
     (layer,) = (ask.level("layer") or (0,))[:1]
-    shown = None if options["whole"] else SHOWN
+    shown = None if options["everything"] else SHOWN
     steps = list(follow_unit(trace, model, row, part=part, layer=layer, column=column, shown=shown))
     predicts = f" → predicts {trace.predicted_tokens[row]}" if part == "decoder" else ""
     reads = trace.query_tokens(part)[row]
     writer.lines(["", f"Row {row} of {part} layer {layer}: reads {reads}{predicts}"])
     _write_steps(steps, shown, writer)
-    if options["verify"]:
+    if options["show"] == "verify":
         if (part, layer) != ("decoder", 0):
-            raise InputError("--verify needs attention, which is in decoder layer 0. Leave it out.")
+            raise InputError(
+                "--show verify needs attention, which is in decoder layer 0. Leave it out."
+            )
         require_attention(model.config)
         weights_LM = trace["decoder.0.cross.0"]
         column = int(weights_LM[row].argmax()) if column is None else column
@@ -138,7 +145,7 @@ def _write_steps(steps: Iterable[NumberTable], shown: int | None, writer: LookWr
     for step in steps:
         writer.table(step)
     if shown is not None:
-        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --whole."])
+        writer.lines(["", f"Vectors: their length and first {SHOWN} numbers. All: --everything."])
 
 
 def _verify(bundle: Bundle, trace: Trace, site: str, head: int, row: int, column: int) -> str:
@@ -160,7 +167,7 @@ def _follow_row(
     view, why = _choose_view(trace, ask)
     row = options["row"]
     column = options["key_column"]
-    shown = None if options["whole"] else SHOWN
+    shown = None if options["everything"] else SHOWN
     steps = list(follow_one_row(view, pair.model.config, row, column=column, shown=shown))
     # The place that the row looks at most.
     if column is None:
@@ -171,9 +178,9 @@ def _follow_row(
     if ask.level("head") is None or view.is_taught:
         writer.lines([f"The head: {why}."])
     _write_steps(steps, shown, writer)
-    if options["words"]:
-        writer.lines(["", *_list_words(pair, view, row, column, options["words"])])
-    if options["verify"]:
+    if options["show"] == "words":
+        writer.lines(["", *_list_words(pair, view, row, column)])
+    if options["show"] == "verify":
         writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 
 
@@ -196,13 +203,13 @@ def _choose_view(trace: Trace, ask: Ask) -> tuple[HeadView, str]:
     return usual_head(trace, names, ask.level("head"))
 
 
-def _list_words(pair: PairData, view: HeadView, row: int, column: int, most: int) -> Iterator[str]:
+def _list_words(pair: PairData, view: HeadView, row: int, column: int) -> Iterator[str]:
     if view.layer or view.kind != "self":
         raise InputError(
-            f"--words needs layer 0's self-attention, but the row is followed in {view.site}, "
+            f"--show words needs layer 0's self-attention, but the row is followed in {view.site}, "
             f"whose keys depend on the whole sentence. Add --head {view.part}.0.self."
         )
     part: Any = view.part
     yield f"Words whose keys match this query best at position {column}, by scaled product:"
-    for match in best_words(pair, part, head=view.head, row=row, position=column, most=most):
+    for match in best_words(pair, part, head=view.head, row=row, position=column, most=MOST_WORDS):
         yield f"{match.scaled:9.3f}  {match.token}"

@@ -68,7 +68,7 @@ def look_beside(
     if files:
         _write_answers(line.text, sides, files)
     else:
-        _show_answers(line.text, sides, LookWriter(is_plain=bool(options["plain"])))
+        _show_answers(line.text, sides, LookWriter())
     return exit_code
 
 
@@ -277,5 +277,5 @@ def look_at_difference(
     if files:
         draw_difference(first_side, second_side, files)
     else:
-        show_difference(first_side, second_side, LookWriter(is_plain=bool(options["plain"])))
+        show_difference(first_side, second_side, LookWriter())
     return exit_code

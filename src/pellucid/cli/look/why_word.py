@@ -37,7 +37,7 @@ def explain_word(
         The exit code: 1 if a check of the replay failed.
     """
     ask = to_ask({**options, "stage": None, "everything": False})
-    place = to_place(ask, options)
+    place = to_place(ask)
     translator = load(model, threads=threads)
     ask.check(translator.model.config)
     for say, sentence in remarks_on(translator, line.text):
@@ -48,6 +48,6 @@ def explain_word(
     tokenizer = translator.tokenizer
     text = line.target or tokenizer.decode_target(trace.predicted_ids)
     pair = PairData(translator.model, tokenizer, trace.source_ids, trace.predicted_ids)
-    writer = LookWriter(is_plain=bool(options["plain"]))
+    writer = LookWriter()
     show_contrast(pair, (text, *words), names, place, writer)
     return exit_code

@@ -22,7 +22,7 @@ from pellucid.inside.show.terminal import (
     say_table,
 )
 from pellucid.inside.traces import Trace
-from pellucid.terminal.text import styled_output
+from pellucid.terminal.text import styled_output, wants_sentences
 
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421}
@@ -33,14 +33,10 @@ and a terminal would obey."""
 
 
 class LookWriter:
-    """A writer to the terminal.
+    """A writer to the terminal."""
 
-    Args:
-        is_plain: True for sentences instead of pictures.
-    """
-
-    def __init__(self, *, is_plain: bool) -> None:
-        self.is_plain = is_plain
+    def __init__(self) -> None:
+        self.is_plain = wants_sentences()
         # An encoding that the user asked for holds for pipes too.
         asked = os.environ.get("PYTHONIOENCODING", "").partition(":")[0]
         if asked and isinstance(sys.stdout, io.TextIOWrapper):
@@ -53,7 +49,7 @@ class LookWriter:
             markup=False,
             emoji=False,
             # A screen reader wants whole sentences; the terminal breaks them.
-            soft_wrap=is_plain,
+            soft_wrap=self.is_plain,
         )
 
     def lines(self, lines: Iterable[str]) -> None:

@@ -45,7 +45,7 @@ class KeptCells:
             if not place:
                 raise DataError(
                     f"{self._path} must have the times of {key!r}, but does not. Measure them: "
-                    f"pellucid claim {self._claim} --full --results {self._path.parent}"
+                    f"pellucid claim {self._claim} --full -o {self._path.parent}/"
                 )
         # What is no longer asked for belongs to another setting, and is dropped at the end.
         self._asked.add(place)
@@ -84,7 +84,7 @@ class KeptCells:
             raise DataError(
                 f"A file of results must hold those of the claim {self._claim}, but does not "
                 f"({self._path}). Delete it to measure again, or name another folder with "
-                "--results."
+                "-o FOLDER/."
             )
 
     def _write(self) -> None:

@@ -216,16 +216,31 @@ def read_pairs_of_file(
         InputError: the kind of the file is unknown.
         DataError: it cannot be read.
     """
+    # Not validated, because a recipe's section must name files for training.
+    data = DataConfig.model_construct(None, on_bad_line="skip")
+    yield from _usable(read_table(path, languages), data, bad, None)
+
+
+def read_table(path: str, languages: tuple[str, str]) -> Iterator[SentencePair | BadLine]:
+    """Read every row of a file with both sides, also those that are no pair.
+
+    Args:
+        path: a table or a document.
+        languages: codes of source and target, by which columns and keys may be named.
+
+    Raises:
+        InputError: the kind of the file is unknown.
+        DataError: it cannot be read.
+    """
     kind = kind_of_table(path)
     if kind is None:
         raise InputError(f"A file of pairs must end in {PAIRS}, but is {path}. Convert it first.")
     names = dict(zip(("source_language", "target_language"), languages, strict=True))
-    # Not validated, because a recipe's section must name files for training.
     data = DataConfig.model_construct(None, **names, on_bad_line="skip")
-    for pair in _usable(_read_rows(Path(path), kind, data), data, bad, None):
-        sides = f"{pair.source}\t{pair.target}"
-        if kind in PAIRED or pair.number > 1 or not is_header(sides, data):
-            yield pair
+    for row in _read_rows(Path(path), kind, data):
+        is_pair = isinstance(row, SentencePair) and kind not in PAIRED and row.number <= 1
+        if not is_pair or not is_header(f"{row.source}\t{row.target}", data):
+            yield row
 
 
 @dataclass(frozen=True)

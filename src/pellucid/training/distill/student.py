@@ -108,7 +108,7 @@ def _student_model(model: dict[str, Any], size: StudentSize) -> dict[str, Any]:
     if size.name is not None:
         if size.name not in NAMED_SIZES:
             raise ConfigurationError(
-                f"--size must be a known size, but is {size.name!r}. "
+                f"model.size must be a known size, but is {size.name!r}. "
                 + suggestion(size.name, NAMED_SIZES)
             )
         # A ready-made size replaces the sizes of the recipe; everything else stays.
