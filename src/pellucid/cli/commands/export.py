@@ -9,6 +9,10 @@ from pellucid.cli.ending import LINES_FAILED, note, say_error, show_made
 from pellucid.cli.option_rules import Needs, check_rules
 from pellucid.cli.options import Model, Threads, described
 from pellucid.config.config_json import MASKS
+from pellucid.terminal.text import count_of
+
+MOST_SHOWN = 5
+"""The most lines with other words that are shown."""
 
 RULES = (Needs("source", "reference"), Needs("reference", "source"))
 
@@ -23,7 +27,7 @@ RULES = (Needs("source", "reference"), Needs("reference", "source"))
     precision=(
         "",
         "Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on the lines "
-        "of --source, else that of the model.",
+        "of --source, else that of the model.  [default: the model's in a bundle, else float32]",
     ),
     source=("FILE", "Lines to measure BLEU with (--format pellucid)."),
     reference=("FILE", "Their translations."),
@@ -32,7 +36,7 @@ def export(
     model: Model,
     out: Path,
     target: Literal["marian", "ctranslate2", "pellucid"],
-    precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32",
+    precision: Literal["auto", "float32", "bfloat16", "int8"] | None = None,
     source: str | None = None,
     reference: str | None = None,
     threads: Threads = None,
@@ -40,8 +44,9 @@ def export(
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
     A model that the other format cannot express is refused. With --source and --reference, a
-    bundle translates the lines before and after; both BLEU scores are shown and kept in its
-    manifest.
+    bundle translates the lines before and after: both BLEU scores are shown and kept in its
+    manifest, and lines with other words are named. Every command then computes in the new
+    precision; without these lines the bundle stores it, and computes in float32.
     """
     check_rules(RULES, {"source": source, "reference": reference})
     from pellucid.functions.convert_model import export as export_model
@@ -56,11 +61,16 @@ def export(
     if made.before is not None and made.after is not None:
         show_made(_bleu(made.before, f"before ({made.original})"))
         show_made(_bleu(made.after, f"after ({made.precision})", made.before))
-    elif target == "pellucid":
+    elif made.precision != made.computes:
         note(
-            "Nothing was measured. Give --source FILE and --reference FILE to see how the change "
-            f"to {made.precision} affects BLEU."
+            f"Nothing was measured, so the bundle stores {made.precision} and computes in "
+            f"{made.computes}. Give --source FILE and --reference FILE to let it compute in "
+            f"{made.precision}."
         )
+    if made.changed:
+        show_made(f"{count_of(len(made.changed), 'line')} with other words:")
+    for source, before, after in made.changed[:MOST_SHOWN]:
+        show_made(f"  {source} → before: {before} → after: {after}")
     if made.has_masks:
         note(
             f"The model reads {MASKS[0]} to {MASKS[-1]} in the place of placeholders such as %s: "
