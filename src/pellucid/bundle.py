@@ -292,19 +292,6 @@ def write_bundle(
     write_text(folder / MANIFEST, bundle_json(manifest))
 
 
-def add_metrics(folder: Path, metrics: Mapping[str, Any]) -> None:
-    """Add entries to the metrics in a bundle's manifest.
-
-    Raises:
-        BundleError: the manifest cannot be read.
-        OutputError: the disk cannot take it.
-    """
-    manifest = _read_manifest(folder)
-    # No hash covers the manifest, so the bundle stays whole.
-    manifest["metrics"] = {**manifest.get("metrics", {}), **metrics}
-    write_text(folder / MANIFEST, bundle_json(manifest))
-
-
 def write_listed(path: Path, data: bytes) -> dict[str, Any]:
     """Write a file as `pellucid.files.write_bytes` does.
 

@@ -19,7 +19,6 @@ from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.demo import evaluate_split, row_of_piece
 from pellucid.evaluation.word_links import GoldLinks
 from pellucid.inside.align.direction import make_direction
-from pellucid.native.precision import FASTEST_FIRST, fastest_precision, read_precisions
 from pellucid.translate.translator import Translator
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
@@ -104,11 +103,9 @@ def test_sentences_by_hand_are_many_and_different() -> None:
     assert len({*own, *neighbors, *harder}) == len(own) + len(neighbors) + len(harder)
 
 
-def test_demo_model_carries_the_bleu_of_each_precision_that_may_be_chosen() -> None:
-    bleu = read_precisions(load_bundle(resolve_model("demo")).manifest)
-    assert bleu.keys() == set(FASTEST_FIRST)
-    assert min(bleu.values()) > 95
-    assert pellucid.load("demo").options().precision == fastest_precision(bleu)
+@pytest.mark.parametrize("name", ["demo", "demo-recurrent", "demo-untrained"])
+def test_packaged_models_compute_in_float32_as_the_page_does(name: str) -> None:
+    assert pellucid.load(name).computes == "float32"
 
 
 def test_neighbors_were_not_in_training_and_the_texts_sentences_were() -> None:

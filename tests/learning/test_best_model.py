@@ -15,8 +15,6 @@ from pellucid.bundle import load_bundle
 from pellucid.config import TokenizerConfig
 from pellucid.errors import ConfigurationError, TrainingError
 from pellucid.evaluation.corpus_scores import bleu_for_ranking
-from pellucid.native.loading import instruction_sets
-from pellucid.native.precision import read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.training.loop import train
 from pellucid.training.run import validator
@@ -86,8 +84,6 @@ def test_the_model_that_is_kept_is_the_best_by_the_measure(
     assert (summary.best_loss, summary.best_bleu, summary.best_chrf) == best
     manifest = load_bundle(summary.bundle).manifest
     assert manifest["metrics"]["best_step"] == best_step
-    measured = read_precisions(manifest)
-    assert set(measured) == ({"float32", "int8"} if instruction_sets() else set())
     assert f"best validation {words} at step {best_step}" in (tmp_path / "run/log.txt").read_text()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import (
@@ -13,7 +14,7 @@ from pydantic import (
     model_validator,
 )
 
-from pellucid.config.base import Several, Strict
+from pellucid.config.base import Several, Strict, validate
 from pellucid.config.renamed_keys import refuse_old
 
 Precision = Literal["float32", "bfloat16", "int8"]
@@ -100,11 +101,27 @@ class DecodingConfig(Strict):
     strict: bool = False
     """Give the same text whatever is translated in the same batch; slower."""
     precision: Precision = "float32"
-    """Precision of the weights in matrix products."""
+    """Precision of the weights in matrix products. All commands compute in that of the model, and
+    so write the same words; another one may write others."""
 
     def greedy(self) -> DecodingConfig:
-        """Keep only what a greedy search takes: the lengths and the forbidden tokens."""
-        return DecodingConfig(**self.model_dump(include=set(OF_GREEDY)))
+        """Keep only what a greedy search takes: lengths, forbidden tokens, and the precision."""
+        return DecodingConfig(**self.model_dump(include={*OF_GREEDY, "precision"}))
+
+    def with_options(self, options: Mapping[str, Any]) -> DecodingConfig:
+        """Put options on top of these defaults.
+
+        Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
+
+        Raises:
+            ConfigurationError: an option is unknown, impossible, or contradicts another.
+        """
+        defaults = self.model_dump()
+        if options.get("sample"):
+            defaults |= {"beam": 1, "diverse_groups": 1, "strict": False}
+        elif "beam" in options or options.get("strict") or options.get("alternatives"):
+            defaults["sample"] = False
+        return validate(DecodingConfig, {**defaults, **options}, "")
 
     @model_validator(mode="before")
     @classmethod

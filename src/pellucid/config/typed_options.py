@@ -46,4 +46,4 @@ class DecodingOptions(TypedDict, total=False):
     # What to return, and how exactly
     alternatives: bool
     strict: bool
-    precision: Literal["auto", "float32", "bfloat16", "int8"]
+    precision: Literal["float32", "bfloat16", "int8"]

@@ -57,6 +57,11 @@ class Decoder:
         """Say why PyTorch computes every step in a precision; None if the engine in C does."""
         return self._native.find_obstacle(precision)
 
+    def computes(self, precision: Precision) -> Precision:
+        """Return the precision that is computed in where this one is asked for."""
+        is_unserved = precision == "int8" and self.find_obstacle(precision) is not None
+        return "float32" if is_unserved else precision
+
     def find_engine(self, precision: Precision) -> NativeEngine | None:
         """Find the engine of the first model; None if PyTorch computes every step."""
         if self.find_obstacle(precision) is not None:

@@ -12,7 +12,6 @@ from pellucid.config import Precision
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.errors import InputError
 from pellucid.files import read_bytes
-from pellucid.native.precision import METRIC
 
 LONGEST = 65_536
 """Maximum number of positions, because other systems store a table of them."""
@@ -100,19 +99,29 @@ def never_written(bundle: Bundle) -> list[int]:
 
 
 def export_bundle(
-    bundle: Bundle, out: Path, precision: Precision, *, measured: Mapping[str, Any] | None = None
-) -> None:
-    """Write a bundle with its weights in another precision, which is also used for decoding.
+    bundle: Bundle,
+    out: Path,
+    precision: Precision,
+    *,
+    computes: Precision | None = None,
+    measured: Mapping[str, Any] | None = None,
+) -> Precision:
+    """Write a bundle with its weights in another precision.
 
-    Only the weights and the two entries of ``config.json`` about precision change. The manifest
-    keeps its entries on data and training, but not BLEU by precision if the precision changes,
-    and names under ``exported`` the bundle that this one was made from.
+    Only the weights and the two entries of ``config.json`` about precision change. The
+    manifest keeps its entries on data and training, and names under ``exported`` the bundle that
+    this one was made from.
 
     Args:
         bundle: the model.
         out: the new folder.
         precision: precision of the stored weights.
+        computes: the precision that every command translates in. Unless given, float32, or that of
+            the model if its weights are stored as before.
         measured: BLEU before and after, for the manifest.
+
+    Returns:
+        The precision that the bundle computes in.
 
     Raises:
         InputError: the model is recurrent, and the precision is not float32.
@@ -124,17 +133,17 @@ def export_bundle(
             f"{precision}: its states would add up the rounding of every step. Keep the bundle."
         )
     decoding = bundle.config.decoding
+    if computes is None:
+        is_same = precision == bundle.config.precision
+        computes = decoding.precision if is_same else "float32"
     if not decoding.strict:  # a strict translation is always float32
-        decoding = decoding.model_copy(update={"precision": precision})
+        decoding = decoding.model_copy(update={"precision": computes})
     kept = {
         name: value
         for name, value in bundle.manifest.items()
         # These describe the files, and the new bundle has its own.
         if name not in ("format", "files", "created")
     }
-    if precision != bundle.config.precision and isinstance(kept.get("metrics"), dict):
-        # What other precisions cost was measured with the weights as they were.
-        kept["metrics"] = {name: one for name, one in kept["metrics"].items() if name != METRIC}
     recipe = bundle.folder / RECIPE
     save_bundle(
         out,
@@ -151,3 +160,4 @@ def export_bundle(
             },
         },
     )
+    return decoding.precision

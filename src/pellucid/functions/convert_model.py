@@ -14,7 +14,6 @@ from pellucid.config import Precision
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.errors import InputError
 from pellucid.functions.given_lines import read_given
-from pellucid.native.precision import AskedPrecision
 
 if TYPE_CHECKING:
     # Only here, so that it is checked by `read_given`, which names the line that is no text.
@@ -23,6 +22,10 @@ if TYPE_CHECKING:
 
 ImportFormat = Literal["marian"]
 ExportFormat = Literal["marian", "ctranslate2", "pellucid"]
+AskedPrecision = Literal["auto", "float32", "bfloat16", "int8"]
+
+LOSS_ALLOWED = 0.2
+"""The BLEU that int8 may lose for ``auto`` to take it."""
 
 
 @dataclass(frozen=True)
@@ -78,23 +81,27 @@ class ExportedModel:
 
     Attributes:
         folder: where it was written.
-        precision: of its weights.
+        precision: of the weights that it stores.
         original: the precision of the weights before.
+        computes: the precision in which the bundle translates.
         has_masks: True if the model reads symbols in the place of placeholders, which another
             program must put in and take out.
         before: BLEU of the model on the lines that were given; None without any.
         after: BLEU of the exported bundle on them.
         rejected: BLEU of the int8 bundle that lost too much, so that it was not written.
+        changed: of each line whose words differ: the source, its translation before, and after.
         errors: a sentence for each line that could not be translated.
     """
 
     folder: Path
     precision: Precision
     original: Precision
+    computes: Precision
     has_masks: bool = False
     before: float | None = None
     after: float | None = None
     rejected: float | None = None
+    changed: tuple[tuple[str, str, str], ...] = ()
     errors: tuple[str, ...] = ()
 
 
@@ -104,7 +111,7 @@ def export(
     output: str | Path,
     *,
     format: ExportFormat,
-    precision: AskedPrecision = "float32",
+    precision: AskedPrecision | None = None,
     source: GivenLines | None = None,
     reference: GivenLines | None = None,
 ) -> ExportedModel:
@@ -114,9 +121,11 @@ def export(
         model: its name or folder.
         output: the folder to write, a new one.
         format: ``marian``, ``ctranslate2``, or ``pellucid`` for a bundle.
-        precision: of the stored weights; ``auto`` is int8 if it loses at most 0.2 BLEU on the
-            lines of ``source``, else that of the model.
-        source: the file or the lines to measure BLEU with, for a bundle.
+        precision: of the stored weights; unless given, that of the model for a bundle, and else
+            float32. ``auto`` is int8 if it loses at most 0.2 BLEU on the lines of ``source``, else
+            that of the model.
+        source: the file or the lines to measure BLEU with, for a bundle. Only a bundle that was
+            measured computes in its precision; others compute in float32.
         reference: the file or the lines of their translations.
 
     Raises:
@@ -148,11 +157,17 @@ def export(
     bundle = load_bundle(resolve_model(model))
     # `auto` needs lines, and lines need a bundle: the first half is for the type checker.
     if precision == "auto" or format == "pellucid":
-        return _export_bundle(bundle, Path(output), precision, lines)
+        return _export_bundle(bundle, Path(output), precision or bundle.config.precision, lines)
     write = export_marian if format == "marian" else export_ctranslate2
-    write(bundle, Path(output), precision)
-    has_masks = bundle.tokenizer.has_masks
-    return ExportedModel(Path(output), precision, bundle.config.precision, has_masks)
+    stored = precision or "float32"
+    write(bundle, Path(output), stored)
+    return ExportedModel(
+        Path(output),
+        stored,
+        bundle.config.precision,
+        computes=stored,
+        has_masks=bundle.tokenizer.has_masks,
+    )
 
 
 def _export_bundle(
@@ -161,47 +176,57 @@ def _export_bundle(
     """Write the bundle, measured if there are lines."""
     from pellucid.evaluation.corpus_scores import evaluate_corpus
     from pellucid.formats.exporting import export_bundle
-    from pellucid.native.precision import LOSS_ALLOWED
 
     precision: Precision = "float32" if bundle.config.model.is_recurrent else "int8"
     if asked != "auto":
         precision = asked
     if lines is None:
-        export_bundle(bundle, output, precision)
-        return ExportedModel(output, precision, bundle.config.precision)
+        computes = export_bundle(bundle, output, precision)
+        return ExportedModel(output, precision, bundle.config.precision, computes)
     sources, references = lines
     # The manifest has the scores, so the bundle is translated with before it is written for good.
     with TemporaryDirectory() as folder:
         trial = Path(folder) / "bundle"
-        export_bundle(bundle, trial, precision)
+        export_bundle(bundle, trial, precision, computes=precision)
         texts, errors = _translate(bundle.folder, sources)
         before = evaluate_corpus(texts, references).bleu
-        texts, errors_after = _translate(trial, sources)
-        after = evaluate_corpus(texts, references).bleu
+        texts_after, errors_after = _translate(trial, sources)
+        after = evaluate_corpus(texts_after, references).bleu
+    changed = [
+        (source, one, other)
+        for source, one, other in zip(sources, texts, texts_after, strict=True)
+        if one != other
+    ]
     # A line that failed before as well says nothing about the precision.
     lost = [f"After ({precision}): {error}" for error in errors_after if error not in errors]
     rejected = None
+    computes: Precision | None = precision
     # Too much is lost, so that the bundle keeps the precision that it has.
     if asked == "auto" and after.score - before.score < -LOSS_ALLOWED:
         rejected = after.score
         precision = bundle.config.precision
+        computes = None
         after = before
         lost = []  # of a bundle that is not written
+        changed = []
     measured = {
         "before": before.score,
         "after": after.score,
         "difference": after.score - before.score,
         "signature": before.signature,
         "lines": len(sources),
+        "lines_changed": len(changed),
     }
-    export_bundle(bundle, output, precision, measured=measured)
+    computes = export_bundle(bundle, output, precision, computes=computes, measured=measured)
     return ExportedModel(
         output,
         precision,
         bundle.config.precision,
+        computes,
         before=before.score,
         after=after.score,
         rejected=rejected,
+        changed=tuple(changed),
         errors=(*errors, *lost),
     )
 

@@ -81,7 +81,7 @@ def evaluate(
         hypothesis: the file or the lines of translations to score, in the place of a model.
         against: other translations to compare with (paired bootstrap).
         to: the language whose code every line gets.
-        changes: of the model, which is then compared with itself without them, in float32.
+        changes: of the model, which is then compared with itself without them.
         lowercased_tokenized: a language, to lower-case and tokenize both sides as Moses does.
         tokenized: both sides are tokenized already.
         tokenize: sacreBLEU's tokenizer; chosen by the script unless given.
@@ -121,8 +121,7 @@ def evaluate(
     sources = read_given("source", source)
     translator = model if isinstance(model, Translator) else load(model)
     if changes is not None:
-        # Both by the same search in float32, so that nothing but the change differs.
-        decoding.setdefault("precision", "float32")
+        # Both by the same search, so that nothing but the change differs.
         unchanged = copy.copy(translator)
         translator = translator.changed(changes)
         unchanged.decoding = translator.decoding

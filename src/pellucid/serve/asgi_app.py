@@ -14,7 +14,7 @@ from pellucid.serve.service import Service
 from pellucid.serve.settings import Keys, Limits, Settings
 
 if TYPE_CHECKING:
-    from pellucid.native.precision import AskedPrecision
+    from pellucid.config import Precision
 
 
 def make_app(
@@ -28,7 +28,7 @@ def make_app(
     keys_in_query: bool = False,
     limits: Mapping[str, float] = MappingProxyType({}),
     threads: int | None = None,
-    precision: AskedPrecision | None = None,
+    precision: Precision | None = None,
 ) -> Service:
     """Load models, and make the application that ``pellucid serve`` runs.
 

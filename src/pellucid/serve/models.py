@@ -14,6 +14,8 @@ from pellucid.serve.answers.responses import Problem, about
 from pellucid.wording.value_rules import show_value
 
 if TYPE_CHECKING:
+    from pellucid.config import Precision
+    from pellucid.config.typed_options import DecodingOptions
     from pellucid.text.link_choices import UnitRule
     from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.translator import Translator
@@ -136,7 +138,8 @@ class ServedModel:
             "target_languages": list(self.targets),
             "model_hash": bundle.model_hash,
             "architecture": config.model.architecture,
-            "precision": self.translator.decoding.precision,
+            "stored": config.precision,
+            "computes": self.translator.computes,
             **{name: getattr(config.model, name) for name in SIZES},
             "decoding": self.translator.decoding.model_dump(mode="json"),
         }
@@ -215,7 +218,7 @@ def name_models(given: Sequence[str]) -> dict[str, str]:
 
 
 def load_models(
-    named: Mapping[str, str], *, threads: int | None = None, precision: Any = None
+    named: Mapping[str, str], *, threads: int | None = None, precision: Precision | None = None
 ) -> Models:
     """Load models; arguments as for `pellucid.translate.translator.load`.
 
@@ -226,9 +229,10 @@ def load_models(
     """
     from pellucid.translate.translator import load
 
+    decoding: DecodingOptions = {} if precision is None else {"precision": precision}
     return Models(
         [
-            ServedModel(name, load(model, threads=threads, precision=precision or "auto"))
+            ServedModel(name, load(model, threads=threads, **decoding))
             for name, model in named.items()
         ]
     )

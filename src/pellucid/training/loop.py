@@ -18,7 +18,6 @@ from pellucid.machine.hardware import (
     keep_freed_memory,
     leave_lasting_objects,
     set_threads,
-    some_threads,
 )
 from pellucid.text.reading.sentence_pairs import check_text_files
 from pellucid.training.console.messages import (
@@ -238,7 +237,7 @@ class Trainer:
                     # After going back to a checkpoint, the feed begins again at its step.
                     if is_done(self.training, self.learner.state) or not was_made:
                         break
-        return self._finish(interruption)
+        return self._finish()
 
     def _advance(self, update: UpdateBatches, bar: TrainingProgress) -> bool:
         """Make one update; return False if the run went back to a checkpoint instead."""
@@ -372,7 +371,7 @@ class Trainer:
         self.run.log(f"Stopped after step {self.learner.state.step}; the same command {where}.")
         self._saver.write_report()
 
-    def _finish(self, interruption: Interruption) -> TrainingSummary:
+    def _finish(self) -> TrainingSummary:
         """Report what was learned.
 
         Raises:
@@ -391,8 +390,6 @@ class Trainer:
             self._saver.write_report()
             peak = learning_rate(training.warmup_steps, training, learner.config.model.d_model)
             raise TrainingError(describe_failure(state, training, learner.tokenizer, peak))
-        with interruption.abandonable(), some_threads(learner.plan.threads):
-            self._validator.note_precisions(self._limit)
         self.run.log(
             f"Done: {state.step} steps in {state.seconds / 60:.1f} minutes, best "
             f"validation {describe_best(state, training.best_by)} at step {state.best_step}. "

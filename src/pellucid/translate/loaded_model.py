@@ -8,12 +8,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self
 
 from pellucid.bundle import Bundle
-from pellucid.config import DecodingConfig, ModelConfig
+from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.build_request import RequestBuilder
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.native import StoredModel
 from pellucid.errors import InputError
-from pellucid.native.precision import read_precisions
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Preparer
@@ -52,7 +51,6 @@ class LoadedModel:
         self._preparer = Preparer(tokenizer, self._request_builder, learned, has_vector=has_vector)
         self.decoder: Decoder | ReplayDecoder = make_decoder(self._given, tokenizer)
         self.changes: Probe | None = None
-        self._measured = {} if bundle is None else read_precisions(bundle.manifest)
         self._plain: tuple[DecodingConfig, DecodingConfig] | None = None
 
     def __repr__(self) -> str:
@@ -100,6 +98,12 @@ class LoadedModel:
         return self._given[0].config
 
     @property
+    def own_precision(self) -> Precision:
+        """The precision of the model, in which every command writes the same words."""
+        defaults = self.decoding if self._bundle is None else self._bundle.config.decoding
+        return defaults.precision
+
+    @property
     def is_ensemble(self) -> bool:
         """True for several models together."""
         return len(self._given) > 1
@@ -123,11 +127,11 @@ class LoadedModel:
         return tuple(one.load() if isinstance(one, StoredModel) else one for one in self._given)
 
     def changed(self, changes: GivenChanges) -> Self:
-        """Return a translator of the same model under changes, by default in float32.
+        """Return a translator of the same model under changes.
 
         Changes are a text such as ``"cut decoder.1.cross.0"``, several, or a probe. Cuts of whole
         heads of a Transformer keep the engine in C and every search. With other changes each line
-        is decoded greedily by the replay, which is slow.
+        is decoded greedily by the replay, in float32, which is slow.
 
         Raises:
             InputError: a change names what the model does not have, or there are several models.
@@ -142,11 +146,12 @@ class LoadedModel:
         found.changes = join_probes(self.changes, read_changes(changes, self.config))
         assert found.changes is not None
         model, found.decoder = change_model(self.model, self.tokenizer, found.changes)
-        found.decoding = self.decoding.greedy() if found.decoder.is_slow else self.decoding
+        if found.decoder.is_slow:
+            # The replay computes in float32, whatever the model's own precision.
+            exact = {"precision": "float32"}
+            found.decoding = self.decoding.greedy().model_copy(update=exact)
         found._given = (model,)
         # The cached property came along with the old models in it.
         found.__dict__["_models"] = (model,)
-        # The precisions were measured without the changes.
-        found._measured = {}
         found._plain = None
         return found

@@ -89,8 +89,6 @@ def look_at_lines(
     bundle = bundle_to_look_at(translator)
     texts = list_texts("texts", texts)
     how = how or Replaying()
-    # The replay is in float32, and should find the tokens that the search found.
-    options = {"precision": "float32", **options}
     decoding = translator.options(**options).model_dump(mode="json")
     for translation in _decode(translator, texts, constraints, options):
         yield look_at_hypotheses(
@@ -122,7 +120,6 @@ def pair_of_line(
     (text,) = with_codes(translator.tokenizer, to, [text])
     ids: Sequence[int] = ()
     if translation is None:
-        options = {"precision": "float32", **options}
         (found,) = _decode(translator, [text], Constraints(), options)
         text = found.source
         ids = found.best.ids

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Literal, NamedTuple, Self, final
 
+from pellucid.config import Precision
 from pellucid.text.sentences import join_parts
 
 Flag = Literal[
@@ -72,6 +73,8 @@ class Notes:
             line without letters; ``unsure``: the model gave its own words a low probability;
             ``partial``: it may leave words out, see ``unlinked_words``.
         retried: True if a second search, against repetitions, gave this translation.
+        precision: the precision that computed the translation if it is not the model's own, so that
+            words may differ from those of other commands; otherwise empty.
     """
 
     replaced: Mapping[str, int] = NO_COUNTS
@@ -89,6 +92,7 @@ class Notes:
     unlinked_words: tuple[str, ...] = ()
     flags: tuple[Flag, ...] = ()
     retried: bool = False
+    precision: Precision | Literal[""] = ""
 
     def __post_init__(self) -> None:
         # All lines without anything unusual share one object, so nothing in it may be changed.

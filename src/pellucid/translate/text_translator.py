@@ -7,11 +7,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from pellucid.arguments import check_count, check_kind, check_text, list_texts
-from pellucid.config import DecodingConfig, TreatmentConfig, validate
+from pellucid.config import DecodingConfig, Precision, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.hypothesis import Hypothesis
-from pellucid.native.precision import configure_fastest
 from pellucid.text.link_choices import UnitRule
 from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.call_options import (
@@ -46,10 +45,16 @@ BATCH_TOKENS = 4096
 class TextTranslator(LoadedModel):
     """What a `Translator` does with texts."""
 
+    @property
+    def computes(self) -> Precision:
+        """The precision that translations are computed in unless a call asks for another."""
+        return self.options().precision
+
     def options(self, **options: Unpack[DecodingOptions]) -> DecodingConfig:
         """Return all decoding options of a call: the given ones on top of the model's defaults.
 
-        Sampling replaces a beam that only the defaults ask for, and a beam such sampling.
+        Sampling replaces a beam that only the defaults ask for, and a beam such sampling. The
+        ``precision`` is what computes: float32 in the place of int8 where only PyTorch can.
 
         Raises:
             ConfigurationError: an option is unknown, impossible, or contradicts another.
@@ -58,8 +63,10 @@ class TextTranslator(LoadedModel):
         if not options and self._plain is not None and self._plain[0] is self.decoding:
             return self._plain[1]
         check_names(options, self.translate)
-        find_obstacle = self.decoder.find_obstacle
-        found = configure_fastest(self.decoding, options, self._measured, find_obstacle)
+        found = self.decoding.with_options(options)
+        computes = self.decoder.computes(found.precision)
+        if computes != found.precision:
+            found = found.model_copy(update={"precision": computes})
         if not options:
             self._plain = self.decoding, found
         return found

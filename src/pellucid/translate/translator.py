@@ -8,11 +8,9 @@ from typing import TYPE_CHECKING, Any, Unpack, overload
 
 from pellucid.arguments import check_count, check_kind, list_pairs, refuse
 from pellucid.bundle import open_bundle, resolve_model
-from pellucid.config import DecodingConfig, validate
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
 from pellucid.machine.hardware import set_threads, use_threads
-from pellucid.native.precision import put_on_top
 from pellucid.text.language_tokens import with_codes
 from pellucid.text.learned import LearnedText
 from pellucid.text.link_choices import Symmetrization, UnitRule
@@ -229,7 +227,7 @@ class Translator(TextTranslator):
     ) -> Iterator[list[Trace]]:
         """Look inside every hypothesis of every line: a list of traces per line, the best first.
 
-        Lines are decoded in float32 unless ``precision`` says otherwise.
+        Lines are decoded as `translate` does, and replayed in float32.
 
         Args:
             texts: the lines.
@@ -317,8 +315,8 @@ def load(
         threads: processor threads to use; unless given as before, at first as the machine allows.
         ensemble: further models with the same vocabulary, whose softmaxes are averaged with its.
         decoding: decoding options of every call, such as ``beam=5``, the fields of
-            `DecodingConfig`. The ``precision`` is ``auto`` unless given: the fastest of those that
-            cost next to nothing on validation text.
+            `DecodingConfig`, on top of the model's defaults. In another ``precision`` than the
+            model's own a translation may have other words; its notes then name the precision.
 
     Raises:
         InputFileNotFoundError: a folder does not exist.
@@ -338,18 +336,13 @@ def load(
     use_threads(threads)
     bundles = [open_bundle(resolve_model(name)) for name in (model, *several)]
     bundle, *others = bundles
-    defaults = bundle.config.decoding
-    settings = put_on_top(defaults, decoding)
-    is_named = settings["precision"] != "auto" and "precision" in decoding
-    if settings["precision"] == "auto":
-        settings["precision"] = defaults.precision
-    configuration = validate(DecodingConfig, settings, "")
+    configuration = bundle.config.decoding.with_options(decoding)
     stored = None if others else find_stored(bundle, threads)
     # This imports PyTorch, which stored weights do not need until they are loaded.
     if stored is None:
         set_threads(threads)
     check_vocabularies(bundles)
-    translator = Translator(
+    return Translator(
         stored or bundle.model,
         bundle.tokenizer,
         decoding=configuration,
@@ -358,7 +351,3 @@ def load(
         other_hashes=[other.model_hash for other in others],
         learned=LearnedText.read(bundle.manifest, bundle.tokenizer),
     )
-    if is_named:
-        # A precision that the user named is not replaced by the fastest one measured.
-        translator._measured = {}
-    return translator

@@ -122,6 +122,9 @@ class TranslationWriter:
                 to_look_at[1].append((rating, index, place))
         joined = _join(parts, line.gaps, config)
         notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
+        bundle = self.bundle
+        if bundle is not None and config.precision != bundle.config.decoding.precision:
+            notes = replace(notes, precision=config.precision)
         return Translation(line.source, tuple(joined), notes=notes)
 
     def _hypothesis(self, part: str, request: Request, found: Hypothesis) -> TranslatedHypothesis:

@@ -579,7 +579,8 @@ def test_export_with_precision_auto_refuses_a_loss(
     run_here: Run, write_lines: WriteLines, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines = write_lines("lines.txt", "The pizza came out of the oven.")
-    monkeypatch.setattr("pellucid.native.precision.LOSS_ALLOWED", -0.5)  # A gain would be needed.
+    # A gain would be needed.
+    monkeypatch.setattr("pellucid.functions.convert_model.LOSS_ALLOWED", -0.5)
     out = tmp_path / "out"
 
     done = run_here(

@@ -1,137 +1,185 @@
-"""``--precision auto``: what validation showed is used where the engine in C serves it."""
+"""A model has one precision: what computes in it, what says so, and what another one changes."""
 
 from __future__ import annotations
 
-import shutil
+import json
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from of_subwords import SUBWORDS
 
 import pellucid
-from pellucid.bundle import add_metrics, load_bundle, resolve_model
+from pellucid.bundle import load_bundle, resolve_model
 from pellucid.decode.native import NativePath
+from pellucid.errors import ConfigurationError
 from pellucid.formats.exporting import export_bundle
 from pellucid.native.loading import instruction_sets
-from pellucid.native.precision import METRIC, fastest_precision, read_precisions
-from pellucid.text.reading.sentence_pairs import SentencePair
-from pellucid.training.validation import describe_precisions, measure_precisions
+from pellucid.serve.models import load_models
+from pellucid.serve.routes.page_route import make_service_page
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+CHAIR = "The book was on the chair but it was closed."
+"""The packaged model writes *il* in float32 and *elle* in int8."""
+IL = "Le livre était sur la chaise mais il était fermé."
+ELLE = "Le livre était sur la chaise mais elle était fermée."
 
 needs_engine = pytest.mark.skipif(not instruction_sets(), reason="the engine in C was not built")
 
 
 @pytest.fixture
-def bundle(tmp_path: Path) -> Path:
-    """A copy of a model that nothing was measured with."""
-    return Path(shutil.copytree(resolve_model(SUBWORDS), tmp_path / "bundle"))
+def coarse(tmp_path: Path) -> str:
+    """The packaged model, which computes in int8 by default."""
+    export_bundle(load_bundle(resolve_model("demo")), tmp_path / "int8", "int8", computes="int8")
+    return str(tmp_path / "int8")
 
 
-def pair(source: str, target: str) -> SentencePair:
-    return SentencePair(source, target, "line 1")
-
-
-@pytest.mark.parametrize(
-    ("bleu", "fastest"),
-    [(29.9, "int8"), (31.0, "int8"), (29.81, "int8"), (29.79, "float32"), (11.0, "float32")],
-)
-def test_the_fastest_loses_at_most_a_fifth_of_a_point(bleu: float, fastest: str) -> None:
-    assert fastest_precision({"float32": 30.0, "int8": bleu}) == fastest
-    assert fastest_precision({"float32": 30.0}) == "float32"
-
-
-@pytest.mark.parametrize(
-    "manifest",
-    [
-        {},
-        {"metrics": None},
-        {"metrics": {METRIC: 3}},
-        {"metrics": {METRIC: {"int8": 30.0}}},
-        {"metrics": {METRIC: {"float32": "30", "int8": 30.0}}},
-        {"metrics": {METRIC: {"float32": float("nan"), "int8": 30.0}}},
-    ],
-)
-def test_a_manifest_without_usable_figures_has_none(manifest: dict[str, Any]) -> None:
-    assert read_precisions(manifest) == {}
+def precisions(bundle: Path) -> tuple[str, str]:
+    config = load_bundle(bundle).config
+    return config.precision, config.decoding.precision
 
 
 @needs_engine
-@pytest.mark.parametrize(("loss", "used"), [(0.1, "int8"), (0.3, "float32")])
-def test_auto_is_what_was_measured_and_nothing_else_changes(
-    loss: float, used: str, bundle: Path
-) -> None:
-    add_metrics(bundle, {METRIC: {"float32": 30.0, "int8": 30.0 - loss}})
+def test_model_computes_in_its_own_precision_unless_a_call_names_another(coarse: str) -> None:
+    plain = pellucid.load("demo")
+    fewer = pellucid.load(coarse)
 
-    translator = pellucid.load(bundle)
-
-    assert translator.options(precision="auto").precision == used
-    assert translator.options().precision == used
-    assert translator.options(precision="float32").precision == "float32"
-    assert translator.options(strict=True).precision == "float32"
-    assert pellucid.load(bundle, precision="auto").options().precision == used
-    assert pellucid.load(bundle, precision="float32").options().precision == "float32"
-    # The engine computes the steps of these.
-    assert translator.options(no_repeat_ngram=3).precision == used
-    assert translator.options(sample=True).precision == used
-
-
-def test_auto_without_a_measurement_is_the_default(bundle: Path) -> None:
-    translator = pellucid.load(bundle)
-
-    assert translator.options(precision="auto").precision == "float32"
-    assert pellucid.load(bundle, precision="int8").options(precision="auto").precision == "int8"
-
-
-def test_added_metrics_keep_the_others_and_the_bundle_whole(bundle: Path) -> None:
-    before = load_bundle(bundle)
-
-    add_metrics(bundle, {METRIC: {"float32": 7.0}})
-
-    after = load_bundle(bundle)
-    assert after.manifest["metrics"] == {**before.manifest["metrics"], METRIC: {"float32": 7.0}}
-    assert after.model_hash == before.model_hash
-
-
-def test_an_export_keeps_the_figures_only_with_the_same_weights(
-    bundle: Path, tmp_path: Path
-) -> None:
-    figures = {"float32": 30.0, "int8": 29.9}
-    add_metrics(bundle, {METRIC: figures})
-    loaded = load_bundle(bundle)
-
-    export_bundle(loaded, tmp_path / "same", "float32")
-    export_bundle(loaded, tmp_path / "bytes", "int8")
-
-    assert read_precisions(load_bundle(tmp_path / "same").manifest) == figures
-    assert read_precisions(load_bundle(tmp_path / "bytes").manifest) == {}
-    assert pellucid.load(tmp_path / "bytes", precision="auto").options().precision == "int8"
-    assert pellucid.load(tmp_path / "bytes").options().precision == "int8"
+    assert (plain.computes, plain.translate(CHAIR).text) == ("float32", IL)
+    assert (fewer.computes, fewer.translate(CHAIR).text) == ("int8", ELLE)
+    assert plain.translate(CHAIR, precision="int8").text == ELLE
+    assert pellucid.load("demo", precision="int8").computes == "int8"
+    assert fewer.options(precision="float32").precision == "float32"
+    assert plain.options(strict=True).precision == "float32"
 
 
 @needs_engine
-def test_each_precision_is_measured_with_its_own_translations() -> None:
-    bundle = load_bundle(resolve_model(SUBWORDS))
-    sources = ["The pizza came out of the oven.", "The cat slept because it was tired."]
-    translator = pellucid.load(SUBWORDS)
-    (whole, other) = (one.text for one in translator.translate(sources))
+def test_notes_name_the_precision_only_if_it_is_not_the_models_own(coarse: str) -> None:
+    plain = pellucid.load("demo")
 
-    right = measure_precisions(bundle, [pair(sources[0], whole), pair(sources[1], other)])
-    wrong = measure_precisions(bundle, [pair(sources[0], whole), pair(sources[1], "rien du tout")])
+    assert plain.translate(CHAIR).notes.precision == ""
+    assert plain.translate(CHAIR, precision="float32").notes.precision == ""
+    assert plain.translate(CHAIR, precision="int8").to_dict()["notes"]["precision"] == "int8"
+    assert pellucid.load("demo", precision="int8").translate(CHAIR).notes.precision == "int8"
+    assert pellucid.load(coarse).translate(CHAIR).notes.precision == ""
+    assert plain.examine(CHAIR, precision="int8").precision == "int8"
 
-    assert right["float32"] == pytest.approx(100)
-    assert wrong["float32"] < right["float32"]
-    texts = [one.text for one in translator.translate(sources, precision="int8")]
-    assert (right["int8"] == pytest.approx(100)) == (texts == [whole, other])
-    assert f"takes {fastest_precision(right)}" in describe_precisions(right)
+
+def test_auto_is_no_precision() -> None:
+    with pytest.raises(ConfigurationError, match="precision must be 'float32', 'bfloat16' or"):
+        pellucid.load("demo", precision="auto")  # type: ignore[call-arg, arg-type]
+
+
+def test_int8_without_the_engine_is_float32_and_says_so(
+    coarse: str, monkeypatch: pytest.MonkeyPatch, run_here: Run
+) -> None:
+    monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "the engine was not built")
+    fewer = pellucid.load(coarse)
+
+    assert fewer.computes == "float32"
+    assert fewer.translate(CHAIR).notes.precision == "float32"
+    assert fewer.look(CHAIR).decoding["precision"] == "float32"
+    assert (
+        "Computed in float32. The model's own precision is int8"
+        in run_here("translate", coarse, stdin=f"{CHAIR}\n").stderr
+    )
+    assert "needs the engine in C" in run_here("look", coarse, CHAIR).stderr
 
 
 @needs_engine
-def test_nothing_is_measured_and_auto_is_the_default_where_pytorch_would_compute(
-    bundle: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    add_metrics(bundle, {METRIC: {"float32": 30.0, "int8": 30.0}})
-    loaded = load_bundle(bundle)
-    monkeypatch.setattr(NativePath, "find_obstacle", lambda *_: "bytes would save nothing")
+def test_translate_says_that_another_precision_may_give_other_words(run_here: Run) -> None:
+    other = run_here("translate", "demo", "--precision", "int8", stdin=f"{CHAIR}\n")
+    same = run_here("translate", "demo", "--precision", "float32", stdin=f"{CHAIR}\n")
 
-    assert pellucid.load(bundle).options().precision == "float32"
-    assert measure_precisions(loaded, [pair("The cat slept.", "Le chat dormait.")]) == {}
+    assert (other.stdout, same.stdout) == (f"{ELLE}\n", f"{IL}\n")
+    said = "note: Computed in int8. The model's own precision is float32, which may give other"
+    assert said in other.stderr
+    assert same.stderr == ""
+
+
+@needs_engine
+def test_look_in_another_precision_says_what_the_model_writes_in_its_own(run_here: Run) -> None:
+    other = run_here("look", "demo", CHAIR, "--precision", "int8").stderr
+    same = run_here("look", "demo", "Pizza is awesome", "--precision", "int8").stderr
+
+    assert f"In float32, the model's own precision, it writes {IL}" in other
+    assert "In float32, the model's own precision, it writes the same words." in same
+    assert "Computed in" not in run_here("look", "demo", CHAIR).stderr
+
+
+@needs_engine
+def test_replay_is_exact_and_follows_the_words_of_an_int8_decode(coarse: str) -> None:
+    trace = pellucid.load(coarse).look(CHAIR)
+
+    assert trace.decoding["text"] == ELLE
+    assert trace.decoding["precision"] == "int8"
+    assert trace.checks["weights"] < 1e-6
+    assert trace.checks["decode"] > 1e-4
+
+
+@needs_engine
+def test_page_never_computes_in_float32_what_a_model_writes_in_int8(
+    coarse: str, run_here: Run, tmp_path: Path
+) -> None:
+    run_here("look", coarse, CHAIR, "-o", str(tmp_path / "own.html"))
+    run_here("look", "demo", CHAIR, "--precision", "int8", "-o", str(tmp_path / "asked.html"))
+    served = make_service_page(load_models({"m": coarse}), has_keys=False, lessons=no_lessons)
+    asked = load_models({"m": "demo"}, precision="int8")
+
+    own = data_of((tmp_path / "own.html").read_text(encoding="utf-8"))
+    assert (own["models"], own["traces"][0]["text"]) == ([], ELLE)
+    assert any("this model in int8" in remark for remark in own["remarks"])
+    shown = data_of((tmp_path / "asked.html").read_text(encoding="utf-8"))
+    assert (shown["start"]["source"], shown["traces"][0]["text"]) == ("1", ELLE)
+    for page in (served, make_service_page(asked, has_keys=False, lessons=no_lessons)):
+        assert data_of(page.decode())["models"] == []
+        assert len(data_of(page.decode())["services"]) == 1
+
+
+def no_lessons(_: Any) -> tuple[list[dict[str, Any]], str]:
+    return [], ""
+
+
+def data_of(page: str) -> dict[str, Any]:
+    start = page.index('<script type="application/json"')
+    text = page[page.index(">", start) + 1 : page.index("</script>", start)]
+    found: dict[str, Any] = json.loads(text)
+    return found
+
+
+@needs_engine
+def test_export_that_was_measured_computes_in_its_precision_and_names_other_words(
+    tmp_path: Path, run_here: Run, write_lines: Callable[..., str]
+) -> None:
+    lines = write_lines("en.txt", CHAIR, "Pizza is awesome")
+    right = write_lines("fr.txt", IL, "La pizza est géniale")
+    export = ("export", "demo", "--format", "pellucid", "--precision", "int8", "-o")
+
+    measured = run_here(*export, str(tmp_path / "m"), "--source", lines, "--reference", right)
+    stored = run_here(*export, str(tmp_path / "s"))
+
+    assert precisions(tmp_path / "m") == ("int8", "int8")
+    assert "1 line with other words:" in measured.stdout
+    assert f"{CHAIR} → before: {IL} → after: {ELLE}" in measured.stdout
+    manifest = load_bundle(tmp_path / "m").manifest
+    assert manifest["exported"]["bleu"]["lines_changed"] == 1
+    assert precisions(tmp_path / "s") == ("int8", "float32")
+    assert "stores int8 and computes in float32" in stored.stderr
+
+
+def test_export_keeps_what_a_model_stores_and_computes_in_unless_a_precision_is_named(
+    coarse: str, tmp_path: Path
+) -> None:
+    same = pellucid.export(coarse, tmp_path / "same", format="pellucid")
+    whole = pellucid.export(coarse, tmp_path / "whole", format="pellucid", precision="float32")
+
+    assert (same.precision, same.computes) == precisions(tmp_path / "same") == ("int8", "int8")
+    assert (whole.precision, whole.computes) == ("float32", "float32")
+
+
+def test_inspect_says_what_is_stored_and_what_computes(run_here: Run, tmp_path: Path) -> None:
+    pellucid.export("demo", tmp_path / "stored", format="pellucid", precision="bfloat16")
+
+    record = json.loads(run_here("inspect", str(tmp_path / "stored"), "--json").stdout)
+
+    assert (record["stored"], record["computes"]) == ("bfloat16", "float32")

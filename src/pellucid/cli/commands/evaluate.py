@@ -213,8 +213,7 @@ def _load(model: str, change: list[str] | None, given: dict[str, Any]) -> Transl
     """Load the model, and say which options and changes do not do what one may expect."""
     from pellucid.translate.translator import load
 
-    # A change is measured in float32, so that nothing but the change differs.
-    found = load(model, precision="float32" if change else "auto")
+    found = load(model)
     asked = change_translator(found, change) if change else found
     for sentence in useless_options(given, asked.options(**given), is_score_shown=False):
         warn(sentence)

@@ -10,6 +10,10 @@ from pellucid.cli.lines.pair_files import Pairs, pair_files
 from pellucid.cli.lines.streams import read_columns
 from pellucid.cli.options import Model, Threads, described
 from pellucid.config.config_json import MASKS
+from pellucid.terminal.text import count_of
+
+MOST_SHOWN = 5
+"""The most lines with other words that are shown."""
 
 
 @described(
@@ -22,7 +26,7 @@ from pellucid.config.config_json import MASKS
     precision=(
         "",
         "Precision of the stored weights; auto is int8 if it loses at most 0.2 BLEU on the lines "
-        "of PAIRS, else that of the model.",
+        "of PAIRS, else that of the model.  [default: the model's in a bundle, else float32]",
     ),
 )
 def export(
@@ -30,14 +34,15 @@ def export(
     out: Path,
     target: Literal["marian", "ctranslate2", "pellucid"],
     pairs: Pairs = None,
-    precision: Literal["auto", "float32", "bfloat16", "int8"] = "float32",
+    precision: Literal["auto", "float32", "bfloat16", "int8"] | None = None,
     threads: Threads = None,
 ) -> int:
     """Export a model to Marian or CTranslate2, or to a bundle of lower precision.
 
     A model that the other format cannot express is refused. With PAIRS, a
-    bundle translates the lines before and after; both BLEU scores are shown and kept in its
-    manifest.
+    bundle translates the lines before and after: both BLEU scores are shown and kept in its
+    manifest, and lines with other words are named. Every command then computes in the new
+    precision; without these lines the bundle stores it, and computes in float32.
     """
     columns: dict[str, list[str]] = {}
     if pairs:
@@ -60,11 +65,16 @@ def export(
     if made.before is not None and made.after is not None:
         show_made(_bleu(made.before, f"before ({made.original})"))
         show_made(_bleu(made.after, f"after ({made.precision})", made.before))
-    elif target == "pellucid":
+    elif made.precision != made.computes:
         note(
-            "Nothing was measured. Give PAIRS, lines with their translations, to see how the "
-            f"change to {made.precision} affects BLEU."
+            f"Nothing was measured, so the bundle stores {made.precision} and computes in "
+            f"{made.computes}. Give PAIRS, lines with their translations, to let it compute in "
+            f"{made.precision}."
         )
+    if made.changed:
+        show_made(f"{count_of(len(made.changed), 'line')} with other words:")
+    for source, before, after in made.changed[:MOST_SHOWN]:
+        show_made(f"  {source} → before: {before} → after: {after}")
     if made.has_masks:
         note(
             f"The model reads {MASKS[0]} to {MASKS[-1]} in the place of placeholders such as %s: "

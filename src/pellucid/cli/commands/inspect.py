@@ -103,9 +103,15 @@ def _vocabulary_to_text(sides: Mapping[str, list[str]]) -> str:
 
 
 def _describe(bundle: Bundle) -> dict[str, Any]:
+    from pellucid.translate.translator import Translator
+
+    decoding = bundle.config.decoding
+    translator = Translator(bundle.model, bundle.tokenizer, decoding=decoding)
     return {
         "folder": str(bundle.folder),
         "model_hash": bundle.model_hash,
+        "stored": bundle.config.precision,
+        "computes": translator.computes,
         "parameters": _count_parameters(bundle),
         "language_codes": list(bundle.tokenizer.language_codes),
         "config": bundle.config.model_dump(mode="json"),

@@ -3,21 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any
 
 from pellucid.cli.options import Option, flag, given_of, options_of
 from pellucid.config import DecodingConfig, TreatmentConfig, apply_overrides
 from pellucid.errors import InputError, suggestion
 
-_ALL = options_of(
-    DecodingConfig,
-    more={
-        "precision": (
-            Literal["auto", "float32", "bfloat16", "int8"],
-            "auto is the fastest that lost at most 0.2 BLEU on the validation text.",
-        )
-    },
-)
+_ALL = options_of(DecodingConfig)
 _SAMPLING = ("temperature", "top_k", "top_p", "epsilon", "seed")
 NAMED = ("beam", "n_best", "sample", "precision")
 """The decoding options with their own flag; ``--set`` takes every one."""

@@ -84,8 +84,34 @@ def replay_line(
         warn(sentence)
     constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()
     (traces,) = translator.look_at_each([line.text], how, constraints=constraints, **given)
+    if other := translator.other_precision(decoding):
+        texts = [str(trace.decoding["text"]) for trace in traces]
+        _compare_precisions(translator, line.text, constraints, given, other, texts)
     _warn_of_words_left_out(translator, line.text, traces[0])
     return traces
+
+
+def _compare_precisions(
+    translator: Translator,
+    text: str,
+    constraints: Constraints,
+    given: Mapping[str, Any],
+    computed: str,
+    texts: Sequence[str],
+) -> None:
+    """Say what the model writes in its own precision, where another one was asked for."""
+    own = translator.own_precision
+    said = f"Computed in {computed}. In {own}, the model's own precision, it writes"
+    how = {**given, "precision": own}
+    if translator.options(**how).precision != own:
+        note(f"Computed in {computed}: {own}, the model's own precision, needs the engine in C.")
+        return
+    (found,) = translator.translate(
+        [text], constraints=constraints, clean=False, split=False, **how
+    )
+    others = [one.text for one in found.hypotheses]
+    differing = [two for one, two in zip(texts, others, strict=False) if one != two]
+    note(f"{said} {'; '.join(differing)}" if differing else f"{said} the same words.")
 
 
 def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> None:

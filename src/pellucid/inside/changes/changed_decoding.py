@@ -46,6 +46,10 @@ class ReplayDecoder:
         """Say why the engine in C computes no step."""
         return SLOWLY
 
+    def computes(self, precision: Precision) -> Precision:
+        """Return what is asked for, which `decode` refuses if it is not the replay's float32."""
+        return precision
+
     def find_engine(self, precision: Precision) -> None:
         """Give no engine: PyTorch computes every step."""
 

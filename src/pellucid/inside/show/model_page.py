@@ -110,6 +110,8 @@ def model_page(
 def _is_greedy(trace: TraceData) -> bool:
     decoding = trace.decoding
     plain = decoding.get("beam") == 1 and not decoding.get("sample")
+    # The page computes in float32, so in another precision it might write other words.
+    plain = plain and decoding.get("precision") == "float32"
     others = ("given", "changes", "prefix", "no_repeat_ngram", "min_length")
     return bool(plain and not any(decoding.get(name) for name in others))
 
@@ -163,6 +165,11 @@ def cannot_carry(bundle: Bundle) -> str:
     if config.tokenizer.kind != "words":
         return (
             f"{recorded}runs models of whole words itself, and this model cuts words into pieces."
+        )
+    if config.decoding.precision != "float32":
+        return (
+            f"{recorded}computes in float32 itself, and this model in "
+            f"{config.decoding.precision}, which may give other words."
         )
     found = [
         ("model", config.model, find_unlisted(config.model, AS_FIRST_BUILT)),

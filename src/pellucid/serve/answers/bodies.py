@@ -138,7 +138,8 @@ class ModelAnswer(AnswerBody):
     target_languages: list[str] = Field(description="Empty if unknown.")
     model_hash: str
     architecture: str
-    precision: str
+    stored: str = Field(description="The precision of the weights in its files.")
+    computes: str = Field(description="The precision that its products are computed in.")
     max_source_length: int
     max_target_length: int
     num_encoder_layers: int

@@ -167,16 +167,14 @@ def _find_target(model: ServedModel, body: Any, text: str) -> _Target:
         return _Target(tuple(ids), None, {"given": True}, [])
     if is_greedy:
         return _decode_under(model, body, text)
-    # Its log-probabilities are checked against those of the replay.
-    options = {"precision": "float32", **search}
-    (found,) = translator.translate([text], clean=False, split=False, **options)
+    (found,) = translator.translate([text], clean=False, split=False, **search)
     if found.error is not None:
         raise InputError(found.error)
     hypotheses = [
         _hypothesis(translator.tokenizer, one, one.token_log_probabilities, one.score)
         for one in found.hypotheses
     ]
-    decoding = translator.options(**options).model_dump(mode="json") | {"given": False}
+    decoding = translator.options(**search).model_dump(mode="json") | {"given": False}
     best = found.best
     return _Target(best.ids, best.token_log_probabilities, decoding, hypotheses, found.notes.flags)
 
@@ -299,7 +297,7 @@ def change(model: ServedModel, body: Any) -> dict[str, Any]:
         _check_ids(model, "translation", target_ids)
     else:
         # As it is: what is shown of a text must be what the model read.
-        (best,) = translator.translate([text], clean=False, split=False, precision="float32")
+        (best,) = translator.translate([text], clean=False, split=False)
         if best.error is not None:
             raise InputError(best.error)
         target_ids = best.ids

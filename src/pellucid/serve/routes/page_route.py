@@ -69,7 +69,7 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
     without = "There are no lessons in this page: they need a model that the page runs itself."
     for model in models:
         bundle = model.translator.bundle
-        if has_keys or not _can_carry(bundle):
+        if has_keys or not _can_carry(model):
             services.append(_describe(model))
             continue
         carried.append(carry_model(bundle, model.name))
@@ -87,10 +87,14 @@ def make_service_page(models: Models, *, has_keys: bool, lessons: Lessons) -> by
     return page.encode()
 
 
-def _can_carry(bundle: Bundle) -> bool:
+def _can_carry(model: ServedModel) -> bool:
     from pellucid.inside.show.model_page import cannot_carry
     from pellucid.page.filled_page import MODEL_LIMIT
 
+    # The page computes in float32, and must write what the server's other answers write.
+    if model.translator.computes != "float32":
+        return False
+    bundle = model.translator.bundle
     # First by size only: the other checks make a copy in double precision.
     size = 4 * sum(weight.numel() for weight in bundle.model.parameters())
     return size <= MODEL_LIMIT and not cannot_carry(bundle)

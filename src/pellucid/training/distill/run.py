@@ -313,7 +313,7 @@ class MeasuredModel:
     Attributes:
         name: ``teacher`` or ``student``.
         search: such as ``beam 5``.
-        precision: of the products: the fastest with which the model loses at most 0.2 BLEU.
+        precision: of the products, that of the model.
         bleu: of the test text.
         low: the lower end of its 95 % interval.
         high: the upper end.

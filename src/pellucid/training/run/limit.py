@@ -6,12 +6,9 @@ from pellucid.config import TrainingConfig
 from pellucid.errors import ConfigurationError
 from pellucid.training.run.checkpoint import TrainingState
 
-LAST_VALIDATIONS = 3
-"""Times that the validation text is read after the last update: to choose the model, and in two
-more precisions, each as long as it takes at most."""
-
 SHARE_OF_LAST = 0.3
-"""The most of the time left that these should take; otherwise they read a part of the text."""
+"""The most of the time left that the validation after the last update should take; otherwise it
+reads a part of the text."""
 
 SECONDS_TO_WRITE = 5.0
 """Time for the last checkpoint and the report."""
@@ -43,7 +40,6 @@ class TimeLimit:
     """
 
     def __init__(self, training: TrainingConfig, state: TrainingState, spent: float) -> None:
-        self._training = training
         self._state = state
         minutes = training.max_minutes or 0.0
         limit = 60 * minutes
@@ -85,20 +81,16 @@ class TimeLimit:
             Seconds of a validation, at most.
         """
         left = SHARE_OF_LAST * max(0.0, self._seconds - self._state.seconds)
-        fitting = int(left / LAST_VALIDATIONS / max(1e-9, seconds_a_pair))
+        fitting = int(left / max(1e-9, seconds_a_pair))
         chosen = min(num_pairs, max(FEWEST_PAIRS, fitting))
         self._state.validation_pairs = chosen if chosen < num_pairs else 0
-        self._reserve(LAST_VALIDATIONS * chosen * seconds_a_pair)
+        self._reserve(chosen * seconds_a_pair)
         return chosen * seconds_a_pair
 
     def note_validation(self, seconds: float) -> None:
-        """Reserve time for the last validations, of which one took so long."""
+        """Reserve time for the last validation: as long as one took."""
         if self._state.stop_at > self._state.seconds:
-            self._reserve(LAST_VALIDATIONS * seconds)
-
-    def has_time_for(self, seconds: float) -> bool:
-        """Tell whether work of this length still fits; without a limit it does."""
-        return not self._training.max_minutes or self._state.seconds + seconds <= self._seconds
+            self._reserve(seconds)
 
     def _reserve(self, seconds: float) -> None:
         self._state.reserved = seconds

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 
-from pellucid.bundle import add_metrics, load_bundle
 from pellucid.machine.hardware import some_threads
-from pellucid.native.precision import METRIC, read_precisions
 from pellucid.text.reading.sentence_pairs import SentencePair
 from pellucid.training.learner import Learner
 from pellucid.training.run.folder import RunFolder
-from pellucid.training.run.limit import TIMED_PAIRS, TimeLimit
+from pellucid.training.run.limit import TIMED_PAIRS
 from pellucid.training.run.metrics import MetricsWriter
 from pellucid.training.run.run_end import (
     describe_guessing,
@@ -22,8 +20,6 @@ from pellucid.training.run.saving import Saver
 from pellucid.training.start.prepare import PreparedData
 from pellucid.training.validation import (
     Validation,
-    describe_precisions,
-    measure_precisions,
     time_validation,
     validate_model,
 )
@@ -121,17 +117,6 @@ class Validator:
         with some_threads(learner.plan.threads):
             translator = Translator(learner.judged_model(), learner.tokenizer)
             return time_validation(translator, self._prepared.validation[:TIMED_PAIRS])
-
-    def note_precisions(self, limit: TimeLimit) -> None:
-        """Measure the best model in each precision, and note BLEU in its manifest, once."""
-        bundle = load_bundle(self._run.bundle)
-        if read_precisions(bundle.manifest):
-            return
-        if not limit.has_time_for(2 * self.seconds):
-            self._run.log("No time is left to measure other precisions: translations use float32.")
-        elif bleu := measure_precisions(bundle, self._pairs):
-            add_metrics(self._run.bundle, {METRIC: bleu})
-            self._run.log(describe_precisions(bleu))
 
     @property
     def _pairs(self) -> list[SentencePair]:
