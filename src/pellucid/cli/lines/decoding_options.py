@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, Literal
 
 from pellucid.cli.options import Option, flag, given_of, options_of
 from pellucid.config import DecodingConfig, TreatmentConfig, apply_overrides
