@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig, ModelConfig, Precision
@@ -102,6 +102,10 @@ class LoadedModel:
         """The precision of the model, in which every command writes the same words."""
         defaults = self.decoding if self._bundle is None else self._bundle.config.decoding
         return defaults.precision
+
+    def other_precision(self, config: DecodingConfig) -> Precision | Literal[""]:
+        """Return the precision of a call if the model's own is another one, otherwise ``""``."""
+        return "" if config.precision == self.own_precision else config.precision
 
     @property
     def is_ensemble(self) -> bool:
