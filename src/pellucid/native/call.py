@@ -254,7 +254,8 @@ def length_penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
     stopping by that bound is safe.
 
     Returns:
-        ``float64`` for the lengths from 0 to the longest; it must not be written into.
+        ``float64`` for the lengths from 0 to the longest, with 24 significant bits; it must not be
+        written into.
 
     Source:
         Wu et al. 2016, "Google's Neural Machine Translation System", equation 14, without the
@@ -269,4 +270,6 @@ def length_penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
         length_T = np.maximum(length_T, 1)  # no division by 0 in an empty slot
     with np.errstate(over="ignore"):  # Divided by infinity, a score is 0.
         penalties_T: np.ndarray = length_T**alpha
-    return penalties_T
+    # Processors differ in the last digit of a power. With 24 bits of it all have the same score.
+    fraction_T, power_T = np.frexp(penalties_T)
+    return np.ldexp(np.rint(np.ldexp(fraction_T, 24)), power_T - 24)

@@ -6,8 +6,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from pellucid.native.call import length_penalties
 from pellucid.native.libraries import ARM_ENGINES, ENGINES, FOLDERS, GENERAL
 from pellucid.native.loading import SETS, instruction_sets
 
@@ -53,3 +55,15 @@ def test_neon_gives_the_bits_of_avx2(name: str, wanted: bytes, tmp_path: Path) -
 def test_numbers_of_sets_are_places_in_one_list() -> None:
     assert set(SETS) in ({*ENGINES}, {*ARM_ENGINES}, {"portable"})
     assert instruction_sets()[0] == "portable"
+
+
+@pytest.mark.parametrize("kind", ["gnmt", "average"])
+@pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.5, 50.0])
+def test_penalties_have_no_digits_in_which_powers_differ(kind: str, alpha: float) -> None:
+    found = length_penalties(kind, alpha, 307)
+    exact = ((5 + np.arange(308)) / 6 if kind == "gnmt" else np.arange(308).clip(1)) ** alpha
+    assert np.allclose(found, exact, rtol=2**-24, atol=0)
+    # A power that is off by its last digit, up or down, would give the same score.
+    for other in (np.nextafter(exact, 0), np.nextafter(exact, np.inf)):
+        fraction, power = np.frexp(other)
+        assert (np.ldexp(np.rint(np.ldexp(fraction, 24)), power - 24) == found).all()
