@@ -159,7 +159,7 @@ _Command = TypeVar("_Command", bound=Callable[..., int | None])
 
 
 def flag(name: str) -> str:
-    """Turn ``max_length`` into ``--max-length``; the name of an argument, ``MODEL``, stays."""
+    """Turn ``n_best`` into ``--n-best``; the name of an argument, ``MODEL``, stays."""
     return name if name.isupper() else "--" + name.replace("_", "-")
 
 
