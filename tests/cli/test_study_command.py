@@ -214,7 +214,7 @@ def test_history_writes_a_table_records_and_a_picture(
     done = run_here(*command, "-o", str(picture), "-o", "-")
     assert (done.returncode, done.stderr) == (0, "")
     title, _, heading, *rows = done.stdout.splitlines()
-    assert title == "1 lines. Weight of a pronoun's row on its antecedent."
+    assert title == "1 line. Weight of a pronoun's row on its antecedent."
     assert heading.split()[:5] == ["head", "step", "0", "step", "100"]
     assert len(rows) == 2
     assert "<animate" in picture.read_text("utf-8")
@@ -223,7 +223,7 @@ def test_history_writes_a_table_records_and_a_picture(
     lines = list(csv.DictReader(run_here(*command, "--csv").stdout.splitlines()))
     assert float(lines[3]["pronoun"]) == record["history"][3]["pronoun"]
     entropies = run_here(*command, "--figure", "entropy").stdout.splitlines()
-    assert entropies[0] == "1 lines. Entropy of a row's weights, in nats."
+    assert entropies[0] == "1 line. Entropy of a row's weights, in nats."
     # A run has no need of a bundle, and a file is not overwritten.
     again = run_here(*command, "-o", str(picture))
     assert (again.returncode, again.stderr.count("\n")) == (2, 1)

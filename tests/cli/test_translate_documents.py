@@ -42,6 +42,17 @@ def test_document_is_written_as_it_was_read_with_its_texts_translated(
     assert done.stderr == ""
 
 
+def test_option_for_texts_with_translations_is_useless_without_them(
+    run_here: Run, write_lines: WriteLines
+) -> None:
+    done = run_here("translate", "m", "-i", write_lines("in.md", "A cat."), "--all")
+    assert (done.returncode, done.stdout) == (0, "A CAT.\n")
+    assert "warning: --all has no effect on markdown" in done.stderr
+    table = write_lines("in.csv", "en,fr", "A cat.,x")
+    done = run_here("translate", "m", "-i", table, "--column", "en", "--into", "fr", "--all")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "en,fr\nA cat.,A CAT.\n", "")
+
+
 def test_catalog_is_marked_as_asked_and_says_so(run_here: Run, tmp_path: Path) -> None:
     source, output, report = (tmp_path / name for name in ("a.po", "b.po", "r.jsonl"))
     source.write_text(PO)

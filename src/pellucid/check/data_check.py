@@ -170,7 +170,9 @@ def _set_aside(train: Scan, base: Path, data: DataConfig) -> Iterator[Finding]:
     if count:
         share = count / (len(train) + count)
         severity: Severity = "warning" if share >= MANY_BAD else "note"
-        sentence = say("set aside", number=f"{count:,}", share=percent(share))
+        sentence = say(
+            "set aside", pairs=count_of(count, "pair leaves", "pairs leave"), share=percent(share)
+        )
         yield Finding(severity, "set aside", "train", count, share, sentence)
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pellucid.check.findings import NAMES, Finding, FoundPlace, Severity, say
 from pellucid.config import DataConfig, ModelConfig
 from pellucid.config.data import Split
-from pellucid.terminal.text import percent
+from pellucid.terminal.text import count_of, percent
 from pellucid.text.outside import Outside
 from pellucid.text.tokenizers.tokenizer import SPACE_SIGN, Tokenizer
 
@@ -34,7 +34,12 @@ def describe_left_out(
     share = count / total
     reasons = ", ".join(f"{reason}: {times:,}" for reason, times in dropped.most_common())
     sentences = [
-        say("left out", number=_number(count, total), share=percent(share), reasons=reasons)
+        say(
+            "left out",
+            pairs=_pairs(count, total, "training pair"),
+            share=percent(share),
+            reasons=reasons,
+        )
     ]
     if "too long" in reasons:
         sentences.append(say("left out: too long", longest=data.max_pair_length))
@@ -56,7 +61,7 @@ def describe_too_long(count: int, total: int, model: ModelConfig) -> Iterator[Fi
     is_all = count == total
     sentence = say(
         "too long",
-        number=_number(count, total),
+        pairs=_pairs(count, total, "validation pair is", "validation pairs are"),
         source=model.max_source_length,
         target=model.max_target_length,
     )
@@ -110,8 +115,9 @@ def describe_unknown_tokens(outside: Outside, split: Split) -> Finding:
     )
 
 
-def _number(count: int, total: int) -> str:
-    return f"all {total:,}" if count == total else f"{count:,} of {total:,}"
+def _pairs(count: int, total: int, one: str, many: str | None = None) -> str:
+    counted = count_of(total, one, many)
+    return f"all {counted}" if count == total > 1 else f"{count:,} of {counted}"
 
 
 def _is_cut(tag: str, tokenizer: Tokenizer) -> bool:

@@ -13,7 +13,7 @@ from pellucid.config import DataConfig
 from pellucid.errors import DataError, InputFileNotFoundError
 from pellucid.evaluation.word_links import parse_links
 from pellucid.files import refuse_pipe
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 from pellucid.text.language_tokens import split_code
 from pellucid.text.line_words import line_words
 from pellucid.text.reading.bad_lines import BadLine, BadLines
@@ -237,7 +237,7 @@ class _LinkReport:
             "lines without links",
             lines=count_of(self._num_without, "line"),
             file=self._name,
-            share=f"{share:.2%}",
+            share=percent(share),
         )
         return Finding("note", "word links", "train", self._num_without, share, sentence)
 

@@ -23,7 +23,7 @@ from pellucid.check.line_languages import (
 from pellucid.check.scan import MOST_EXAMPLES, Scan, Side
 from pellucid.check.shifts import Shift, find_shifts, is_unrelated
 from pellucid.config import DataConfig
-from pellucid.terminal.text import count_of
+from pellucid.terminal.text import count_of, percent
 
 COMMON_SHARE = 0.999
 """A length or ratio is extreme if it is beyond those of this share of the lines, and beyond a
@@ -242,7 +242,7 @@ def _listed(scan: Scan, places: NDArray[np.int64]) -> str:
     counts = Counter(scan.target.languages[place] for place in places.tolist())
     del counts[UNKNOWN]
     return ", ".join(
-        f"{100 * count / counts.total():.0f} % in {scan.languages.names[number - 1]!r}"
+        f"{percent(count / counts.total())} in {scan.languages.names[number - 1]!r}"
         for number, count in counts.most_common()
     )
 

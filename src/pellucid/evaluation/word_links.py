@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike
 
 from pellucid.errors import DataError, InputError, suggestion
 from pellucid.evaluation.statistics import check_resampling, draw_resamples
+from pellucid.terminal.text import count_of
 from pellucid.text.link_choices import SYMMETRIZATIONS, Symmetrization
 
 Link = tuple[int, int]
@@ -114,8 +115,8 @@ def parse_gold(
     """
     if len(lines) != len(lengths):
         raise DataError(
-            f"There must be one line of gold links for each of the {len(lengths)} pairs, but "
-            f"{path} has {len(lines)}. Check which lines are missing."
+            f"There must be one line of gold links for each of {count_of(len(lengths), 'pair')}, "
+            f"but {path} has {len(lines)}. Check which lines are missing."
         )
     return [
         parse_links(line, f"{path}:{number}", sizes)

@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Literal
 
+from pellucid.terminal.text import count_of
+
 # Minimum time between two lines about progress in a log.
 SECONDS_BETWEEN = 10.0
 
@@ -126,7 +128,7 @@ def describe_progress(done: int, *, total: int | None, before: int, seconds: flo
         For instance ``4,000 of 20,000 lines, 512 lines/s, 0:31 left``.
     """
     rate = (done - before) / seconds if seconds > 0 else 0.0
-    words = f"{done:,} lines" if total is None else f"{done:,} of {total:,} lines"
+    words = count_of(done, "line") if total is None else f"{done:,} of {count_of(total, 'line')}"
     if rate > 0:
         words += f", {rate:,.0f} lines/s" if rate >= 10 else f", {rate:.2g} lines/s"
         if total is not None:

@@ -7,7 +7,7 @@ from rich.text import Text
 
 from pellucid.terminal import progress
 from pellucid.terminal.printing import Printer
-from pellucid.terminal.progress import ProgressLine, show_progress
+from pellucid.terminal.progress import ProgressLine, describe_progress, show_progress
 from pellucid.terminal.text import count_of, lay_out, percent, wrap
 
 
@@ -72,6 +72,14 @@ def test_printer_wraps_styled_text_and_leaves_lines_alone(
     assert lines[1].startswith("    ")
     assert all(len(line) <= 29 for line in lines[:-1])
     assert lines[-1] == "x" * 37
+
+
+@pytest.mark.parametrize(
+    ("done", "total", "words"),
+    [(1, None, "1 line"), (0, 1, "0 of 1 line"), (1, 2, "1 of 2 lines")],
+)
+def test_progress_counts_one_line_as_one(done: int, total: int | None, words: str) -> None:
+    assert describe_progress(done, total=total, before=done, seconds=1.0) == words
 
 
 def test_progress_without_a_terminal_is_sentences_for_a_log(

@@ -95,6 +95,15 @@ def test_pairs_whose_target_is_set_aside_are_counted(tmp_path: Path) -> None:
     said = next(one for one in report.findings if one.kind == "set aside")
     assert said.count == left
     assert said.severity == "warning"
+    assert said.sentence.startswith(f"{left} pairs leave the training text (")
+
+
+def test_one_pair_that_leaves_is_one(tmp_path: Path) -> None:
+    pairs = [*((f"s{n}", f"t{n}") for n in range(30)), ("again", "t3")]
+    (tmp_path / "a.tsv").write_text("".join(f"{s}\t{t}\n" for s, t in pairs))
+    report = check_data(DataConfig(train=("a.tsv",), split=3), tmp_path)
+    said = next(one for one in report.findings if one.kind == "set aside")
+    assert said.sentence.startswith("1 pair leaves the training text (")
 
 
 def cleaned(pairs: list[tuple[str, str]], share: float) -> list[tuple[str, str]]:

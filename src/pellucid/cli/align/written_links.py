@@ -19,6 +19,7 @@ from pellucid.evaluation.word_links import (
 )
 from pellucid.inside.align.choice import FEW_PAIRS
 from pellucid.inside.align.direction import SAMPLE_PAIRS, Direction, Judged
+from pellucid.terminal.text import percent
 from pellucid.text.link_choices import Symmetrization
 from pellucid.translate.links.pair_links import link_pairs
 
@@ -70,7 +71,7 @@ def _choose_view(direction: Direction, lines: Lines) -> Direction:
     note(
         f"Links {whose}are read from {best.view}, whose links are the most consistent of "
         f"{len(direction.views)} views ({best.consistency:.2f} of 1, by {num_pairs} pairs). "
-        f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word."
+        f"{percent(best.end_share)} of its rows point to </s>, which is not a word."
     )
     # Consistency needs words that repeat.
     if num_pairs < FEW_PAIRS:
@@ -203,7 +204,7 @@ def _report_table(name: str, judged: Sequence[Judged], best: Judged) -> str:
         errors = "".join(f"{100 * one.score.error:10.1f}" for one in row.values())
         lines.append(f"{place:<{width}}{errors}")
     lines.append(f"{name}best: {best.view}: {_score_text(best.score)}")
-    lines.append(f"{100 * best.end_share:.0f} % of its rows point to </s>, which is not a word.")
+    lines.append(f"{percent(best.end_share)} of its rows point to </s>, which is not a word.")
     if len(judged) > 1:
         lines.append(
             f"It was chosen by the gold links of these {best.score.num_sentences} pairs. Expect "

@@ -359,6 +359,8 @@ def open_document(
     for option in ("column", "into"):
         if options[option] and name not in ("csv", "tsv"):
             warn(f"--{option} has no effect on a document without columns.")
+    if options["all"] and not (kind.has_pairs or options["into"]):
+        warn(f"--all has no effect on {name}, whose texts have no translations next to them.")
     if options["mark"] is not None and not kind.has_marks:
         warn(f"--mark has no effect on {name}, which has no marks; --report FILE lists units.")
     source, target = job.languages

@@ -25,6 +25,7 @@ from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import check_target, is_special, open_output
 from pellucid.errors import InputError, OutputError, how_to_write
 from pellucid.files import flush_folder, is_packed, open_own, write_text
+from pellucid.terminal.text import count_of
 
 _EMPTY_SHA256 = hashlib.sha256().hexdigest()
 _MAX_SHOWN = 24
@@ -134,8 +135,8 @@ class ResumableOutput:
                     path.unlink()
         elif not isinstance(error, Exception):
             note(
-                f"{self._part_path} holds the output of {self.state.num_lines} lines. Give the "
-                "same command again to resume."
+                f"{self._part_path} holds the output of {count_of(self.state.num_lines, 'line')}. "
+                "Give the same command again to resume."
             )
 
     def write(self, text: str) -> None:
@@ -233,8 +234,8 @@ class ResumableOutput:
         self.state = state
         if state.num_failed:
             warn(
-                f"{state.num_failed} of the {state.num_lines} lines that an earlier run finished "
-                "could not be translated."
+                f"{state.num_failed:,} of {count_of(state.num_lines, 'line')} that an earlier run "
+                "finished could not be translated."
             )
 
     def _read_state(self, size: int) -> tuple[str, PartState | None]:

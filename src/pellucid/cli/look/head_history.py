@@ -12,7 +12,7 @@ from pellucid.cli.ending import LINES_FAILED, say_error
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.outputs import Outputs, write_outputs
 from pellucid.terminal.progress import ProgressLine
-from pellucid.terminal.text import lay_out
+from pellucid.terminal.text import count_of, lay_out
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -64,7 +64,7 @@ def draw_history(found: HeadHistory, figure: str, name: str) -> tuple[Callable[[
     from pellucid.inside.studies.moving import moving_picture
     from pellucid.inside.studies.training_history import MEANINGS
 
-    meaning = f"{found.num_lines:,} lines. {MEANINGS[figure]}"
+    meaning = f"{count_of(found.num_lines, 'line')}. {MEANINGS[figure]}"
     title = f"{name}: {figure}"
     return partial(moving_picture, found, figure, title=title, meaning=meaning), meaning
 

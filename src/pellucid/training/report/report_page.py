@@ -12,6 +12,7 @@ from typing import Any
 
 from pellucid.files import write_bytes, write_text
 from pellucid.page.plain_page import html_page
+from pellucid.terminal.text import count_of
 from pellucid.training.console.summary import describe_seconds
 from pellucid.training.report.curves import (
     STYLE,
@@ -100,7 +101,7 @@ def render_page(history: RunHistory) -> str:
 
 def _outcome(history: RunHistory) -> str:
     """Summarize the run in one sentence."""
-    done = f"{history.last_step:,} steps in {describe_seconds(history.seconds)}"
+    done = f"{count_of(history.last_step, 'step')} in {describe_seconds(history.seconds)}"
     if history.best is None:
         return f"Not validated yet; {done}."
     best = history.best
