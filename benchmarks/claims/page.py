@@ -20,7 +20,7 @@ from pellucid.lessons.why.figure import draw_measurement
 from pellucid.lessons.why.kept_results import KeptCells
 from pellucid.lessons.why.known_claims import CLAIMS, measure_claim
 from pellucid.lessons.why.record import to_record
-from pellucid.lessons.why.result import Measurement, ResultTable, Verdict
+from pellucid.lessons.why.result import MeasuredClaim, Measurement, ResultTable, Verdict
 from pellucid.lessons.why.setting import MeasurementSetting
 
 ROOT = Path(__file__).parents[2]
@@ -91,14 +91,21 @@ def judge(name: str) -> tuple[Measurement, KeptCells]:
 
 def write_answers(measured: list[Measurement]) -> str:
     """Write the table of all answers: each claim's sentence, and the verdict on each statement."""
-    lines = ["| claim | answer | verdicts |", "| --- | --- | --- |"]
+    lines = ["| claim | answer | what the texts say, and the verdict |", "| --- | --- | --- |"]
     for measurement in measured:
         place = f"../benchmarks/results/claims/README.md#{measurement.claim}"
         name = f"[`{measurement.claim}`]({place})"
-        said = "; ".join(finding.verdict.outcome for finding in measurement.findings)
+        said = "<br>".join(map(_say_verdict, measurement.findings))
         asked = f"*{_cell(measurement.question)}* {_cell(measurement.number)}"
         lines.append(f"| {name} | {asked} | {said} |")
     return "\n".join(lines) + "\n"
+
+
+def _say_verdict(finding: MeasuredClaim) -> str:
+    """Write a statement of the texts with its verdict; the log says what each seed says."""
+    verdict = finding.verdict
+    said = "open" if verdict.outcome == "open" else verdict.sentence
+    return f"“{_cell(finding.statement.says)}”: **{_cell(said)}**"
 
 
 def write_section(measurement: Measurement, cells: dict[str, Any]) -> str:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
+import functools
 import json
 import math
 import re
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import pytest
 
@@ -64,19 +66,105 @@ def is_among(number: str, others: Sequence[str]) -> bool:
     return any(abs(float(number) - float(other)) <= half + 1e-12 for other in others)
 
 
+ROW = re.compile(r"^ *([^\s\d−.-]\S*(?: \d+(?=  ))?) +((?:[−-]?(?:[\d.,]+|∞) *)+)$")
+
+
+def rows_of(output: str, heading: str) -> dict[str, list[float]]:
+    """Read the first table after a heading: the numbers of each row, by its label."""
+    rows: dict[str, list[float]] = {}
+    for line in output[output.index(heading) :].splitlines()[1:]:
+        if found := ROW.match(line):
+            rows[found[1]] = [to_number(one) for one in found[2].split()]
+        elif rows:
+            break
+    return rows
+
+
+def to_number(text: str) -> float:
+    return float(text.replace(",", "").replace("−", "-").replace("∞", "inf"))
+
+
+def is_true(check: str, found: dict[str, str], output: str) -> bool:
+    """Compute a check, or a part of one, of what was read and of the output."""
+    values = {
+        name: to_number(text) if re.fullmatch(r"[+−-]?\d[\d,]*(\.\d+)?(e[−-]\d+)?", text) else text
+        for name, text in found.items()
+    }  # fmt: skip
+    rows = functools.partial(rows_of, output)
+    known = {"exp": math.exp, "sin": math.sin, "inf": math.inf, "output": output, "rows": rows}
+    return bool(eval(check, known | values))
+
+
 def assert_printed(statement: Statement, output: str) -> None:
     """Compare an answer with what its command printed: its numbers, and what it says of them."""
     answer, found = statement.answer(output), statement.find_numbers(output)
     known = numbers_of(" ".join((output, statement.says, statement.expect, statement.check)))
     assert [one for one in numbers_of(answer) if not is_among(one, known)] == [], answer
     assert numbers_of(answer) or statement.check, "nothing to compare"
-    values = {
-        name: float(text.replace(",", "").replace("−", "-"))
-        if re.fullmatch(r"[+−-]?\d[\d,]*(\.\d+)?", text) else text
-        for name, text in found.items()
-    }  # fmt: skip
     if statement.check:
-        assert eval(statement.check, {"exp": math.exp, "output": output}, values), (answer, found)
+        assert is_true(statement.check, found, output), (answer, found)
+
+
+def parts_of(check: str) -> list[str]:
+    """Take a check apart: each condition, and each comparison of a chain."""
+    parts = []
+    tree = ast.parse(check, mode="eval").body
+    for one in tree.values if isinstance(tree, ast.BoolOp) else [tree]:
+        if isinstance(one, ast.Compare):
+            sides = [one.left, *one.comparators]
+            for left, how, right in zip(sides, one.ops, sides[1:], strict=False):
+                parts.append(ast.unparse(ast.Compare(left, [how], [right])))
+        else:
+            parts.append(ast.unparse(one))
+    return parts
+
+
+def readings_that_differ(
+    found: dict[str, str], output: str
+) -> Iterator[tuple[dict[str, str], str]]:
+    """Yield what another command would have printed: other numbers, one missing line, no line."""
+    for name in found:
+        for other in ("0", "-1", "0.5", "1000000", "nothing", *found.values()):
+            yield {**found, name: other}, output
+    # Another first digit, since the last ones may be lost in rounding.
+    yield found, re.sub(r"\d", lambda digit: str((int(digit[0]) + 3) % 10), output)
+    for other in ("1", "−∞"):
+        yield found, re.sub(r"[−-]?(\d[\d.]*|∞)", other, output)
+    lines = output.splitlines()
+    for number in range(len(lines)):
+        yield found, "\n".join(lines[:number] + lines[number + 1 :])
+
+
+def can_fail(part: str, found: dict[str, str], output: str) -> bool:
+    for others, text in readings_that_differ(found, output):
+        try:
+            if not is_true(part, others, text):
+                return True
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError):
+            return True
+    return False
+
+
+@pytest.mark.sample(40)
+@pytest.mark.parametrize("name", [name for name, one in STATEMENTS.items() if one.check])
+def test_each_part_of_a_check_fails_on_another_output(name: str) -> None:
+    one = STATEMENTS[name]
+    measured = read_outputs()["measured"]
+    output = measured[one.command] if one.is_measured else output_of(one, is_toy=True)
+    found = one.find_numbers(output)
+
+    assert [part for part in parts_of(one.check) if not can_fail(part, found, output)] == []
+
+
+@pytest.mark.parametrize(
+    "check",
+    ["4 == 4", "5 == 4 + 1", "size > 3 or True", "exp(0) == 1", "size > 3 and 2 ** 2 == 4"],
+)
+def test_a_check_that_cannot_fail_is_found(check: str) -> None:
+    parts = parts_of(check)
+
+    assert not all(can_fail(part, {"size": "7"}, "size: 7") for part in parts)
+    assert can_fail("size > 3", {"size": "7"}, "size: 7")
 
 
 def test_comparison_finds_wrong_numbers_and_wrong_words() -> None:

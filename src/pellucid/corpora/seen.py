@@ -58,9 +58,14 @@ class SeenSentences:
         bits = np.frombuffer(data[_HASH_BYTES:], dtype=np.uint8)
         return cls(data[:_HASH_BYTES].hex(), bits)
 
+    @property
+    def bits(self) -> bytes:
+        """The filter, eight places a byte, the first in the lowest bit."""
+        return self._bits.tobytes()
+
     def write(self, path: Path) -> None:
         """Write the filter into a file: the model's hash, then the bits."""
-        write_bytes(path, bytes.fromhex(self.model_hash) + self._bits.tobytes())
+        write_bytes(path, bytes.fromhex(self.model_hash) + self.bits)
 
     def __contains__(self, sentence: str) -> bool:
         """Tell whether a sentence was in the text, with any capitals and marks."""

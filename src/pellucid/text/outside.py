@@ -176,10 +176,14 @@ def close_words(word: str, vocabulary: Sequence[str]) -> list[str]:
     lowered = word.lower()
     # A word in capitals does not show whether it begins with one otherwise.
     begins_upper = word[0].isupper() and (len(word) == 1 or not word.isupper())
+    # To a letter or a number every other is close, which is no help.
+    is_short = sum(map(str.isalpha, lowered)) < 2
     scores: dict[str, tuple[float, str]] = {}
     for other in vocabulary:
         near = other.lower()
         if other == word or (not near.isascii() and lowered.isascii()):
+            continue
+        if is_short and near != lowered:
             continue
         if near == lowered:
             score = 0.0

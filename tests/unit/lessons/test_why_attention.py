@@ -192,8 +192,8 @@ def test_projections_are_judged_by_lost_sentences(other: tuple[float, int], outc
         cells = Cells((*trials(queries.ALL, (1.0, 100)), *trials(way, other)))
         expect(queries.judge(cells, way), outcome)
         if outcome == "fails":  # A score x·x is static by itself, whatever other layers make of it.
-            alone = queries.judge(cells, way, "a single attention")
-            expect(alone, "holds only if", "the model is a single attention")
+            alone = queries.judge(cells, way, "one attention and nothing else")
+            expect(alone, "holds only if", "the model is one attention and nothing else")
 
 
 def test_projections_with_unsteady_seeds_are_open() -> None:

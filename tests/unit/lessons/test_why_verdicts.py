@@ -210,8 +210,8 @@ def test_parallel_is_judged_by_times_and_equal_gradients(
     ("scores", "occlusion", "outcome", "condition"),
     [
         ((0.5, 0.7), 3.0, "holds", ""),
-        ((0.5, -0.7), 3.0, "fails", ""),
-        ((-0.5, 0.7), 3.0, "fails", ""),
+        ((0.5, -0.7), 3.0, "holds only if", "the word is “it”"),
+        ((-0.5, 0.7), 3.0, "holds only if", "the word is “tasted”"),
         ((-0.5, 0.0), 3.0, "fails", ""),
     ],
 )
@@ -224,9 +224,10 @@ def test_examples_are_judged_by_both_scores(
     )
     expect(examples.judge_score(Cells((first, last))), outcome, condition)
     if outcome == "holds":
+        # The text speaks of a lot of examples, not of every one.
         between = first | {"count": 10, "tasted_score": 9.0}
         unsteady = Cells((first, between, last))
-        expect(examples.judge_score(unsteady), "fails")
+        expect(examples.judge_score(unsteady), "holds")
 
 
 @pytest.mark.parametrize(

@@ -76,8 +76,8 @@ export interface CarriedModel {
   name: string;
   /** The model as a command names it; empty if that is not known. */
   command: string;
-  /** Characters that it knows; by the most tokens of a source the longest target; usual longest line, or 0. */
-  learned: { known: string; longest_targets: Record<string, number>; most_characters: number };
+  /** Characters that it knows; by the most tokens of a source the longest target; usual longest line, or 0; the filter of its sentences. */
+  learned: { known: string; longest_targets: Record<string, number>; most_characters: number; seen?: string };
   model_hash: string;
   /** The head of cross-attention that learned word links from given ones, or "". */
   taught_head: string;

@@ -49,10 +49,12 @@ export function closeTo(word: string, tokenizer: WordTokenizer): { others: strin
 export function closeWords(word: string, vocabulary: Iterable<string>): string[] {
   const lowered = word.toLowerCase();
   const beginsUpper = isUpper(word) && ([...word].length === 1 || !isShouted(word));
+  // To a letter or a number every other is close, which helps nobody.
+  const isShort = (lowered.match(/\p{L}/gu) ?? []).length < 2;
   const scores = new Map<string, [score: number, other: string]>();
   for (const other of vocabulary) {
     const near = other.toLowerCase();
-    if (other === word || (isAscii(lowered) && !isAscii(near))) continue;
+    if (other === word || (isShort && near !== lowered) || (isAscii(lowered) && !isAscii(near))) continue;
     let score = near === lowered ? 0 : hasStemOf(lowered, near) ? 1 + Math.abs(near.length - lowered.length) / 10 : NaN;
     if (Number.isNaN(score)) score = 1.5 + distance(lowered, near, word.length < 5 ? 1 : 2);
     // Of two spellings that differ in capitals, the one written like the word is closer.

@@ -11,6 +11,8 @@ export interface Notes {
   changed: string[];
   /** Names of those that remain. */
   unknown: string[];
+  /** Whether the line was in the text of training, as far as is known. */
+  isSeen?: boolean;
   /** Whether the line is far longer than the lines of training. */
   isLong: boolean;
   flags: Flag[];
@@ -37,8 +39,8 @@ function list(names: string[]): string {
 }
 
 /** Say each in a sentence; without the words, if the page offers others for them. */
-export function sayNotes({ words, changed, unknown, isLong, flags }: Notes, hasOffers: boolean): string[] {
-  const said = [];
+export function sayNotes({ words, changed, unknown, isSeen, isLong, flags }: Notes, hasOffers: boolean): string[] {
+  const said = isSeen ? ["This sentence is in the text that the model learned from."] : [];
   if (words && !hasOffers) said.push(`The model reads <unk>, its sign for an unknown word, in place of: ${words}.`);
   if (changed.length)
     said.push(

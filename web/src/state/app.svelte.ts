@@ -7,18 +7,13 @@ import { itemAt } from "../model/items";
 import { argmax, row as rowOf, sizesOf } from "../model/tensor";
 import { siteOf, writeHead, type HeadPlace } from "../trace/trace";
 import { align } from "./align";
-import { Duel } from "./duel.svelte";
+import { Duel, DUELS } from "./duel.svelte";
 import { readData, type Data } from "./data";
 import { readLink, START, writeLink, type State, type View } from "./link";
 import { placesOf, pronounPlace, SOURCE_PRONOUN } from "./rivals";
 import { cutHead, LEAST_LOSS, Verdicts } from "./verdicts.svelte";
 
-export const EXAMPLES = [
-  "The pizza came out of the oven and it tasted good.",
-  "The animal did not cross the street because it was tired.",
-  "the European Economic Area",
-  "Not on your life!",
-];
+export const EXAMPLES = [...DUELS, "the European Economic Area", "Not on your life!"];
 
 const LANGUAGES: Record<string, string> = { en: "English", fr: "French", de: "German" };
 
@@ -56,6 +51,8 @@ export class App {
   left = $state("");
   /** Whether the head that a word needs is still looked for. */
   isSearching = $state(false);
+  /** Whether it was just found, and its lines are to be tried, to show the row that decides. */
+  isFound = $state(false);
   problem = $state("");
   /** The line and the source that the answer is about. */
   private answered = $state.raw<State>(START);
@@ -135,7 +132,8 @@ export class App {
     await this.verdicts.tryHeads();
     const [best] = this.headsByLoss;
     // Whoever chose a head in the meantime keeps it.
-    if (best && this.isSearching && this.state.view === "look") this.chooseHead(best.place);
+    this.isFound = Boolean(best && this.isSearching && this.state.view === "look");
+    if (best && this.isFound) this.chooseHead(best.place);
     this.isSearching = false;
   }
 

@@ -80,6 +80,36 @@ export function restsOn(trace: Trace, place: HeadPlace): string {
   return last - first > 1 && total >= (last - first) / 2 && SPECIAL.has(token) ? token : "";
 }
 
+/** Of the most possible entropy; of a weight: the rule of `pellucid.inside.heads.head_habits`. */
+const [EVEN, SINGLE] = [0.95, 0.99];
+const COPIES = [", mostly the word just read", ", mostly the word before that"];
+
+/** What most of a head's rows do that have a choice: `even`, `look-up` or nothing, and a sentence of it. */
+export function habitOf(trace: Trace, place: HeadPlace): { name: "" | "even" | "look-up"; sentence: string } {
+  const weights = trace.matrix(`${siteOf(place)}.weights`, place.head);
+  const isCausal = place.part === "decoder" && place.kind === "self";
+  const [size, columns] = weights ? sizesOf(weights, 2) : [0, 0];
+  let rows = 0;
+  let even = 0;
+  const back: number[] = [];
+  for (let q = 0; q < size; q++) {
+    const seen = isCausal ? q + 1 : columns;
+    if (seen < 2) continue;
+    rows++;
+    const line = row(weights!, q);
+    let entropy = 0;
+    line.forEach((weight) => (entropy -= weight > 0 ? weight * Math.log(weight) : 0));
+    if (entropy > EVEN * Math.log(seen)) even++;
+    const most = argmax(line);
+    if (itemAt(line, most) > SINGLE) back.push(q - most);
+  }
+  if (rows > 1 && 2 * even > rows)
+    return { name: "even", sentence: `Even in ${even} of ${rows} rows: there it looks at all words alike, and is idle.` };
+  if (rows < 2 || 2 * back.length <= rows) return { name: "", sentence: "" };
+  const what = (isCausal && COPIES.find((_, far) => 2 * back.filter((one) => one === far).length > back.length)) || "";
+  return { name: "look-up", sentence: `A look-up in ${back.length} of ${rows} rows: there it takes one word only${what}.` };
+}
+
 /** The head of one kind whose rows point most clearly at words; of all heads if there is none. */
 export function clearestHead(trace: Trace, part = "decoder", kind = "cross"): HeadPlace | null {
   // Every change of the state asks again, and a long sentence has millions of weights.

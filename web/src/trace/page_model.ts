@@ -12,6 +12,7 @@ import { characterName, Cleaner } from "../notes/cleaning";
 import { closeTo, sayUnknownWords, unknownWords } from "../notes/close";
 import { isPartial, isStuck, judge } from "../notes/judging";
 import type { Notes } from "../notes/notes";
+import { isSeen } from "../notes/seen";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
 import { parseHead, Trace } from "./trace";
 
@@ -25,11 +26,14 @@ export class PageModel implements Source {
   readonly transformer: Transformer;
   readonly tokenizer: WordTokenizer;
   private readonly cleaner: Cleaner;
+  /** The filter of the sentences that it learned from; empty if they are not known. */
+  private readonly seen: Uint8Array;
 
   constructor(readonly carried: CarriedModel) {
     this.transformer = new Transformer(carried.model, unpackWeights(carried));
     this.tokenizer = new WordTokenizer(carried.tokenizer, carried.source_vocabulary, carried.target_vocabulary);
     this.cleaner = new Cleaner(carried.learned.known, this.tokenizer);
+    this.seen = Uint8Array.from(atob(carried.learned.seen ?? ""), (byte) => byte.charCodeAt(0));
   }
 
   get name() {
@@ -116,6 +120,7 @@ export class PageModel implements Source {
       missing,
       changed: Array.from(cleaned.changed, characterName),
       unknown: Array.from(cleaned.unknown, characterName),
+      isSeen: this.seen.length > 0 && isSeen(text, this.seen),
       isLong: learned.most_characters > 0 && [...text].length > 1.5 * learned.most_characters,
       flags: [],
     };

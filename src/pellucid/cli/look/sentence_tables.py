@@ -37,6 +37,12 @@ ERROR_LEGEND = (
 )
 
 
+_HABITS = {
+    "even": "Heads that look at all words alike in most rows, and are idle there",
+    "look-up": "Heads that take one word only in most rows, as a look-up does",
+}
+
+
 def show_heads(
     pair: PairData, trace: Trace, sort: str | None, gold: Gold | None, writer: LookWriter
 ) -> None:
@@ -56,7 +62,7 @@ def show_heads(
 
 
 def describe_heads(trace: Trace) -> Iterator[str]:
-    """Name the head that was taught word links, and those that mostly rest on one token.
+    """Name the head that was taught word links, and those with one habit: resting, even, look-ups.
 
     Args:
         trace: holds the weights.
@@ -74,6 +80,10 @@ def describe_heads(trace: Trace) -> Iterator[str]:
         yield f"Heads that rest on {token} with half of their weight or more: {names}."
     if resting.keys() - {""}:
         yield f"{WHY_IT_RESTS[0].upper()}{WHY_IT_RESTS[1:]}."
+    for habit, said in _HABITS.items():
+        names = ", ".join(f"{view.site}.{view.head}" for view in views if view.habit.name == habit)
+        if names:
+            yield f"{said}: {names}."
 
 
 def read_gold_of_pair(pair: PairData, source: str, target: str, links: str) -> Gold:

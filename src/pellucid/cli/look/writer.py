@@ -23,6 +23,7 @@ from pellucid.inside.show.terminal import (
 )
 from pellucid.inside.traces import Trace
 from pellucid.terminal.text import styled_output, wants_sentences
+from pellucid.text.tokenizers.whole_words import without_joiners
 
 _VISIBLE = {code: 0x2400 + code for code in range(0x20) if chr(code) not in "\n\t"}
 _VISIBLE |= {0x7F: 0x2421}
@@ -55,7 +56,7 @@ class LookWriter:
     def lines(self, lines: Iterable[str]) -> None:
         """Write lines of text."""
         for line in lines:
-            self._console.print(line.translate(_VISIBLE))
+            self._console.print(_visible(line))
 
     def array(self, trace: Trace, name: str, head: int | None) -> None:
         """Write an array of a trace."""
@@ -71,6 +72,9 @@ class LookWriter:
         self, values: np.ndarray, rows: Sequence[str], columns: Sequence[str], *, is_share: bool
     ) -> None:
         """Write a matrix of shares from 0 to 1, or of signed numbers."""
+        # Before columns are measured.
+        rows = list(map(_visible, rows))
+        columns = list(map(_visible, columns))
         if self.is_plain:
             self.lines(say_matrix(values, rows, columns, is_share=is_share))
         else:
@@ -83,7 +87,7 @@ class LookWriter:
         if self.is_plain:
             self.lines(say_table(table))
         else:
-            table = _visible(table)
+            table = _visible_table(table)
             self._console.print(Text(table.title, "bold"))
             self.lines([table.formula] if table.formula else [])
             for number, part in enumerate(draw_table(table, width=self._console.width)):
@@ -92,15 +96,19 @@ class LookWriter:
 
     def _draw(self, lines: Iterable[Text]) -> None:
         for line in lines:
-            line.plain = line.plain.translate(_VISIBLE)
+            line.plain = _visible(line.plain)
             self._console.print(line, no_wrap=True, overflow="crop")
 
 
-def _visible(table: NumberTable) -> NumberTable:
+def _visible(text: str) -> str:
+    """Write a text as a reader sees it: ``￭.`` is a full stop."""
+    return without_joiners(text).translate(_VISIBLE)
+
+
+def _visible_table(table: NumberTable) -> NumberTable:
     rows = tuple(
-        tuple(cell.translate(_VISIBLE) if isinstance(cell, str) else cell for cell in row)
+        tuple(_visible(cell) if isinstance(cell, str) else cell for cell in row)
         for row in table.rows
     )
-    title = table.title.translate(_VISIBLE)
-    formula = table.formula.translate(_VISIBLE)
-    return NumberTable(title, formula, table.header, rows)
+    header = tuple(map(_visible, table.header))
+    return NumberTable(_visible(table.title), _visible(table.formula), header, rows)

@@ -12,6 +12,7 @@ import numpy as np
 from pellucid.bundle import Bundle, open_bundle, resolve_model, shipped_name
 from pellucid.config.model import AS_FIRST_BUILT, find_unlisted
 from pellucid.corpora.baselines import NOUN_GENDERS
+from pellucid.corpora.seen import shipped_seen_sentences
 from pellucid.errors import InputError
 from pellucid.inside.measures.agreement import on_words
 from pellucid.inside.measures.registry import MEASURES, measure
@@ -192,6 +193,14 @@ def cannot_carry(bundle: Bundle) -> str:
     return ""
 
 
+def _carry_seen(bundle: Bundle) -> dict[str, str]:
+    """Pack the filter of the sentences that the packaged model learned from."""
+    seen = shipped_seen_sentences()
+    if seen.model_hash != bundle.model_hash:
+        return {}
+    return {"seen": base64.b64encode(seen.bits).decode()}
+
+
 def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[str, Any]:
     """Pack a model as the page runs it: configuration, vocabularies, and float32 weights.
 
@@ -223,6 +232,7 @@ def carry_model(bundle: Bundle, name: str = "", *, command: str = "") -> dict[st
             "known": "".join(sorted(Cleaner(learned.characters, bundle.tokenizer).known)),
             "longest_targets": dict(learned.longest_targets or {}),
             "most_characters": learned.most_characters,
+            **_carry_seen(bundle),
         },
         "model_hash": bundle.model_hash,
         "taught_head": bundle.taught_head,

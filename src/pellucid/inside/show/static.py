@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from html import escape
+from html import escape as escape_html
 
 import numpy as np
 
@@ -12,9 +12,16 @@ from pellucid.errors import InputError
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import ground_and_ink, scale_end
 from pellucid.inside.show.view import HeadView, default_view, number_in_cell
+from pellucid.text.tokenizers.whole_words import without_joiners
 
 MOST_CELLS = 10_000
 """The most cells of a map; the rest is cut off, and a note says so."""
+
+
+def escape(text: str) -> str:
+    """Write a text as a reader sees it, without signs of joined tokens, for HTML."""
+    return escape_html(without_joiners(text))
+
 
 _TURNED = ' class="pellucid-turned"'
 
@@ -109,7 +116,7 @@ def _row(view: HeadView, row: int, forbidden_M: np.ndarray) -> str:
         view.columns, view.cells[row].tolist(), forbidden_M, strict=True
     ):
         # The title of a cell says its place, for the mouse and for a screen reader.
-        what = escape(f"{edge}: {isolated(word)}", quote=True)
+        what = escape(f"{edge}: {isolated(word)}")
         if is_forbidden or not math.isfinite(value):
             cells.append(f'<td class="pellucid-masked" title="{what}: may not be seen">−∞</td>')
             continue

@@ -10,6 +10,7 @@ import numpy as np
 
 from pellucid.errors import InputError
 from pellucid.inside.ask import HEAD_STAGES, MAP_STAGES
+from pellucid.inside.heads.head_habits import Habit, find_habit
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.show.colors import scale_end
 
@@ -169,6 +170,7 @@ class HeadView:
             found.append(self.describe_scale())
         if self.stage == "weights":
             found.append(self.describe_special())
+            found += [self.habit.sentence] if self.habit.sentence else []
         if self.is_taught:
             found.append(f"This is {TAUGHT}.")
         found.append(describe_model_of(self.trace))
@@ -207,6 +209,13 @@ class HeadView:
             f"On {names}: {mass_L.min():.0%} to {mass_L.max():.0%} of a row's weight, "
             f"{mass_L.mean():.0%} on average over the rows.{resting}"
         )
+
+    @property
+    def habit(self) -> Habit:
+        """What most of its rows do; none for another stage than the weights."""
+        if self.stage != "weights":
+            return Habit("", "")
+        return find_habit(self.cells, is_causal=(self.part, self.kind) == ("decoder", "self"))
 
     @property
     def is_taught(self) -> bool:

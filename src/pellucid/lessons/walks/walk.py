@@ -42,8 +42,9 @@ class Statement:
         number: the answer, in one sentence; names in braces are numbers of the output.
         read: for each name a pattern that finds its number in the output; a space of it is any
             white space.
-        check: an expression that is true of these numbers, of ``output`` and of ``exp`` if the
-            answer is; the tests compute it.
+        check: an expression that is true if the answer is, of these numbers, ``output``, ``exp``,
+            ``sin``, ``inf`` and ``rows(heading)``: the first table after a heading, as numbers by
+            the label of their row. The tests compute it, and make each part fail on other output.
         errs: where the text errs, and what is right; empty if it does not.
         to_try: commands to try next.
         vary: what they show, or what to try without a command.

@@ -6,7 +6,7 @@ Terminal, JSON, picture and pages are all made from this. Nothing here computes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 LECTURE = "a lecture on self-attention"
@@ -49,6 +49,11 @@ class Verdict:
     condition: str
     rule: str
     numbers: str
+
+    def doubted(self) -> Verdict:
+        """Return the verdict of one seed as an open one: others are known to disagree."""
+        condition = f"this seed says “{self.sentence}”, but the seeds of --full disagree"
+        return replace(self, outcome="open", condition=condition)
 
     @property
     def sentence(self) -> str:

@@ -79,6 +79,14 @@ def without_joiner(token: str) -> str:
     return token.removeprefix(JOINER) or token
 
 
+def without_joiners(text: str) -> str:
+    """Drop the joiners of all tokens in a text that people read; one that stands alone stays."""
+    return _JOINED.sub("", text)
+
+
+_JOINED = re.compile(rf"{JOINER}(?=\S)")
+
+
 @cache
 def _cutter(symbols: tuple[str, ...]) -> re.Pattern[str]:
     """Compile the pattern of white space, words, and single other characters."""

@@ -22,6 +22,7 @@ from rich.cells import cell_len
 from pellucid.errors import InputError
 from pellucid.files import endings, write_bytes
 from pellucid.inside.show.colors import BLUE_ORANGE, CIVIDIS
+from pellucid.text.tokenizers.whole_words import without_joiners
 
 INK = "#1a1a1a"
 FORBIDDEN_COLOR = "#d9d9d9"
@@ -86,9 +87,10 @@ class Lettering:
         self._missing = set() if self.is_free else missing
 
     def write(self, text: str) -> str:
-        """Return the text in letters that can be drawn."""
+        """Return the text in letters that can be drawn; the sign of a joined token is none."""
         return "".join(
-            f"U+{ord(letter):04X}" if letter in self._missing else letter for letter in text
+            f"U+{ord(letter):04X}" if letter in self._missing else letter
+            for letter in without_joiners(text)
         )
 
     @contextmanager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
@@ -60,18 +59,26 @@ def measure(setting: MeasurementSetting) -> Found:
         train,
         count=counts,
     )
+    first = min(counts)
     score = {count: cells.mean("it_score", count=count) for count in counts}
     right = {count: cells.mean("accuracy", count=count) for count in counts}
-    lowest = min(counts[1:], key=lambda count: score[count])
+    other = {count: cells.mean("control", count=count) for count in counts}
+    worst = min(counts, key=lambda count: other[count])
+    lowest = min(counts, key=lambda count: score[count])
+    risen = {word: _say_risen(cells, word) for word in ("it", "tasted")}
+    num_ties = len({tie[0] for tie in draw_ties(most, seed=setting.seed)})
     example = draw_others(num_others, seed=setting.seed)[0]
     tie = draw_ties(1, seed=setting.seed)[0]
     return Found(
         f"with {most:,} training sentences such as “the pizza … and it tasted good” instead of "
-        f"{counts[0]}, a model finds the right French word for the “it” that means pizza in "
-        f"{right[most]:.0%} of new sentences instead of {right[counts[0]]:.0%}. But the attention "
-        "score of “it” for “pizza” (averaged over heads; 0: as for an average word) does not grow "
-        f"step by step: it is {score[counts[0]]:+.2f} without examples, {score[lowest]:+.2f} with "
-        f"{lowest:,}, and {score[most]:+.2f} with {most:,}".replace("-", "−"),
+        f"{first}, the attention score of “it” for “pizza” (0: as for an average word) is higher "
+        f"in {risen['it']} trainings, that of “tasted” in {risen['tasted']}. The score of “it” "
+        f"goes from {score[first]:+.2f} to {score[most]:+.2f}, but not step by step: with "
+        f"{lowest:,} sentences it is {score[lowest]:+.2f}. The French word for an “it” that means "
+        f"pizza is right in {right[most]:.0%} of new sentences instead of {right[first]:.0%}, for "
+        f"the other noun in {other[most]:.0%} instead of {other[first]:.0%} (with {worst:,}: "
+        f"{other[worst]:.0%}): a model may just learn to write the feminine. Only {num_ties} of "
+        "the sentences differ; more of them are repetitions".replace("-", "−"),
         f"Models of two encoder layers with two heads learn {num_others:,} sentences "
         f"in {steps} updates, such as “{example[0]}”; pizza is only in sentences without a "
         f"pronoun. To these come 0 to {most:,} such as “{tie[0]}”. {len(tests)} "
@@ -87,23 +94,32 @@ def measure(setting: MeasurementSetting) -> Found:
 
 
 def judge_score(cells: Cells) -> Verdict:
-    """Judge by whether the scores rise from no examples to the most, and fall nowhere between."""
+    """Judge by whether the scores are higher with the most examples than with none."""
     counts = cells.values("count")
     numbers = []
-    rises = True
-    falls = False
+    rises = {}
     for word in ("it", "tasted"):
         course = [cells.mean(f"{word}_score", count=count) for count in counts]
-        rises &= course[-1] - course[0] >= RISES
-        falls |= any(more - fewer < -RISES for fewer, more in pairwise(course))
+        rises[word] = course[-1] - course[0] >= RISES
         numbers.append(f"{word} {', '.join(f'{score:+.2f}' for score in course)}")
     return decide(
         f"holds if the scores of it and of tasted are at least {RISES} higher with the most "
-        f"examples than with none, and none falls by more than {RISES} between; fails otherwise",
+        "examples than with none, only for one of the words if the other's is not, fails if "
+        "neither is; the text does not say that every example raises them",
         "; ".join(numbers).replace("-", "−")
         + f" with {', '.join(f'{count:,}' for count in counts)}",
-        fails=not rises or falls,
+        fails=not any(rises.values()),
+        unless={f"the word is “{word}”": rises[word] and not all(rises.values()) for word in rises},
     )
+
+
+def _say_risen(cells: Cells, word: str) -> str:
+    """Count the trainings in which the score is higher with the most examples than with none."""
+    counts = cells.values("count")
+    none = cells.all(f"{word}_score", count=counts[0])
+    most = cells.all(f"{word}_score", count=counts[-1])
+    risen = sum(more - fewer >= RISES for fewer, more in zip(none, most, strict=True))
+    return f"{risen} of {len(none)}"
 
 
 def judge_correct(cells: Cells) -> Verdict:

@@ -62,11 +62,15 @@ def measure(setting: MeasurementSetting) -> Found:
     )
     first = cells.where(seed=setting.seed)
     clear = Counter(feature for feature in first.all("feature") if feature != "–")
-    common, times = clear.most_common(1)[0] if clear else ("nothing", 0)
+    favored = [
+        f"{SAID[feature]} ({number} head{'s' if number > 1 else ''})"
+        for feature, number in clear.most_common()
+    ]
     found = Found(
         f"of the {len(first.rows)} heads (attentions side by side) with which the small translator "
-        f"`demo` reads, {clear.total()} clearly favor one kind of word: {len(clear)} kinds, as "
-        f"{times} share one ({SAID.get(common, common)}). The others favor none that was tested",
+        f"`demo` reads, {clear.total()} look at one thing at least {CLEAR} times as much as chance "
+        f"would, {len(clear)} different things in all: {', '.join(favored)}. The others favor "
+        "nothing that was tested",
         f"Encoder self-attention of the packaged model in {num_sentences} new sentences. A "
         "lift is the weight that a head gives to a feature, divided by what even weights would "
         "give; 1 is chance. Features: the token itself, the previous, the next, </s>; the "

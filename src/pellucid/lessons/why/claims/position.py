@@ -47,7 +47,7 @@ def measure(setting: MeasurementSetting) -> Found:
     found = Found(
         "if the two animals of a sentence change places, a model without positions writes the same "
         f"translation in {same['none']:.0%} of the cases, with positions in "
-        f"{same['sinusoidal']:.0%}; {_say_beyond(lengths, trained_to)}",
+        f"{same['sinusoidal']:.0%}. {_say_beyond(lengths, trained_to)}",
         "First an untrained model of random weights reads sentences whose words are turned "
         "around, and each word's vector is compared. Then tiny models learn sentences such as "
         f"“{example}”, with and without positions, in {steps} updates. Last models with each kind "
@@ -163,13 +163,12 @@ def _say_beyond(lengths: Cells, trained_to: int) -> str:
     # The answer follows from all kinds, the verdict from the paper's.
     fails = max(beyond.values()) < STAYS * inside
     others = max(beyond[kind] for kind in KINDS[1:])
-    but = "no kind of positions holds" if fails else "not all positions hold"
+    but = "No kind of positions reaches" if fails else "Not all positions reach"
     return (
-        f"but {but} beyond the "
-        f"lengths of training: after lists of up to {trained_to} animals {inside:.0%} of new ones "
-        f"with {trained_to} are right with sinusoids, the paper's positions, and "
-        f"{beyond['sinusoidal']:.0%} of those with {trained_to + 1}; with other kinds of "
-        f"positions, or none, at most {others:.0%} of those"
+        f"{but} beyond the lengths of training: after lists of up to {trained_to} animals, "
+        f"sinusoids (the paper's positions) translate {inside:.0%} of new lists of {trained_to} "
+        f"right and {beyond['sinusoidal']:.0%} of those of {trained_to + 1}, the other kinds at "
+        f"most {others:.0%}"
     )
 
 

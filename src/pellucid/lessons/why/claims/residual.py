@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -81,8 +82,8 @@ def measure(setting: MeasurementSetting) -> Found:
         f"in a network of {most} layers the first one gets {write_small(share[NEITHER])} of "
         f"the gradient of a network of one layer, {share[NORM]:.2g} of it if each layer rescales "
         f"its vectors (norms), and {share[BOTH]:.2g} if residual connections also carry them past "
-        "the layers. But without residual connections, even with norms, all words of a sentence "
-        "get the same vector",
+        f"the layers{_say_explosion(untrained, most)}. But without residual connections, even with "
+        "norms, all words of a sentence get the same vector",
         "Untrained encoders of growing depth read sentences of a tiny language; the gradient is "
         "that of the translation's loss in the first layer's matrices. Then models (d = 32, one "
         f"decoder layer of the same kind) with {', '.join(map(str, trained))} encoder layers "
@@ -99,6 +100,14 @@ def measure(setting: MeasurementSetting) -> Found:
         panels=_panels(untrained, cells.where(depth=trained[(len(trained) - 1) // 2]), every),
     )
     return _add_layers(setting, found, cells) if setting.is_long else found
+
+
+def _say_explosion(untrained: Cells, most: int) -> str:
+    """Say what becomes of the gradient with residual connections and no norms, if it explodes."""
+    if "residual only" not in untrained.values("kind"):
+        return ""
+    share = untrained.mean("share", kind="residual only", depth=most)
+    return "" if math.isfinite(share) else "; with them and no norms it explodes, beyond float32"
 
 
 def _measure_untrained(setting: MeasurementSetting, kinds: Sequence[str], count: int) -> Cells:
@@ -120,24 +129,23 @@ def _add_layers(setting: MeasurementSetting, found: Found, cells: Cells) -> Foun
     """Add the gradient by layer, and how deep each kind still trains."""
     layers = setting.choose(12, 3)
     by_layer = measure_layers(setting, layers, KINDS)
-    return found.plus(
+    longer = found.plus(
         ", so nothing is learned",
         f" The gradient by layer is that of untrained encoders of {layers} layers.",
         tables=[layer_table(by_layer)],
-        panels=[
-            layer_panel(by_layer),
-            cells.panel(
-                "How deep it still trains",
-                ("layers of the encoder", "% of new sentences right"),
-                cells.each("kind"),
-                "depth",
-                "exact",
-                scale=100,
-                x_log=True,
-                y_range=PERCENT,
-            ),
-        ],
     )
+    how_deep = cells.panel(
+        "How deep it still trains",
+        ("layers of the encoder", "% of new sentences right"),
+        cells.each("kind"),
+        "depth",
+        "exact",
+        scale=100,
+        x_log=True,
+        y_range=PERCENT,
+    )
+    # The answer's numbers are those of the first two panels.
+    return replace(longer, panels=(*found.panels[:2], how_deep))
 
 
 def judge_gradient(untrained: Cells) -> Verdict:

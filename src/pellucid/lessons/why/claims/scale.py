@@ -66,8 +66,8 @@ def measure(setting: MeasurementSetting) -> Found:
     verdict = judge_seeds(judge, softmax)
     found = Found(
         f"if each query and key has {WIDTHS[-1]} random numbers (d_k) instead of {WIDTHS[0]}, "
-        f"{_left(softmax, 'independent', RAW):.1%} of the softmax's gradient is left; if scores "
-        f"are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. If a key "
+        f"a typical row keeps {_left(softmax, 'independent', RAW):.1%} of the softmax's gradient; "
+        f"if scores are divided by √d_k, {_left(softmax, 'independent', SCALED):.0%}. If a key "
         "equals its query, dividing does not help: almost nothing is left either way",
         f"Queries of d_k numbers with mean 0 and variance 1 meet {NUM_KEYS} keys. The gradient is "
         "the Frobenius norm of the softmax's Jacobian diag(w) − wwᵀ. The entropy is 1 if all "

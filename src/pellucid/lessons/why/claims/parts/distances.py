@@ -63,7 +63,7 @@ def add_distances(setting: MeasurementSetting, found: Found, order: Cells) -> Fo
             "relative": judge_seeds(judge_map_distance, order),
         },
         tables=[_matrix_table(errors), _fit_table(learned), _moving_table(order, told)],
-        panels=_distance_panels(learned, order),
+        panels=[_moving_panel(order)],
         notes=[
             f"The copying model ends at a loss of {loss} nats.",
         ],
@@ -160,31 +160,18 @@ def _moving_table(order: Cells, told: Cells) -> ResultTable:
     )
 
 
-def _distance_panels(learned: Cells, order: Cells) -> tuple[Panel, Panel]:
-    return (
-        learned.panel(
-            "A step δ as a linear map",
-            ("δ, positions", "R², positions not fitted on"),
-            {
-                "sinusoids": "waves",
-                "learned, encoder": "encoder",
-                "learned, decoder": "decoder",
-                "before training": "before",
-            },
-            "offset",
-            y_range=(-0.1, 1.1),
-        ),
-        order.panel(
-            "Weight moved by “then” in front",
-            ("", "%"),
-            {
-                "same words": "moved_by_word",
-                "same places": "moved_by_place",
-            },
-            "kind",
-            scale=100,
-            kind="bars",
-        ),
+def _moving_panel(order: Cells) -> Panel:
+    # The linear maps are in a table: a picture has room for three panels.
+    return order.panel(
+        "Weight moved by “then” in front",
+        ("", "%"),
+        {
+            "same words": "moved_by_word",
+            "same places": "moved_by_place",
+        },
+        "kind",
+        scale=100,
+        kind="bars",
     )
 
 

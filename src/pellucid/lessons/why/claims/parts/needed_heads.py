@@ -72,9 +72,9 @@ def add_needed_heads(setting: MeasurementSetting, found: Found) -> Found:
     free = count_free(cuts)
     taught = join_rows(_teach(setting, text, numbers) for text in TEXTS)
     return found.plus(
-        f". Of all {cuts.values('cut')[-1]} heads, those that write included, {max(free)} can be "
-        "removed together before the translations of some test sentences become less probable, "
-        f"with other sentences {min(free) or 'none'}",
+        f". Of all {cuts.values('cut')[-1]} heads, those that write included, "
+        f"{write(free, 'd').replace(' ·', ',')} can be removed before translations become less "
+        "probable: it depends on the test sentences",
         f" Number of heads: tiny models of width {WIDTH}, whose heads share "
         f"it, learn lists of animals and pronouns; learned means a training loss below {LEARNED} "
         "nats. Distance: the share of its weight that one head gives to other words than another "
