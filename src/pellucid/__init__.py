@@ -71,7 +71,8 @@ _HOMES = {
 
 def __getattr__(name: str) -> _Any:
     if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}", name=name)
+        no_attribute = _import_module("pellucid.wording.other_names").no_attribute
+        raise AttributeError(no_attribute(__name__, name), name=name)
     home = _HOMES[name]
     if home != _ERRORS:
         _import_module("pellucid.machine.waiting").bound_spinning()

@@ -32,7 +32,9 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def call(*args: P.args, **options: P.kwargs) -> R:
-        given = bind(function.__name__, signature, args, options)
+        if mistake := find_mistake(function, args, options):
+            raise mistake
+        given = signature.bind(*args, **options).arguments
         for name, (hint, text) in _hints(function).items():
             if name in given:
                 check_kind(name, given[name], hint, text)
@@ -41,53 +43,63 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
     return call
 
 
-def named(function: Callable[P, R]) -> Callable[P, R]:
-    """Check the names of a public function's arguments, which checks their types itself.
-
-    Raises:
-        InputError: an argument is unknown or missing; the sentence names it.
-    """
-    signature = inspect.signature(function)
-
-    @functools.wraps(function)
-    def call(*args: P.args, **options: P.kwargs) -> R:
-        bind(function.__name__, signature, args, options)
-        return function(*args, **options)
-
-    return call
-
-
-def bind(
-    function: str, signature: inspect.Signature, args: Sequence[Any], options: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return the arguments of a call by their names.
+def named(
+    elsewhere: Callable[[], Mapping[str, str]] = dict,
+) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Word what is wrong with the names of a call; for functions that check types themselves.
 
     Args:
-        function: its name.
-        signature: its signature.
-        args: the arguments that were given without names.
-        options: those with names.
+        elsewhere: makes a sentence about each name that belongs to another place.
 
     Raises:
         InputError: an argument is unknown, missing, or one too many.
     """
+
+    def decorate(function: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(function)
+        def call(*args: P.args, **options: P.kwargs) -> R:
+            try:
+                return function(*args, **options)
+            except TypeError as error:
+                fault: Exception = error
+            # Looked for only now: most calls are right.
+            raise find_mistake(function, args, options, elsewhere) or fault
+
+        return call
+
+    return decorate
+
+
+def find_mistake(
+    function: Callable[..., Any],
+    args: Sequence[Any],
+    options: Mapping[str, Any],
+    elsewhere: Callable[[], Mapping[str, str]] = dict,
+) -> InputError | None:
+    """Word an argument that is unknown, missing or one too many; None if all fit."""
+    signature = inspect.signature(function)
     try:
-        return signature.bind(*args, **options).arguments
+        signature.bind(*args, **options)
     except TypeError as error:
         fault = str(error)
-    parameters = [one for name, one in signature.parameters.items() if name != "self"]
-    known = [one.name for one in parameters if one.kind is not one.VAR_KEYWORD]
-    unknown = next((name for name in options if name not in known), None)
-    if unknown is not None and fault.startswith("got an unexpected"):
-        raise InputError(f"{function} has no argument {unknown!r}. {hint_of(unknown, known)}")
+    else:
+        return None
+    name = function.__name__
+    parameters = [one for key, one in signature.parameters.items() if key != "self"]
+    known = [one.name for one in parameters]
+    if not any(one.kind is one.VAR_KEYWORD for one in parameters):
+        for key in options:
+            if key not in known:
+                hint = hint_of(key, known, elsewhere())
+                return InputError(f"{name} has no argument {key!r}. {hint}")
     if fault.startswith("too many"):
         first = [one.name for one in parameters if one.kind is one.POSITIONAL_OR_KEYWORD]
-        raise InputError(
-            f"{function} takes only {' and '.join(first) or 'arguments'} without a name, but is "
+        return InputError(
+            f"{name} takes only {' and '.join(first) or 'arguments'} without a name, but is "
             "given more. Name the others, and give several of one kind as a list."
         )
     missing = re.findall("'(.*?)'", fault)
-    raise InputError(f"{function} needs {' and '.join(missing)}, but is called without. Add it.")
+    return InputError(f"{name} needs {' and '.join(missing)}, but is called without. Add it.")
 
 
 def check_fields(record: Any) -> None:
@@ -207,9 +219,9 @@ def list_texts(name: str, values: object) -> list[str]:
     Raises:
         DataError: it is something else, or one of them is not a text; the message has its number.
     """
-    is_several = isinstance(values, Iterable) and not isinstance(
-        values, bytes | bytearray | Mapping
-    )
+    if values is None or isinstance(values, bytes | bytearray):
+        check_text(name, values)
+    is_several = isinstance(values, Iterable) and not isinstance(values, Mapping)
     if isinstance(values, str) or not is_several:
         raise DataError(
             f"{name} must be a list of texts, but is {describe_value(values)}. Change it."

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+from pellucid.arguments import refuse
 from pellucid.config import BundleConfig, validate
 from pellucid.config.parsing import read_json_text, read_toml_text
 from pellucid.config.training import guided_place
@@ -420,3 +421,24 @@ def _verify_vocabulary(config: BundleConfig, tokenizer: Tokenizer, where: str) -
                 f"model.{side}_vocabulary_size must be the tokenizer's {actual}, "
                 f"but is {expected} ({where})."
             )
+
+
+class HasBundle(Protocol):
+    """A model that was loaded from disk, such as a `Translator`."""
+
+    @property
+    def bundle(self) -> Bundle:
+        """The model as it is stored."""
+
+
+def bundle_of(model: Bundle | HasBundle) -> Bundle:
+    """Return a bundle, or that of a translator.
+
+    Raises:
+        InputError: the model is something else, or the translator has no bundle.
+    """
+    found = model if isinstance(model, Bundle) else getattr(model, "bundle", None)
+    if isinstance(found, Bundle):
+        return found
+    advice = "Load it: pellucid.load(model)."
+    refuse("model", "a Translator or its bundle", model, advice)

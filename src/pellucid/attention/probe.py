@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dis
+from itertools import pairwise
 from typing import Protocol
 
 from torch import Tensor
@@ -35,6 +37,21 @@ def is_watched(probe: Probe, site: str) -> bool:
     # Optional, so that any object with `see` is a probe.
     sites = getattr(probe, "sites", None)
     return sites is None or site in sites
+
+
+def only_observes(probe: Probe) -> bool:
+    """True if the method ``see`` of a probe returns nothing, wherever it ends."""
+    code = getattr(probe.see, "__code__", None)
+    if code is None:
+        return False
+    # Up to Python 3.11 and from 3.14 on, None is loaded first; between them one step does both.
+    for before, step in pairwise(dis.get_instructions(code)):
+        is_none = before.opname == "LOAD_CONST" and before.argval is None
+        if step.opname == "RETURN_VALUE" and not is_none:
+            return False
+        if step.opname == "RETURN_CONST" and step.argval is not None:
+            return False
+    return True
 
 
 def show(probe: Probe | None, site: str, stage: str, tensor: Tensor) -> Tensor:

@@ -21,6 +21,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pellucid.arguments import named
 from pellucid.attention.checks import as_floats, as_tensor, check_shapes
 from pellucid.attention.masks import apply_mask
 from pellucid.shapes import Brief
@@ -66,6 +67,7 @@ class AttentionSteps(Brief):
     context: Tensor
 
 
+@named()
 def attend(
     query: Any, key: Any, value: Any, mask: Any = None, *, use_scale: bool = True
 ) -> AttentionSteps:

@@ -216,7 +216,7 @@ def lowercase_and_tokenize(lines: Sequence[str], language: str) -> list[str]:
     if language not in MOSES_LANGUAGES:
         raise ConfigurationError(
             f"The language of lower-cased tokenized scores must be one that Moses has rules for, "
-            f"but is {language!r} (lowercased_tokenized). "
+            f"but is {language!r} (--moses). "
             f"Use one of: {', '.join(MOSES_LANGUAGES)}."
         )
     # Imported late: it is rarely needed, and takes longer to load than the rest of this folder.

@@ -19,6 +19,7 @@ from pellucid.evaluation.statistics import References, Scoring
 from pellucid.evaluation.tokenization import check_tokenizer, lowercase_and_tokenize
 from pellucid.files import expand_home
 from pellucid.functions.given_lines import read_given
+from pellucid.translate.call_options import check_names
 from pellucid.translate.translator import Translator, load
 
 if TYPE_CHECKING:
@@ -62,9 +63,8 @@ def evaluate(
     against: GivenLines | None = None,
     to: str | None = None,
     changes: GivenChanges | None = None,
-    lowercased_tokenized: str | None = None,
-    tokenized: bool = False,
     tokenize: str | None = None,
+    moses: str | None = None,
     normalize: bool = True,
     **decoding: Unpack[DecodingOptions],
 ) -> ModelEvaluation:
@@ -82,9 +82,9 @@ def evaluate(
         against: other translations to compare with (paired bootstrap).
         to: the language whose code every line gets.
         changes: of the model, which is then compared with itself without them.
-        lowercased_tokenized: a language, to lower-case and tokenize both sides as Moses does.
-        tokenized: both sides are tokenized already.
-        tokenize: sacreBLEU's tokenizer; chosen by the script unless given.
+        tokenize: sacreBLEU's tokenizer, or ``none`` if both sides are tokenized already; chosen
+            by the script unless given.
+        moses: a language, to lower-case and tokenize both sides as Moses does.
         normalize: compare both sides in the model's normalization, or NFC.
         decoding: decoding options, such as ``beam=5``.
 
@@ -92,6 +92,7 @@ def evaluate(
         InputError: an argument is impossible, or texts are missing.
         DataError: the texts have not equally many lines.
     """
+    check_names(decoding, evaluate)
     if (model is None) == (hypothesis is None):
         raise InputError("evaluate needs either a model or a hypothesis. Give one of them.")
     if changes is not None and against is not None:
@@ -101,15 +102,18 @@ def evaluate(
     if reference is None:
         raise InputError("evaluate needs a reference to compare with. Give reference=FILE.")
     # An impossible tokenization is refused before anything is translated.
-    if tokenize is not None:
+    if tokenize is not None and moses is not None:
+        raise not_together("tokenize", "moses", "text is tokenized once")
+    is_tokenized = tokenize == "none"
+    if tokenize is not None and not is_tokenized:
         check_tokenizer(tokenize)
-    if lowercased_tokenized is not None:
+    if moses is not None:
         # No text, only the check of the language.
-        lowercase_and_tokenize([], lowercased_tokenized)
+        lowercase_and_tokenize([], moses)
     scoring = Scoring(
-        lowercased_tokenized=lowercased_tokenized,
-        is_tokenized=tokenized,
-        tokenize=tokenize,
+        lowercased_tokenized=moses,
+        is_tokenized=is_tokenized,
+        tokenize=None if is_tokenized else tokenize,
         form=NFC if normalize else AS_IT_IS,
     )
     references = _read_references(reference)

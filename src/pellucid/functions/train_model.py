@@ -66,7 +66,13 @@ class TrainedModel:
         return load(self.model, **decoding)
 
 
-@named
+def _settings_elsewhere() -> dict[str, str]:
+    """Say where the settings of a recipe belong."""
+    keys = keys_of_sections(Recipe).items()
+    return {name: f'It is a setting: settings={{"{where}.{name}": …}}.' for name, where in keys}
+
+
+@named(_settings_elsewhere)
 def train(
     texts: GivenTexts,
     *,

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from pellucid.attention import stages
 from pellucid.attention.checks import fitted
-from pellucid.attention.probe import Probe
+from pellucid.attention.probe import Probe, only_observes
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
@@ -100,9 +100,12 @@ def replay(
     checks = dict(recorder.checks)
     decoding = dict(decoding or {})
     if probe is not None and not recorder.replaced and not isinstance(probe, Changes):
-        # Changes from text are checked before; a probe of the user's may have misspelled a stage.
-        decoding["changes"] = "by a probe, which replaced nothing"
-        warnings.warn(_REPLACED_NOTHING, stacklevel=2)
+        if only_observes(probe) and not recorder.is_written_to:
+            decoding.pop("changes", None)
+        else:
+            # Changes from text are checked before; this one may have misspelled a stage.
+            decoding["changes"] = "by a probe, which replaced nothing"
+            warnings.warn(_REPLACED_NOTHING, stacklevel=2)
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         checks["decode"] = max(
@@ -141,6 +144,7 @@ class _Recorder:
     Attributes:
         checks: the largest differences found.
         replaced: the sites and stages of all results that were replaced.
+        is_written_to: True if the probe changed a copy in place, which has no effect.
     """
 
     def __init__(
@@ -167,13 +171,16 @@ class _Recorder:
         self._seen: dict[str, Tensor] = {}
         self.checks: dict[str, float] = {}
         self.replaced: set[tuple[str, str]] = set()
+        self.is_written_to = False
 
     def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
         """Keep one result if it was asked for."""
         changed = None
         if self._changes is not None:
             # A copy, so that a change in place counts only if it is returned.
-            replacement = self._changes.see(site, stage, tensor.clone())
+            copy = tensor.clone()
+            replacement = self._changes.see(site, stage, copy)
+            self.is_written_to |= replacement is None and not torch.equal(copy, tensor)
             # A recurrent decoder's attention was changed row by row, before it is seen as a whole.
             is_late = self._model.config.is_recurrent and site.endswith(".cross")
             if not (is_late and stage not in ("key", "value") and self._change_rows):

@@ -59,7 +59,7 @@ class Pair(PairData):
         )
 
     @checked
-    def why(self, word: str, other: str | None = None) -> Contrast:
+    def why(self, word: str | int, other: str | None = None) -> Contrast:
         """Explain why the model wrote a word, and not another one.
 
         Args:
@@ -75,7 +75,7 @@ class Pair(PairData):
             InputError: there is no such word, or several; or the other one cannot be compared.
         """
         target = self.tokenizer.decode_target(self.target_ids)
-        return find_contrast(self, target, word, other)
+        return find_contrast(self, target, str(word), other)
 
     @checked
     def patch(

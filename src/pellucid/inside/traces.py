@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pellucid.arguments import checked
 from pellucid.errors import InputError
@@ -15,6 +15,7 @@ from pellucid.inside.record.tensor_files import write_tensors
 from pellucid.inside.record.trace_data import TraceData
 from pellucid.inside.record.trace_files import name_without_gz, read_trace, write_json, write_npz
 from pellucid.inside.show.view import view_named
+from pellucid.wording.other_names import no_attribute
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -25,6 +26,11 @@ class Trace(TraceData):
     another stage of it; ``"decoder.1.cross.0" in trace`` tells whether it is held. `TraceData`
     explains the attributes. Nothing of a trace can be written to, so that its checks stay true.
     """
+
+    if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(no_attribute("Trace", name), name=name, obj=self)
 
     @checked
     def save(self, path: str | Path, *, head: str | None = None) -> None:

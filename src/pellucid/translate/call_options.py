@@ -17,6 +17,7 @@ from pellucid.wording.value_rules import show_value
 if TYPE_CHECKING:
     from pellucid.decode.constraints.request import Constraints, LineConstraints
     from pellucid.inside.changes.given_changes import GivenChanges
+    from pellucid.text.word_forms import Match
     from pellucid.translate.constraints import GivenGlossary
     from pellucid.translate.links.aligning import Aligner
     from pellucid.translate.written_lines import Unknown
@@ -29,6 +30,7 @@ class TranslationOptions(DecodingOptions, total=False):
     forbid: str | Sequence[str]
     require: str | Sequence[str]
     glossary: GivenGlossary | None
+    glossary_match: Match
     constraints: Constraints | Sequence[LineConstraints]
     clean: bool
     split: bool
@@ -67,6 +69,9 @@ _ADVICE = {
     "threads.",
     "head": "look(text, ask='decoder.1') takes an address.",
     "heads": "look(text, ask='decoder.1') takes an address.",
+    "head_mask": "changes='cut decoder.1.cross.0' cuts a head.",
+    "output_attentions": "look(text) records the attention of the model.",
+    "stream": "stream(text) yields the translation piece by piece.",
     "max_time": "No option limits the time. max_length limits the length.",
     "target": "look(text, translation=…) looks at a given translation.",
 }

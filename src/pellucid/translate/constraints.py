@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pellucid.arguments import check_phrases, check_text, refuse
+from pellucid.arguments import check_kind, check_phrases, check_text, refuse
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.errors import not_together
+from pellucid.text.word_forms import Match
 
 if TYPE_CHECKING:
     from pellucid.decode.constraints.glossary import Glossary
@@ -53,6 +54,7 @@ class Phrases:
         require: str | Sequence[str],
         glossary: GivenGlossary | None,
         constraints: Constraints | Sequence[LineConstraints],
+        match: Match = "auto",
     ) -> Phrases:
         """Check the arguments of a call.
 
@@ -61,6 +63,9 @@ class Phrases:
                 constraints.
             DataError: the glossary cannot be read.
         """
+        check_kind("glossary_match", match, Match)
+        if match != "auto" and glossary is None:
+            refuse("glossary_match", "given with a glossary", match, "Give one, or leave it out.")
         given = {"prefix": prefix, "forbid": forbid, "require": require, "glossary": glossary}
         if constraints is not UNCONSTRAINED:
             for name, value in given.items():
@@ -71,7 +76,7 @@ class Phrases:
             check_text("prefix", prefix),
             check_phrases("forbid", forbid),
             check_phrases("require", require),
-            None if glossary is None else _read_glossary(glossary),
+            None if glossary is None else _read_glossary(glossary, match),
             None if constraints is UNCONSTRAINED else constraints,
         )
 
@@ -97,7 +102,7 @@ def _check_constraints(given: object) -> None:
         refuse("constraints", "Constraints, or a list of them", given)
 
 
-def _read_glossary(given: GivenGlossary) -> Glossary:
+def _read_glossary(given: GivenGlossary, match: Match) -> Glossary:
     from pellucid.decode.constraints.glossary import Glossary, load_glossary
 
     if isinstance(given, Mapping):
@@ -105,11 +110,11 @@ def _read_glossary(given: GivenGlossary) -> Glossary:
             for one in (term, translated):
                 if not check_text("A term of glossary", one).strip():
                     refuse("A term of glossary", "words", one, "Leave it out.")
-        return Glossary(given)
+        return Glossary(given, match=match)
     paths = [given] if isinstance(given, str | Path) else given
     if not isinstance(paths, Sequence) or not all(isinstance(one, str | Path) for one in paths):
         refuse("glossary", "a file, several files, or a dict of terms", given)
-    return load_glossary(*paths)
+    return load_glossary(*paths, match=match)
 
 
 def fit_glossary(glossary: Glossary, tokenizer: Tokenizer, language: str) -> Glossary:

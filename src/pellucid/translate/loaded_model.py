@@ -5,8 +5,10 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Literal, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Self
 
+from pellucid.arguments import named
 from pellucid.bundle import Bundle
 from pellucid.config import DecodingConfig, ModelConfig, Precision
 from pellucid.decode.constraints.build_request import RequestBuilder
@@ -17,6 +19,7 @@ from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.translate.preparing import Preparer
 from pellucid.translate.results import ModelLanguages
+from pellucid.wording.other_names import no_attribute
 
 if TYPE_CHECKING:
     from pellucid.attention.probe import Probe
@@ -70,13 +73,25 @@ class LoadedModel:
         # Weights, and what the engine prepared of them, are held by nothing else.
         self.__dict__.clear()
 
-    def __getattr__(self, name: str) -> Any:
-        # Only reached for names that are not there. Copying asks for special ones.
-        if not self.__dict__ and not name.startswith("__"):
-            raise InputError(
-                "This translator was closed with its with block. Load the model again."
-            )
-        raise AttributeError(f"'Translator' object has no attribute {name!r}", name=name, obj=self)
+    if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
+
+        def __new__(cls, model: object = None, *_: object, **__: object) -> Self:
+            """Refuse the name of a model, which `pellucid.load` takes."""
+            if isinstance(model, str | Path):
+                raise InputError(f"Translator takes weights. Write pellucid.load({str(model)!r}).")
+            return super().__new__(cls)
+
+        def __call__(self, *_: object, **__: object) -> NoReturn:
+            """Say what translates, to whoever calls the translator itself."""
+            raise InputError("A translator is no function. Write translator.translate(texts).")
+
+        def __getattr__(self, name: str) -> Any:
+            # Only reached for names that are not there. Copying asks for special ones.
+            if not self.__dict__ and not name.startswith("__"):
+                raise InputError(
+                    "This translator was closed with its with block. Load the model again."
+                )
+            raise AttributeError(no_attribute("Translator", name), name=name, obj=self)
 
     @property
     def languages(self) -> ModelLanguages:
@@ -130,6 +145,7 @@ class LoadedModel:
     def _models(self) -> tuple[EncoderDecoder, ...]:
         return tuple(one.load() if isinstance(one, StoredModel) else one for one in self._given)
 
+    @named()
     def changed(self, changes: GivenChanges) -> Self:
         """Return a translator of the same model under changes.
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import Any, Literal, NamedTuple, Self, final
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, NoReturn, Self, final
 
 from pellucid.config import Precision
 from pellucid.text.sentences import join_parts
+from pellucid.wording.other_names import no_attribute
 
 Flag = Literal[
     "repeats", "long", "unfinished", "stuck", "empty", "invented", "unsure", "reordered", "partial"
@@ -214,6 +215,11 @@ class Translation:
     error: str | None = None
     notes: Notes = NO_NOTES
     source_words: tuple[str, ...] = ()
+
+    if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(no_attribute("Translation", name), name=name, obj=self)
 
     def __str__(self) -> str:
         return self.text

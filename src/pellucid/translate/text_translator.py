@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from pellucid.arguments import check_count, check_kind, check_text, list_texts
+from pellucid.arguments import check_count, check_kind, check_text, list_texts, named
 from pellucid.config import DecodingConfig, Precision, TreatmentConfig, validate
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints, LineConstraints
 from pellucid.decode.hypothesis import Hypothesis
 from pellucid.text.link_choices import UnitRule
+from pellucid.text.word_forms import Match
 from pellucid.translate.attended_words import AttentionReader
 from pellucid.translate.call_options import (
     TranslationOptions,
@@ -86,6 +87,7 @@ class TextTranslator(LoadedModel):
         self, texts: Iterable[str], **how: Unpack[TranslationOptions]
     ) -> list[Translation]: ...
 
+    @named()
     def translate(
         self,
         texts: str | Iterable[str],
@@ -94,6 +96,7 @@ class TextTranslator(LoadedModel):
         forbid: str | Sequence[str] = (),
         require: str | Sequence[str] = (),
         glossary: GivenGlossary | None = None,
+        glossary_match: Match = "auto",
         constraints: Constraints | Sequence[LineConstraints] = UNCONSTRAINED,
         clean: bool = True,
         split: bool = True,
@@ -126,6 +129,8 @@ class TextTranslator(LoadedModel):
                 line.
             glossary: a file of source term, tab, target term on each line; several files; or a
                 dict of these terms. A text with a source term gets its target term.
+            glossary_match: the forms in which terms are found: ``exact``, ``forms`` such as a
+                plural, or what suits the source language.
             constraints: the same for programs: one for all texts, or for each one, or for each a
                 list with one for each of its lines.
             clean: replace or drop characters that the model has not learned, if it is known what
@@ -153,7 +158,7 @@ class TextTranslator(LoadedModel):
         chosen = self if changes is None else self.changed(changes)
         how: dict[str, Any] = {"clean": clean, "split": split, "split_long": split_long}
         how |= {"unknown": unknown, "retry": retry}
-        given = Phrases.read(prefix, forbid, require, glossary, constraints)
+        given = Phrases.read(prefix, forbid, require, glossary, constraints, glossary_match)
         phrases = chosen._fit(given)
         lines = chosen._line_translation(how, align, to, batch_tokens, options)
         if isinstance(texts, str):
@@ -205,6 +210,7 @@ class TextTranslator(LoadedModel):
             batch_tokens,
         )
 
+    @named()
     def stream(
         self,
         text: str,
@@ -213,6 +219,7 @@ class TextTranslator(LoadedModel):
         forbid: str | Sequence[str] = (),
         require: str | Sequence[str] = (),
         glossary: GivenGlossary | None = None,
+        glossary_match: Match = "auto",
         constraints: LineConstraints = UNCONSTRAINED,
         clean: bool = True,
         split: bool = True,
@@ -230,7 +237,10 @@ class TextTranslator(LoadedModel):
             DataError: the text is none.
             InputError: an argument is impossible, or the text cannot be translated.
         """
-        phrases = self._fit(Phrases.read(prefix, forbid, require, glossary, as_list(constraints)))
+        given = Phrases.read(
+            prefix, forbid, require, glossary, as_list(constraints), glossary_match
+        )
+        phrases = self._fit(given)
         refuse_several(options, "stream")
         how = Treatment(clean, split, split_long)
         line, hidden, config = self._prepare_line(text, phrases, how, to, options)
@@ -246,6 +256,7 @@ class TextTranslator(LoadedModel):
 
         return TranslationStream(filter(None, pieces), finish)
 
+    @named()
     def aligner(self, units: UnitRule = "auto", head: str | None = None) -> Aligner:
         """Make what links the words of translations, for several calls of `translate`.
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack, overload
 
-from pellucid.arguments import check_count, check_kind, list_pairs, refuse
+from pellucid.arguments import check_count, check_kind, list_pairs, named, refuse
 from pellucid.bundle import open_bundle, resolve_model
 from pellucid.config.typed_options import DecodingOptions
 from pellucid.decode.constraints.request import Constraints
@@ -72,6 +72,7 @@ class Translator(TextTranslator):
         symmetrize: Symmetrization = "grow-diag-final",
     ) -> list[PairLinks]: ...
 
+    @named()
     def align(
         self,
         sources: str | Iterable[str],
@@ -136,6 +137,7 @@ class Translator(TextTranslator):
         batch_tokens: int = BATCH_TOKENS,
     ) -> list[Scored]: ...
 
+    @named()
     def score(
         self,
         sources: str | Iterable[str],
@@ -172,6 +174,7 @@ class Translator(TextTranslator):
         scored = with_sources(scored, given, to)
         return scored[0] if is_one else scored
 
+    @named()
     def look(
         self,
         text: str,
@@ -217,6 +220,7 @@ class Translator(TextTranslator):
             options=options,
         )
 
+    @named()
     def look_at_each(
         self,
         texts: Sequence[str],
@@ -243,6 +247,7 @@ class Translator(TextTranslator):
 
         yield from look_at_lines(self, texts, how, constraints=constraints, options=options)
 
+    @named()
     def pair(
         self,
         text: str,
@@ -275,10 +280,11 @@ class Translator(TextTranslator):
             self, text, translation, changes=changes, float64=float64, to=to, options=options
         )
 
+    @named()
     def why(
         self,
         text: str,
-        word: str,
+        word: str | int,
         other: str | None = None,
         *,
         translation: str | None = None,
@@ -301,6 +307,7 @@ class Translator(TextTranslator):
         return self.pair(text, translation, **options).why(word, other)
 
 
+@named()
 def load(
     model: str | Path,
     *,

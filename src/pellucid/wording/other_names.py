@@ -91,6 +91,13 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "logging_steps": ("log_every",),
     "attention_heads": ("num_heads",),
     "vocab_size": ("vocabulary_size",),
+    "quantization": ("precision",),
+    "q": ("query",),
+    "k": ("key",),
+    "v": ("value",),
+    # scores
+    "lowercased_tokenized": ("moses",),
+    "tokenized": ("tokenize",),
     # where results go
     "out": ("output",),
     "output_dir": ("output",),
@@ -98,6 +105,51 @@ OTHER_NAMES: Mapping[str, tuple[str, ...]] = {
     "save_dir": ("output",),
 }
 """What other libraries call a setting, and our name for it."""
+
+# What to write instead of an attribute that another library's object would have.
+_LOOK = "translator.look(text)['decoder.1.cross.0']"
+_ATTRIBUTES: Mapping[str, Mapping[str, str]] = {
+    "pellucid": {
+        **dict.fromkeys(
+            ("pipeline", "from_pretrained", "load_model", "AutoModel", "Model"),
+            "pellucid.load(model)",
+        ),
+        "make_app": "pellucid.serve.make_app(model)",
+        "score": "pellucid.load(model).score(sources, targets)",
+        **dict.fromkeys(("fit", "Trainer"), "pellucid.train(texts)"),
+    },
+    "Translator": {
+        **dict.fromkeys(
+            ("pipe", "translate_batch", "translate_iterable", "generate", "predict", "encode"),
+            "translate(texts)",
+        ),
+        "from_pretrained": "pellucid.load(model)",
+        "score_batch": "score(sources, targets)",
+        **dict.fromkeys(("run_with_cache", "attentions", "attention", "get_attention"), _LOOK),
+        "run_with_hooks": "look(text, changes=probe)",
+        "ablate": "translate(text, changes='cut decoder.1.cross.0')",
+        "patch": "pair(first).patch(pair(second))",
+        "tokenize": "tokenizer.encode_source(text)",
+        "close": "with pellucid.load(model) as translator",
+    },
+    "Trace": dict.fromkeys(
+        ("attentions", "cross_attentions", "decoder_attentions", "encoder_attentions", "cache"),
+        "trace['decoder.1.cross.0']",
+    ),
+    "Translation": {
+        **dict.fromkeys(("translation", "translation_text", "output"), "text"),
+        "translations": "hypotheses",
+    },
+    "PairLinks": dict.fromkeys(("links", "alignments"), "alignment"),
+}
+
+
+def no_attribute(owner: str, name: str) -> str:
+    """Word that an object has no such attribute, with what to write if another library has it."""
+    instead = _ATTRIBUTES.get(owner, {}).get(name)
+    what = f"module {owner!r}" if owner.islower() else f"{owner!r} object"
+    return f"{what} has no attribute {name!r}" + (f". Write {instead}." if instead else "")
+
 
 _NOWHERE: Mapping[str, str] = MappingProxyType({})
 

@@ -122,6 +122,19 @@ def test_given_translations_are_scored_as_by_the_evaluation() -> None:
     assert found.comparison.bleu.difference == 0
 
 
+def test_tokenization_is_named_as_by_the_command() -> None:
+    texts = ["Un chien dort ici ."] * 5
+    none = pellucid.evaluate(hypothesis=texts, reference=texts, tokenize="none")
+    assert "|tok:none|" in none.bleu.signature
+    moses = pellucid.evaluate(hypothesis=texts, reference=texts, moses="fr")
+    assert "moses" in moses.bleu.signature
+    for old, new in (("tokenized", "tokenize"), ("lowercased_tokenized", "moses")):
+        with pytest.raises(PellucidError, match=f"Did you mean '{new}'"):
+            pellucid.evaluate(hypothesis=texts, reference=texts, **{old: "fr"})  # type: ignore[arg-type]
+    with pytest.raises(PellucidError, match="tokenize cannot be combined with moses"):
+        pellucid.evaluate(hypothesis=texts, reference=texts, tokenize="none", moses="fr")
+
+
 def test_changed_model_is_compared_with_itself(translator: Translator) -> None:
     found = pellucid.evaluate(
         translator, source=SOURCES, reference=TARGETS, changes="cut decoder.1.cross.0"

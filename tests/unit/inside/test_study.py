@@ -315,6 +315,15 @@ def test_translator_under_changes_writes_what_the_replay_writes(demo: Translator
     )
 
 
+def test_study_takes_a_translator(demo: Translator) -> None:
+    texts = ["The soup was cold."]
+    assert study(demo, texts).record() == study(demo.bundle, texts).record()
+    with pytest.raises(InputError, match="model must be a Translator or its bundle, but is 'demo'"):
+        study("demo", texts)  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="a changed model"):
+        study(demo.changed("cut decoder.0.cross.0"), texts)
+
+
 def test_translator_under_changes_refuses_what_it_cannot_do(demo: Translator) -> None:
     with pytest.raises(InputError, match="head must be from 0 to 3"):
         demo.changed("cut decoder.0.cross.9")

@@ -433,6 +433,27 @@ def test_probe_that_replaces_nothing_is_told_and_changes_nothing(
     assert trace.log_probabilities == before.log_probabilities
 
 
+class _Watcher:
+    def __init__(self, is_writing: bool = False) -> None:
+        self.seen: list[str] = []
+        self._is_writing = is_writing
+
+    def see(self, site: str, stage: str, tensor: torch.Tensor) -> None:
+        self.seen.append(f"{site}.{stage}")
+        if self._is_writing:
+            tensor.zero_()
+
+
+def test_probe_that_only_observes_is_no_change(translator: Translator) -> None:
+    watcher = _Watcher()
+    # Warnings are errors.
+    trace = translator.look(SOURCE, changes=watcher)
+    assert "encoder.0.self.weights" in watcher.seen
+    assert "changes" not in trace.decoding
+    with pytest.warns(UserWarning, match="The probe replaced nothing"):
+        translator.look(SOURCE, changes=_Watcher(is_writing=True))
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [

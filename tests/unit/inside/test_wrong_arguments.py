@@ -75,10 +75,10 @@ def valid_calls(translator: Translator) -> dict[str, tuple[Callable[..., Any], d
         | {"baseline": None},
         "parse_change": {"text": f"cut {HEAD}"},
         "patch": {"pair_a": pair, "pair_b": pair, "sites": None, "positions": None},
-        "patch_corpus": {"bundle": bundle, "sources": [TEXT], "targets": None, "sites": None}
+        "patch_corpus": {"model": bundle, "sources": [TEXT], "targets": None, "sites": None}
         | {"words": [], "seed": 1, "on_step": None},
         "sort_rows": {"rows": [], "by": "entropy", "descending": False},
-        "study": {"bundle": bundle, **lines, "golds": None, "num_measured": 0}
+        "study": {"model": bundle, **lines, "golds": None, "num_measured": 0}
         | {"kept": None, "on_step": None},
         "what_if": {"pair": pair, "changes": f"cut {HEAD}", "prefix": "", "max_length": 4}
         | {"num_random": 0, "seed": 1},

@@ -86,7 +86,7 @@ def test_wrong_options_of_an_iterator_are_refused_before_it_is_read(
         ([SOUP, b"soup"], "texts[1] must be a text, but is bytes. Decode it first"),
         ([[SOUP]], "texts[0] must be a text, but is a list. Give its texts one by one."),
         ([3], "texts[0] must be a text, but is 3. Convert it with str()."),
-        (b"soup", "texts must be a list of texts, but is bytes."),
+        (b"soup", "texts must be a text, but is bytes. Decode it first"),
         (3, "texts must be a list of texts, but is 3."),
         ({SOUP: 1}, "texts must be a list of texts, but is a dict."),
     ],
@@ -186,6 +186,30 @@ def test_wrong_keyword_of_look_leads_to_its_own(
     with pytest.raises(InputError) as caught:
         translator.look(SOUP, **{keyword: "x"})
     assert str(caught.value) == f"The option {keyword!r} is unknown. {sentence}"
+
+
+def test_terms_of_a_glossary_are_found_in_the_forms_that_are_asked_for(
+    translator: Translator,
+) -> None:
+    terms = {"soup": "pizza"}
+    text = "The soups were cold."
+    assert "pizza" not in translator.translate(text, glossary=terms, glossary_match="exact").text
+    assert "pizza" in translator.translate(text, glossary=terms, glossary_match="forms").text
+    stream = translator.stream(text, glossary=terms, glossary_match="forms")
+    assert "pizza" in "".join(stream)
+    with pytest.raises(InputError, match="one of auto, exact, forms, but is 'form'"):
+        translator.translate(text, glossary=terms, glossary_match="form")  # type: ignore[call-overload]
+    with pytest.raises(InputError, match="glossary_match must be given with a glossary"):
+        translator.translate(text, glossary_match="exact")
+
+
+def test_why_takes_a_word_by_its_number(translator: Translator) -> None:
+    text = "The pizza came out of the oven and it tasted good."
+    words = translator.translate(text, precision="float32").text.split()
+    number = words.index("elle")
+    assert translator.why(text, number).difference == translator.why(text, "elle").difference
+    with pytest.raises(InputError, match="word must be a text or a whole number, but is True"):
+        translator.why(text, True)
 
 
 def test_typed_options_are_the_fields_of_the_configuration(translator: Translator) -> None:

@@ -136,9 +136,8 @@ def evaluate(
         against=columns.get("--against"),
         to=to,
         changes=change,
-        lowercased_tokenized=moses,
-        tokenized=tokenize == "none",
-        tokenize=None if tokenize == "none" else tokenize,
+        tokenize=tokenize,
+        moses=moses,
         normalize=not no_normalize,
         **given,
     )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from pellucid.arguments import checked
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.config.head_address import find_heads
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import InputError
@@ -168,7 +168,7 @@ class Study(Brief):
 
 @checked
 def study(
-    bundle: Bundle,
+    model: Bundle | HasBundle,
     sources: Sequence[str],
     targets: Sequence[str] | None = None,
     *,
@@ -181,7 +181,7 @@ def study(
     """Study every head of a model over a corpus.
 
     Args:
-        bundle: the model, as `Translator.bundle` or `load_bundle` gives it.
+        model: a translator, or its bundle.
         sources: the lines.
         targets: their translations; the model's own greedy ones unless given.
         golds: the right links of each pair of source and target.
@@ -195,6 +195,7 @@ def study(
             are asked for without gold links, or there is too little memory.
         DataError: the texts differ in length.
     """
+    bundle = bundle_of(model)
     if num_measured and golds is None:
         raise InputError("Measures are compared with gold links, but these are missing. Give them.")
     chosen = choose_heads(bundle, heads)

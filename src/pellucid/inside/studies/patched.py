@@ -26,7 +26,7 @@ import numpy as np
 import torch
 
 from pellucid.arguments import checked
-from pellucid.bundle import Bundle
+from pellucid.bundle import Bundle, HasBundle, bundle_of
 from pellucid.decode.decoder import make_decoder
 from pellucid.errors import DataError, InputError
 from pellucid.evaluation.statistics import draw_resamples
@@ -114,7 +114,7 @@ class PatchedCorpus(Brief):
 @checked
 @torch.inference_mode()
 def patch_corpus(
-    bundle: Bundle,
+    model: Bundle | HasBundle,
     sources: Sequence[str],
     targets: Sequence[str] | None = None,
     *,
@@ -126,7 +126,7 @@ def patch_corpus(
     """Patch the second sentence of each pair with vectors of the first.
 
     Args:
-        bundle: the model.
+        model: a translator, or its bundle.
         sources: lines 2i and 2i + 1, from 0, are a pair.
         targets: their translations, which decide the two answers; the model's own unless given.
         sites: as for `patch`, all of the source or all of decoder rows; by default ``encoder``.
@@ -138,6 +138,7 @@ def patch_corpus(
         InputError: an array or a head does not exist, or no pair can be patched.
         DataError: a line is without partner, or the texts differ in length.
     """
+    bundle = bundle_of(model)
     if len(sources) % 2:
         raise DataError(
             f"Lines to patch must come in pairs, but there are {len(sources)}. Add the missing one."

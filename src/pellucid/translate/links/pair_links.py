@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from pellucid.bundle import Bundle
 from pellucid.evaluation.word_links import symmetrize
@@ -15,6 +15,7 @@ from pellucid.inside.align.linked_units import NOTHING_GIVEN, GivenUnits
 from pellucid.text.link_choices import LinkRule, Symmetrization, UnitRule
 from pellucid.text.reading.lines import not_a_line
 from pellucid.translate.text_scoring import check_same_number
+from pellucid.wording.other_names import no_attribute
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,11 @@ class PairLinks:
     alignment: tuple[tuple[int, int], ...]
     unknown: tuple[str, ...] = ()
     error: str | None = None
+
+    if not TYPE_CHECKING:  # Type checkers would take every name for an attribute.
+
+        def __getattr__(self, name: str) -> NoReturn:
+            raise AttributeError(no_attribute("PairLinks", name), name=name, obj=self)
 
     def _repr_html_(self) -> str:
         from pellucid.translate.links.linked_html import linked_lines, two_lines
