@@ -196,7 +196,12 @@ def _with_quiet(function: Callable[..., int | None]) -> Callable[..., int | None
 
     @wraps(function)
     def command(*, quiet: Quiet, **given: Any) -> int | None:
-        return function(**given)
+        if not isinstance(given.get("output"), list):
+            return function(**given)
+        from pellucid.cli.outputs import sending_standard
+
+        with sending_standard():
+            return function(**given)
 
     signature = inspect.signature(function, eval_str=True)
     quiet = inspect.Parameter("quiet", inspect.Parameter.KEYWORD_ONLY, default=False)

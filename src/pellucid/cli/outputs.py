@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
 from typing import Annotated
 
 import typer
@@ -21,7 +24,7 @@ Files = Annotated[
         "--output",
         metavar="FILE",
         help="Write into FILE instead of the terminal; its ending decides the form. May be "
-        "repeated; '-' is standard output.",
+        "repeated; '-' is standard output, and -.html (or -.npz …) in that form.",
     ),
 ]
 OverwriteFiles = Annotated[
@@ -89,13 +92,60 @@ def choose_outputs(
         if name == STANDARD:
             is_standard = True
             continue
-        path = Path(name)
+        path = _file_for_standard(name, known, count) if name.startswith("-.") else Path(name)
         if path in found:
             raise InputError(f"Each output must have its own file, but {name} is named twice.")
         found[path] = form_of(path, known, asked)
         for index in range(count):
             check_target(str(numbered(path, index, count)), may_overwrite=overwrite)
     return Outputs(found, asked if is_standard else None)
+
+
+BINARY = ("npz", "png", "pdf")
+"""The forms that a terminal cannot show."""
+
+_awaiting: list[Path] = []
+"""Files in the place of standard output: sent there once the command is done."""
+
+
+def _file_for_standard(name: str, known: Sequence[str], count: int) -> Path:
+    """Name a file for ``-.html``: standard output in the form of that ending.
+
+    Pages and arrays are written by what needs a file, some of it not from beginning to end.
+    """
+    form = form_of(Path(f"x{name[1:]}"), known, "")
+    if is_packed(Path(name)):
+        raise InputError(f"Standard output is not packed, but -o {name} asks for it. Use gzip.")
+    if _awaiting:
+        raise InputError(f"Standard output takes one form, but -o {name} is another. Name a file.")
+    if count > 1:
+        raise InputError(f"--n-best writes several files, but -o {name} is one place. Name a file.")
+    if form in BINARY and sys.stdout.isatty():
+        raise InputError(
+            f"A terminal cannot show what -o {name} writes. Redirect it, or name a file."
+        )
+    _awaiting.append(Path(mkdtemp(prefix="pellucid-")) / name)
+    return _awaiting[-1]
+
+
+def shown_path(path: Path) -> str:
+    """Write the name of an output as it was given."""
+    return path.name if path in _awaiting else str(path)
+
+
+@contextmanager
+def sending_standard() -> Iterator[None]:
+    """Send what a command writes for ``-o -.html`` to standard output when it is done."""
+    try:
+        yield
+        for path in _awaiting:
+            sys.stdout.flush()
+            sys.stdout.buffer.write(path.read_bytes())
+            sys.stdout.buffer.flush()
+    finally:
+        for path in _awaiting:
+            rmtree(path.parent, ignore_errors=True)
+        _awaiting.clear()
 
 
 def write_outputs(outputs: Outputs, make: Callable[[str], str]) -> None:

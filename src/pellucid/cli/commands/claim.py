@@ -12,7 +12,7 @@ import typer
 from pellucid.cli.ending import note, warn
 from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.options import Json, Threads, described
-from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs
+from pellucid.cli.outputs import Files, OverwriteFiles, choose_outputs, shown_path
 from pellucid.errors import InputError, suggestion
 from pellucid.files import write_text, writing
 
@@ -115,7 +115,8 @@ def claim(
     elif outputs.standard == "text":
         _draw(measurement)
     for path in outputs.files:
-        note(f"The result is in {path}.")
+        if not shown_path(path).startswith("-."):
+            note(f"The result is in {path}.")
     seeds = f"seed {seed}" if kept is None else f"seeds {', '.join(map(str, setting.seeds))}"
     note(f"Measured in {seconds:.0f} s with {seeds}.")
     if kept is not None:

@@ -165,10 +165,12 @@ def _resolve(
 def _why_nothing(whole: Any, folder: Path) -> str:
     """Say why nothing was chosen: the text cannot be read, or the recipe leaves nothing open."""
     from pellucid.errors import PellucidError
-    from pellucid.text.reading.sentence_pairs import check_text_files
+    from pellucid.text.reading.sentence_pairs import check_text_files, find_aside
 
     try:
         check_text_files(whole.data, folder)
     except PellucidError as error:
         return f"What depends on the text is not chosen, since it cannot be read: {error}"
+    # Text that training would refuse is refused here too.
+    find_aside(whole.data, folder)
     return "The recipe leaves nothing open, so that nothing is chosen for the text."

@@ -14,7 +14,6 @@ from pellucid.cli.options import HEADS, Json, Model, Threads, described
 from pellucid.cli.outputs import Csv, Files, OverwriteFiles, choose_outputs, write_outputs
 from pellucid.errors import InputError, suggestion
 from pellucid.terminal.progress import ProgressLine
-from pellucid.terminal.text import count_of
 
 if TYPE_CHECKING:
     from pellucid.bundle import Bundle
@@ -92,7 +91,9 @@ def study(
         say_error(sentence)
     for sentence in found.notes:
         note(sentence)
-    write_outputs(outputs, lambda form: _to_form(found, form, sort=sort, title=model))
+    # Against its own translations every model has a BLEU of 100.
+    about = {"title": model, "has_targets": "--target" in columns}
+    write_outputs(outputs, lambda form: _to_form(found, form, sort=sort, **about))
     if kept is not None:
         # Only now: an interruption before this line costs one step.
         kept.unlink(missing_ok=True)
@@ -134,12 +135,12 @@ def _check_sort(sort: str | None, has_gold: bool) -> str:
     return sort or _SORT
 
 
-def _to_form(study: Study, form: str, *, sort: str, title: str) -> str:
+def _to_form(study: Study, form: str, *, sort: str, title: str, has_targets: bool) -> str:
     """Write a study as a page, as JSON, as CSV, or as tables to read."""
     if form == "html":
         from pellucid.inside.studies.study_page import study_page
 
-        return study_page(study, title=title, sort=sort)
+        return study_page(study, title=title, sort=sort, has_targets=has_targets)
     if form == "json":
         return to_json_line(study.record())
     order = study.heads.order(sort)
@@ -149,7 +150,9 @@ def _to_form(study: Study, form: str, *, sort: str, title: str) -> str:
         for row in rows:
             row["lines"] = " ".join(map(str, study.changed[row["head"]]))
         return to_csv(rows)
-    text = f"{count_of(study.num_lines, 'line')}, BLEU {study.bleu:.2f} against the targets\n"
+    from pellucid.inside.studies.study_page import describe_lines
+
+    text = f"{describe_lines(study, has_targets=has_targets)}\n"
     for cells in (study.heads.cells(order), study.lens.cells(), study.measures.cells()):
         if len(cells) > 1:
             text += "\n" + "".join(f"{row}\n" for row in lay_out_figures(cells))

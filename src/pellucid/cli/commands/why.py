@@ -15,7 +15,7 @@ from pellucid.cli.look.look_options import (
     read_texts,
 )
 from pellucid.cli.option_rules import Apart, check_rules
-from pellucid.cli.options import HEADS, Model, Threads, check_utf8, described
+from pellucid.cli.options import HEADS, Json, Model, Threads, check_utf8, described
 
 _DECODING = some_decoding("beam")
 _RULES = (Apart("translation", " ".join((*_DECODING, "prefix")), "it is not decoded"),)
@@ -48,6 +48,7 @@ def why(
     other: str | None = None,
     translation: str | None = None,
     prefix: str | None = None,
+    json: Json = False,
     threads: Threads = None,
     **options: Any,
 ) -> int:
@@ -73,4 +74,4 @@ def why(
     from pellucid.cli.look.why_word import explain_word
 
     looked = LookedLine(line, translation, read_prefix(prefix))
-    return explain_word(model, looked, (word, other), names, options, threads)
+    return explain_word(model, looked, (word, other), names, {**options, "json": json}, threads)

@@ -11,7 +11,7 @@ from pellucid.cli.lines.decoding_options import FEW_DECODING
 from pellucid.cli.lines.streams import STANDARD, is_special
 from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import HEADS, Option, check_utf8, flag
-from pellucid.cli.outputs import Outputs
+from pellucid.cli.outputs import Outputs, shown_path
 from pellucid.errors import InputError, not_together
 from pellucid.text.reading.lines import read_lines
 
@@ -177,7 +177,7 @@ def _check_ways(options: Mapping[str, Any], outputs: Outputs) -> None:
     drawn: tuple[str, ...] = ("svg", "png", "pdf") if is_compared(options) else ()
     if is_beside(options):
         drawn = (*drawn, "json")
-    places = [(f"-o {path}", form) for path, form in outputs.files.items()]
+    places = [(f"-o {shown_path(path)}", form) for path, form in outputs.files.items()]
     if outputs.standard == "json":
         places.append(("--json", "json"))
     for place, form in places:

@@ -203,10 +203,8 @@ def show_contrast(
     Raises:
         InputError: a word cannot be compared, or a measure does not exist or apply.
     """
-    contrast = find_contrast(pair, *words)
     # All are computed first: a mistake in the last measure shows before the first is drawn.
-    asked = [read_measure(text) for text in names]
-    maps = [contrast_measure(contrast, name, **place, **settings) for name, settings in asked]
+    contrast, maps = _contrast(pair, words, names, place)
     writer.lines(_summarize_contrast(contrast))
     for map_ in maps:
         # Zeros everywhere would look like a finding.
@@ -215,6 +213,49 @@ def show_contrast(
             continue
         writer.lines(["", *describe_map(map_), *_rank(map_, contrast)])
         writer.matrix(map_.matrix, map_.row_labels, map_.column_labels, is_share=False)
+
+
+def contrast_to_record(
+    pair: PairData,
+    words: tuple[str, str, str | None],
+    names: Sequence[str],
+    place: Mapping[str, Any],
+) -> dict[str, Any]:
+    """Put what `show_contrast` shows into a record; its arguments are the same."""
+    contrast, maps = _contrast(pair, words, names, place)
+    sides = zip(contrast.words, contrast.pieces, contrast.log_probabilities, strict=True)
+    word, other = (
+        {"text": text, "tokens": list(pieces), "token_log_probabilities": list(logs)}
+        for text, pieces, logs in sides
+    )
+    return {
+        "word": word,
+        "other": other,
+        "row": contrast.start,
+        "difference": contrast.difference,
+        "measures": [
+            {
+                "name": map_.name,
+                "title": map_.title,
+                "columns": list(map_.column_labels),
+                "num_source_columns": map_.num_source_columns,
+                "values": map_.matrix[0].tolist(),
+            }
+            for map_ in maps
+        ],
+    }
+
+
+def _contrast(
+    pair: PairData,
+    words: tuple[str, str, str | None],
+    names: Sequence[str],
+    place: Mapping[str, Any],
+) -> tuple[Contrast, list[Map]]:
+    contrast = find_contrast(pair, *words)
+    asked = [read_measure(text) for text in names]
+    maps = [contrast_measure(contrast, name, **place, **settings) for name, settings in asked]
+    return contrast, maps
 
 
 def _cannot_tell(name: str, contrast: Contrast) -> str:

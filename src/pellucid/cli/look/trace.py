@@ -56,12 +56,12 @@ def show_trace(
     Raises:
         InputError: the row, the column or the stage does not exist.
     """
-    writer.lines(_summarize(trace))
     is_recurrent = pair.model.config.is_recurrent
     if options["row"] is not None:
         follow_it = _follow_unit if is_recurrent else _follow_row
         follow_it(bundle, pair, trace, ask, options, writer)
         return
+    writer.lines(_summarize(trace))
     writer.lines(draw_tokens(trace))
     name, head, why = choose_array(trace)
     writer.lines(["", *([why] if why else [])])
@@ -128,7 +128,8 @@ def _follow_unit(
     steps = list(follow_unit(trace, model, row, part=part, layer=layer, column=column, shown=shown))
     predicts = f" → predicts {trace.predicted_tokens[row]}" if part == "decoder" else ""
     reads = trace.query_tokens(part)[row]
-    writer.lines(["", f"Row {row} of {part} layer {layer}: reads {reads}{predicts}"])
+    writer.lines([*_summarize(trace), ""])
+    writer.lines([f"Row {row} of {part} layer {layer}: reads {reads}{predicts}"])
     _write_steps(steps, shown, writer)
     if options["show"] == "verify":
         if (part, layer) != ("decoder", 0):
@@ -174,12 +175,14 @@ def _follow_row(
         column = int(view.cells[row].argmax())
     predicts = f" → predicts {view.predicted[row]}" if view.predicted else ""
     title = f"Row {row} of {view.site}, head {view.head}: reads {view.rows[row]}{predicts}"
-    writer.lines(["", title])
+    # Before anything is written, so that a mistake comes alone.
+    words = list(_list_words(pair, view, row, column)) if options["show"] == "words" else []
+    writer.lines([*_summarize(trace), "", title])
     if ask.level("head") is None or view.is_taught:
         writer.lines([f"The head: {why}."])
     _write_steps(steps, shown, writer)
-    if options["show"] == "words":
-        writer.lines(["", *_list_words(pair, view, row, column)])
+    if words:
+        writer.lines(["", *words])
     if options["show"] == "verify":
         writer.lines(["", _verify(bundle, trace, view.site, view.head, row, column)])
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from pellucid.cli.lines.streams import to_json_line
 from pellucid.cli.look.line import usual_ask
 from pellucid.cli.look.look_options import to_ask
-from pellucid.cli.look.measures import show_contrast, to_place
+from pellucid.cli.look.measures import contrast_to_record, show_contrast, to_place
 from pellucid.cli.look.replaying import LookedLine, remarks_on, replay_line, report_problems
 from pellucid.cli.look.writer import LookWriter
 from pellucid.inside.line_traces import Replaying
@@ -48,6 +50,9 @@ def explain_word(
     tokenizer = translator.tokenizer
     text = line.target or tokenizer.decode_target(trace.predicted_ids)
     pair = PairData(translator.model, tokenizer, trace.source_ids, trace.predicted_ids)
-    writer = LookWriter()
-    show_contrast(pair, (text, *words), names, place, writer)
+    if options["json"]:
+        record = contrast_to_record(pair, (text, *words), names, place)
+        sys.stdout.write(to_json_line({"source": line.text, "translation": text, **record}))
+    else:
+        show_contrast(pair, (text, *words), names, place, LookWriter())
     return exit_code

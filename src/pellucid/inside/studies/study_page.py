@@ -36,16 +36,27 @@ MEANINGS = {
 """The meaning of each figure; a page orders them so."""
 
 
-def study_page(study: Study, *, title: str, sort: str) -> str:
+def describe_lines(study: Study, *, has_targets: bool) -> str:
+    """Say what a study is of, and how good the model is on it."""
+    lines = count_of(study.num_lines, "line")
+    # Against its own translations every model has a BLEU of 100.
+    own = "with the model's own translations as targets"
+    return (
+        f"{lines}, BLEU {study.bleu:.2f} against the targets" if has_targets else f"{lines}, {own}"
+    )
+
+
+def study_page(study: Study, *, title: str, sort: str, has_targets: bool = True) -> str:
     """Make the page of a study.
 
     Args:
         study: the study. Its texts are escaped.
         title: the name of the model.
         sort: the figure to begin with.
+        has_targets: False if the targets are the model's own translations.
     """
     assert tuple(MEANINGS) == FIGURES
-    about = f"{count_of(study.num_lines, 'line')}, BLEU {study.bleu:.2f} against the targets."
+    about = f"{describe_lines(study, has_targets=has_targets)}."
     parts = [_paragraph(" ".join([about, *study.notes, *study.left_out]))]
     for figure in (sort, *(name for name in MEANINGS if name != sort)):
         # Without gold links there are no alignment errors, for instance.

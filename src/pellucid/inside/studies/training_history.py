@@ -122,7 +122,7 @@ def find_models(run: Path) -> list[tuple[int, Path]]:
     if len(found) < 2:
         raise InputFileNotFoundError(
             f"A history needs the models of two steps or more, but {run} keeps "
-            f"{'only that of step ' + str(*found) if found else 'no checkpoints'}. Name the folder "
+            f"{'only that of step ' + str(*found) if found else 'no models'}. Name the folder "
             "of another run, or train with --keep-every 100."
         )
     return sorted(found.items())

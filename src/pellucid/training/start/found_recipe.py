@@ -12,6 +12,7 @@ import tomli_w
 from pellucid.config import DataConfig, apply_overrides, parse_toml, validate
 from pellucid.errors import ConfigurationError, InputFileNotFoundError, suggestion
 from pellucid.files import endings, expand_home, read_bytes, write_text
+from pellucid.text.reading.sentence_pairs import PAIRS
 from pellucid.training.start.preparation import Say, be_silent
 from pellucid.training.start.table import describe_direction, is_text, recipe_for, run_name
 
@@ -138,6 +139,11 @@ def find_recipe(name: str) -> tuple[Path, Path]:
     For a recipe that comes with the package, that is the current folder.
     """
     path = Path(name)
+    if path.is_file() and endings(name).kind != ".toml":
+        raise ConfigurationError(
+            f"A single file must be a recipe (.toml) or have both sides ({PAIRS}), but {name} is "
+            "neither by its name. Give lines as two files, SOURCE and TARGET."
+        )
     if path.is_file():
         return path, path.parent
     if name in _RENAMED:
