@@ -558,3 +558,9 @@ def test_look_replaces_a_file_only_if_it_may(run_here: Run, tmp_path: Path) -> N
     assert not (tmp_path / "t.0.json").exists()
     assert run_here("look", SUBWORDS, "A cat.", *many, "--overwrite").returncode == 0
     assert path.read_text() != "mine"
+
+
+def test_row_that_does_not_exist_is_refused_before_anything_is_shown(run_here: Run) -> None:
+    for words in (("--row", "99"), ("--row", "1", "--show", "words", "--head", "encoder.1")):
+        done = run_here("look", "demo", "The dog", *words)
+        assert (done.returncode, done.stdout) == (2, "")

@@ -73,3 +73,42 @@ def test_outputs_that_cannot_be_are_refused(
     (tmp_path / "is.html").touch()
     with pytest.raises(InputError, match=said):
         choose_outputs(names, ("html", "npz"), overwrite=False)
+
+
+@pytest.mark.parametrize(
+    ("command", "form", "begins"),
+    [
+        (("look", "demo", "The dog"), "html", b"<!doctype html>"),
+        (("look", "demo", "The dog"), "npz", b"PK"),
+        (("attend", "pizza"), "html", b"<!doctype html>"),
+        (("inspect", "demo", "--draw", "whole"), "svg", b"<svg"),
+    ],
+)
+def test_standard_output_takes_every_form(
+    run_cli: Callable[..., subprocess.CompletedProcess[bytes]],
+    command: tuple[str, ...],
+    form: str,
+    begins: bytes,
+    tmp_path: Path,
+) -> None:
+    done = run_cli(*command, "-o", f"-.{form}", text=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith(begins)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("-o", "-.xyz"), "must end in .html"),
+        (("-o", "-.html.gz"), "Standard output is not packed"),
+        (("-o", "-.html", "-o", "-.npz"), "Standard output takes one form"),
+        (("-o", "-.npz", "--beam", "2", "--n-best", "2"), "--n-best writes several files"),
+    ],
+)
+def test_forms_that_standard_output_cannot_take_are_refused(
+    run_here: Run, words: tuple[str, ...], said: str
+) -> None:
+    done = run_here("look", "demo", "The dog", *words)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert said in done.stderr

@@ -89,3 +89,20 @@ def test_row_without_a_translation_is_named_before_anything_is_computed(
     done = run_here("score", "demo", str(path))
     assert (done.returncode, done.stdout) == (2, "")
     assert f"{path}:2" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["recipe", "check"])
+def test_text_that_training_would_refuse_is_refused_by_what_comes_before_it(
+    run_here: Run, texts: dict[str, str], command: str
+) -> None:
+    languages = ("--source-language", "en", "--target-language", "fr")
+    done = run_here(command, texts["pairs.tsv"], *languages)
+    assert done.returncode in (1, 2)
+    assert "must have at least three pairs" in done.stdout + done.stderr
+
+
+def test_single_file_of_lines_is_no_recipe(run_here: Run, tmp_path: Path) -> None:
+    (tmp_path / "lines.txt").touch()
+    done = run_here("check", str(tmp_path / "lines.txt"))
+    assert done.returncode == 2
+    assert "A single file must be a recipe (.toml) or have both sides" in done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -244,3 +245,17 @@ def test_why_is_shown_in_the_terminal(bundle: Bundle, run_here: object, tmp_path
     ):
         done = run_here("why", *line, *options)  # type: ignore[operator]
         assert (done.returncode, said in done.stderr) == (2, True)
+
+
+def test_why_in_json_has_what_the_terminal_shows(bundle: Bundle, run_here: object) -> None:
+    line = (str(bundle.folder), SOURCE, "chat", "--not", "pomme", "--translation", TARGET)
+    done = run_here("why", *line, "--measure", "occlusion", "--json")  # type: ignore[operator]
+    found = json.loads(done.stdout)
+    assert (found["source"], found["word"]["text"], found["other"]["text"]) == (
+        *(SOURCE, "chat"),
+        "pomme",
+    )
+    sums = [sum(found[side]["token_log_probabilities"]) for side in ("word", "other")]
+    assert found["difference"] == pytest.approx(sums[0] - sums[1])
+    (measure,) = found["measures"]
+    assert len(measure["values"]) == len(measure["columns"])
