@@ -181,8 +181,8 @@ def _export_bundle(
     if asked != "auto":
         precision = asked
     if lines is None:
-        computes = export_bundle(bundle, output, precision)
-        return ExportedModel(output, precision, bundle.config.precision, computes)
+        chosen = export_bundle(bundle, output, precision)
+        return ExportedModel(output, precision, bundle.config.precision, chosen)
     sources, references = lines
     # The manifest has the scores, so the bundle is translated with before it is written for good.
     with TemporaryDirectory() as folder:

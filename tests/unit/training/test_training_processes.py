@@ -205,7 +205,8 @@ def test_memory_that_runs_out_in_one_process_cuts_the_batches_of_all(
 
 
 def test_numbers_of_another_rank_do_not_count_in_the_next_sum() -> None:
-    tree = GradientTree(make_model(), TrainingConfig(dropout=0.0), "float32")
+    model = make_model()
+    tree = GradientTree(Passes(model, TrainingConfig(dropout=0.0), "float32"), model)
     tree._sums[1].numbers[MEMORY] = 1  # as received for the update before
     tree.passes.refresh_weights()
     with tree.noting_memory():

@@ -238,8 +238,9 @@ def read_table(path: str, languages: tuple[str, str]) -> Iterator[SentencePair |
     names = dict(zip(("source_language", "target_language"), languages, strict=True))
     data = DataConfig.model_construct(None, **names, on_bad_line="skip")
     for row in _read_rows(Path(path), kind, data):
-        is_pair = isinstance(row, SentencePair) and kind not in PAIRED and row.number <= 1
-        if not is_pair or not is_header(f"{row.source}\t{row.target}", data):
+        may_be_header = kind not in PAIRED and row.number <= 1
+        both = f"{row.source}\t{row.target}" if isinstance(row, SentencePair) else ""
+        if not (may_be_header and both and is_header(both, data)):
             yield row
 
 

@@ -32,6 +32,7 @@ from pellucid.training.update.link import (
     RankLink,
     open_store,
 )
+from pellucid.training.update.passes import Passes
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 from pellucid.training.weights.optimizer import freeze
 
@@ -207,7 +208,7 @@ def _set_up(settings: dict[str, Any], device: torch.device) -> tuple[GradientTre
     replica = make_model(config, has_output_bias=settings["has_output_bias"])
     freeze(replica, training.freeze)
     weights = flatten_weights(replica.to(device))
-    tree = GradientTree(replica, training, settings["precision"])
+    tree = GradientTree(Passes(replica, training, settings["precision"]), replica)
     if tree.passes.kernels != settings["kernels"]:
         raise ConfigurationError(
             f"All ranks must compute alike, but rank 0 uses {settings['kernels']}, and "

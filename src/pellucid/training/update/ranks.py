@@ -40,7 +40,7 @@ from pellucid.training.update.link import (
     open_store,
     port_of,
 )
-from pellucid.training.update.passes import is_out_of_memory
+from pellucid.training.update.passes import Passes, is_out_of_memory
 from pellucid.training.update.tree import Flat, GradientTree, flatten_weights
 
 if TYPE_CHECKING:
@@ -259,7 +259,7 @@ class RankedPasses:
         self._model = model
         self._ranks = ranks
         self._number = number
-        self._tree = GradientTree(model, training, precision)
+        self._tree = GradientTree(Passes(model, training, precision), model)
         self._link: RankLink | None = None
         self._weights: Flat | None = None
         self._threads = share_threads(1 if ranks.place else number)

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Literal
 
 import torch
 from torch import Tensor
 
-from pellucid.config import TrainingConfig
 from pellucid.model import EncoderDecoder
 from pellucid.training.fast.pytorch import trained
 from pellucid.training.update.batch_parts import BatchPart, halve, run_of
@@ -60,18 +58,12 @@ class GradientTree:
     """One rank's part of every sum of gradients, and the tree in which ranks add their parts.
 
     Args:
-        model: its parameters get the gradients.
-        training: the settings.
-        precision: of the passes.
+        passes: compute the gradients.
+        model: its parameters get them.
     """
 
-    def __init__(
-        self,
-        model: EncoderDecoder,
-        training: TrainingConfig,
-        precision: Literal["float32", "bfloat16"],
-    ) -> None:
-        self.passes = Passes(model, training, precision)
+    def __init__(self, passes: Passes, model: EncoderDecoder) -> None:
+        self.passes = passes
         self._weights = trained(model)
         # The second also receives the sums of other ranks.
         self._sums = [Flat(self._weights), Flat(self._weights)]
