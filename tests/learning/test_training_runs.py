@@ -210,7 +210,7 @@ def test_many_pairs_left_out_are_warned_of_with_reasons_and_remedies(
         stream.write("le chien\n" * 28)
     train(recipe, tmp_path / "many", recipe_folder=tmp_path, progress=False)
     assert (
-        "WARNING: 7% of the training pairs are left out: 21 source too long; 7 empty source; 1 "
+        "WARNING: 6.76 % of the training pairs are left out: 21 source too long; 7 empty source; 1 "
         "length ratio. Remove empty lines, or add what is missing. Split long lines into "
         "sentences, or raise data.max_pair_length. See with pellucid check whether sides of "
         "very different lengths belong together, or raise data.max_source_target_ratio."

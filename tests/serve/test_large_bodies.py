@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -18,8 +19,9 @@ from pellucid.machine.turns import taking_turns
 from pellucid.serve.compat import language_pairs
 from pellucid.serve.compat import routes as compat_routes
 from pellucid.serve.models import Models
-from pellucid.serve.queue.large_bodies import SMALL_BYTES, in_turn
+from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
 from pellucid.serve.routes import page_route
+from pellucid.serve.settings import Limits
 
 FORM = "application/x-www-form-urlencoded"
 
@@ -142,3 +144,19 @@ def test_detection_gives_way_between_pages(live: Live, monkeypatch: pytest.Monke
     body = {"q": ["<p>A cat"] * 30, "source": "auto", "target": "fr", "format": "html"}
     assert live.post("/translate", body).status_code == 200
     assert len(turns) == 30
+
+
+@pytest.mark.parametrize("path", ["/v1/translate", "/v1/look", "/translate"])
+@pytest.mark.parametrize("form", ['"k%d":1', '"k%d\\\\" :1'])
+def test_a_body_of_a_hundred_thousand_keys_is_refused_before_it_is_parsed(
+    live: Live, path: str, form: str
+) -> None:
+    content = "{" + ",".join(form % number for number in range(60_000)) + "}"
+    answer = live.client.post(path, content=content, headers={"Content-Type": "application/json"})
+    assert answer.status_code == 413
+    assert "must have at most 11,424 keys" in answer.json()["error"]
+
+
+def test_a_text_of_colons_and_quotation_marks_is_no_body_of_keys() -> None:
+    content = json.dumps({"texts": ['":' * 20_000, ":" * 20_000]}).encode()
+    check_keys(content, Limits())

@@ -47,7 +47,8 @@ def only_observes(probe: Probe) -> bool:
     # Up to Python 3.11 and from 3.14 on, None is loaded first; between them one step does both.
     for before, step in pairwise(dis.get_instructions(code)):
         is_none = before.opname == "LOAD_CONST" and before.argval is None
-        if step.opname == "RETURN_VALUE" and not is_none:
+        # A jump to the return brings another value: `x if … else None`.
+        if step.opname == "RETURN_VALUE" and (step.is_jump_target or not is_none):
             return False
         if step.opname == "RETURN_CONST" and step.argval is not None:
             return False

@@ -22,6 +22,7 @@ from pellucid.attention.checks import fitted
 from pellucid.attention.probe import Probe, only_observes
 from pellucid.inside.ask import ATTENTION_STAGES, HEAD_STAGES, Ask
 from pellucid.inside.changes.change import Changes
+from pellucid.inside.changes.changed_decoding import REPLACED_NOTHING
 from pellucid.inside.changes.given_changes import GivenChanges, join_probes
 from pellucid.inside.pair import (
     PairData,
@@ -105,7 +106,7 @@ def replay(
         else:
             # Changes from text are checked before; this one may have misspelled a stage.
             decoding["changes"] = "by a probe, which replaced nothing"
-            warnings.warn(_REPLACED_NOTHING, stacklevel=2)
+            warnings.warn(REPLACED_NOTHING, stacklevel=2)
     # A changed replay need not find what the unchanged decode found.
     if decode_log_probabilities is not None and (decoded_under_changes or not recorder.replaced):
         checks["decode"] = max(
@@ -128,12 +129,6 @@ def replay(
         model=dict(model or {}),
         decoding={**decoding, "replay_precision": str(logs_TV.dtype)[6:]},
     )
-
-
-_REPLACED_NOTHING = (
-    "The probe replaced nothing: the trace is that of the unchanged model. Compare its sites and "
-    "stages with the names of a trace's arrays, and return the changed tensor."
-)
 
 
 class _Recorder:

@@ -22,7 +22,7 @@ from pellucid.errors import InputError
 from pellucid.serve.answers.bodies import ProblemAnswer
 from pellucid.serve.answers.faults import refuse_body, refuse_input
 from pellucid.serve.answers.responses import PROBLEMS, Problem
-from pellucid.serve.queue.large_bodies import in_turn
+from pellucid.serve.queue.large_bodies import check_keys, in_turn
 from pellucid.wording.value_rules import show_value
 
 # Refusals of every route.
@@ -206,15 +206,15 @@ def _describe_one(one: Operation, contents: Mapping[Any, Any]) -> dict[str, Any]
     return {**found, "responses": {"200": result, **refusals}}
 
 
-async def _read_body(request: Request, kind: type[BaseModel]) -> BaseModel:
+async def _read_body(request: Request, kind: Any) -> Any:
     """Read a body in JSON.
 
     Args:
         request: the request.
-        kind: the class of the body.
+        kind: the class of the body, of `make_schemas`.
 
     Raises:
-        Problem: 415 or 422, it is something else.
+        Problem: 413, 415 or 422, it is something else.
     """
     content = await request.body()
     if not content:
@@ -228,6 +228,7 @@ async def _read_body(request: Request, kind: type[BaseModel]) -> BaseModel:
         )
     try:
         async with in_turn(len(content)):
+            check_keys(content, kind.limits)
             return kind.model_validate_json(content)
     except ValidationError as error:
         # To list a hundred thousand unknown fields takes longer than to find them.

@@ -163,7 +163,7 @@ def test_pair_takes_a_translation_or_makes_one(demo: Translator) -> None:
     given = demo.pair(TEXT, "La pizza était bonne.")
     assert "".join(given.predicted_tokens).startswith("La")
     assert given.target_ids != own.target_ids
-    with pytest.raises(InputError, match="beam cannot be combined with target"):
+    with pytest.raises(InputError, match="beam cannot be combined with translation"):
         demo.pair(TEXT, "La pizza.", beam=2)
     assert repr(own).startswith("<Pair: The pizza came out of the oven and it … → La pizza est")
     assert "\n" not in repr(own)
@@ -181,3 +181,15 @@ def test_unknown_words_of_a_translation_are_named_as_a_reader_sees_them(demo: Tr
         demo.why("Kitten", "Le")
     assert "\ufdd0" not in str(caught.value)
     assert "<unk>" in str(caught.value)
+
+
+def test_probe_that_replaces_nothing_is_said_while_translating_and_scoring() -> None:
+    class Misspelled:
+        def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+            return tensor * 0 if f"{site}.{stage}" == "encoder.0.self.weigths" else None
+
+    translator = pellucid.load("demo")
+    with pytest.warns(UserWarning, match="The probe replaced nothing"):
+        translator.translate("The dog ate it.", changes=Misspelled())
+    with pytest.warns(UserWarning, match="The probe replaced nothing"):
+        translator.score("The dog ate it.", "Le chien.", changes=Misspelled())

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from pellucid.attention.probe import Probe
+from torch import Tensor
+
+from pellucid.attention.probe import Probe, only_observes
 from pellucid.config import DecodingConfig, Precision
 from pellucid.config.decoding import OF_GREEDY
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import OVERFLOWED, Decided, Hypothesis
 from pellucid.errors import InputError
+from pellucid.inside.changes.change import Changes
 from pellucid.inside.changes.what_if import decode_under
 from pellucid.inside.pair import PairData
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -20,6 +24,28 @@ if TYPE_CHECKING:
     from pellucid.model import EncoderDecoder
 
 SLOWLY = "a change other than cuts of whole heads runs through the replay, which is slow and greedy"
+
+REPLACED_NOTHING = (
+    "The probe replaced nothing: the model is unchanged. Compare its sites and stages with the "
+    "names of a trace's arrays, and return the changed tensor."
+)
+
+
+class _Noting:
+    """A probe that remembers whether the user's replaced anything."""
+
+    def __init__(self, probe: Probe) -> None:
+        self._probe = probe
+        self.has_replaced = False
+
+    def see(self, site: str, stage: str, tensor: Tensor) -> Tensor | None:
+        found = self._probe.see(site, stage, tensor)
+        self.has_replaced |= found is not None
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        # A probe may say which sites it wants.
+        return getattr(self._probe, name)
 
 
 class ReplayDecoder:
@@ -37,6 +63,10 @@ class ReplayDecoder:
         self._model = model
         self._tokenizer = tokenizer
         self._probe = probe
+        # Changes from text are checked before, and a recurrent decoder shows its rows otherwise.
+        is_checked = isinstance(probe, Changes) or model.config.is_recurrent
+        if not (is_checked or only_observes(probe)):
+            self._probe = _Noting(probe)
 
     def find_reason(self, config: DecodingConfig, requests: Sequence[Request] = ()) -> str | None:
         """Say why the engine in C does not answer requests."""
@@ -76,7 +106,9 @@ class ReplayDecoder:
             raise InputError(
                 f"{wrong} cannot be combined with this change: {SLOWLY}. Leave one of them out."
             )
-        return [(self._answer(request),) for request in requests]
+        found = [(self._answer(request),) for request in requests]
+        self._note_probe()
+        return found
 
     def _answer(self, request: Request) -> Hypothesis:
         found = decode_under(
@@ -101,10 +133,17 @@ class ReplayDecoder:
         self, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
     ) -> list[tuple[float, ...]]:
         """Compute the log-probability of each target token, as `Decoder.score`."""
-        return [
+        found = [
             tuple(self._pair(*ids).log_probabilities(probe=self._probe).tolist())
             for ids in zip(sources, targets, strict=True)
         ]
+        self._note_probe()
+        return found
+
+    def _note_probe(self) -> None:
+        """Warn of a probe of the user's that may have misspelled a stage."""
+        if isinstance(self._probe, _Noting) and not self._probe.has_replaced:
+            warnings.warn(REPLACED_NOTHING, stacklevel=2)
 
     def _pair(self, source_ids: Sequence[int], target_ids: Sequence[int]) -> PairData:
         return PairData(self._model, self._tokenizer, tuple(source_ids), tuple(target_ids))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 from pydantic_core import PydanticCustomError
@@ -32,7 +32,13 @@ _LINKS_BY = (
 
 
 class _Body(BaseModel):
-    """A request: strict about types and names."""
+    """A request: strict about types and names.
+
+    Attributes:
+        limits: those that bound it.
+    """
+
+    limits: ClassVar[Limits] = Limits()
 
     model_config = ConfigDict(
         strict=True, extra="forbid", allow_inf_nan=False, protected_namespaces=()
@@ -134,13 +140,16 @@ def make_schemas(limits: Limits) -> Schemas:
             Field(0, ge=0, le=64, description="Other heads to change in the same way, drawn."),
         ),
     }
-    return Schemas(
+    kinds: list[Any] = [
         _body("TranslateRequest", translate),
         _body("ScoreRequest", score),
         _body("AlignRequest", align),
         _body("LookRequest", look),
         _body("ChangeRequest", change),
-    )
+    ]
+    for kind in kinds:
+        kind.limits = limits
+    return Schemas(*kinds)
 
 
 def given_fields(body: Any, names: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from starlette.requests import Request
 
 from pellucid.serve.answers.bodies import AnswerBody
 from pellucid.serve.answers.responses import Problem
-from pellucid.serve.queue.large_bodies import SMALL_BYTES, in_turn
+from pellucid.serve.queue.large_bodies import SMALL_BYTES, check_keys, in_turn
 from pellucid.serve.settings import Settings, key_of
 
 MOST_FIELDS = 1000
@@ -175,7 +175,7 @@ async def read_fields(request: Request, settings: Settings) -> Fields:
     if request.scope["query_string"].count(b"&") > MOST_FIELDS:
         raise Problem(400, "Invalid request: too many fields")
     query = request.query_params.multi_items()
-    fields = await _read(request, query)
+    fields = await _read(request, query, settings)
     keys = settings.keys
     if keys is None:
         return fields
@@ -193,7 +193,7 @@ async def read_fields(request: Request, settings: Settings) -> Fields:
     return fields
 
 
-async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
+async def _read(request: Request, query: list[tuple[str, str]], settings: Settings) -> Fields:
     values: dict[str, Any] = {}
     _add(values, [(name, value) for name, value in query if name != "api_key"])
     body = await request.body()
@@ -208,6 +208,7 @@ async def _read(request: Request, query: list[tuple[str, str]]) -> Fields:
         return Fields(values)
     async with in_turn(len(body)):
         try:
+            check_keys(body, settings.limits)
             read = json.loads(body)
         except (ValueError, RecursionError):
             raise Problem(400, "Invalid JSON format") from None

@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 
 from pellucid.config import Recipe, TrainingConfig
+from pellucid.terminal.text import percent
 from pellucid.text.outside import Outside
 from pellucid.text.tokenizers.tokenizer import Tokenizer
 from pellucid.training.console.summary import (
@@ -262,9 +263,10 @@ def describe_dropped(outlook: TrainingOutlook) -> Iterator[str]:
     share = sum(outlook.dropped.values()) / max(1, outlook.num_pairs)
     if share < LOUD_SHARE:
         return
+    left_out = f"{percent(share)} of the training pairs are left out"
     found = " ".join(outlook.dropped)
     advice = " ".join(remedy for reason, remedy in REMEDIES.items() if reason in found)
-    yield f"WARNING: {share:.0%} of the training pairs are left out: {outlook.losses}. {advice}"
+    yield f"WARNING: {left_out}: {outlook.losses}. {advice}"
 
 
 def describe_outside(recipe: Recipe, prepared: PreparedData) -> Iterator[str]:
