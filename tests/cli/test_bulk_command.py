@@ -378,6 +378,12 @@ def test_a_job_is_collected_only_if_all_its_pieces_are_whole(
         (("run", "demo", "bad.gz", "-o", "job"), 2, "bad.gz is damaged"),
         (("run", "demo", "bad.jsonl", "-o", "job"), 2, "bad.jsonl:1"),
         (("run", "demo", "two.tsv", "-o", "job", "--column", "en"), 2, "must have the column 'en'"),
+        (("run", "demo", "two.tsv", "-o", "job", "--into", "2"), 2, "--into needs --score"),
+        (
+            ("run", "demo", "two.tsv", "-o", "job", "--score", "--column", "2"),
+            2,
+            "must be two columns",
+        ),
         (("run", "demo", "in.txt", "-o", "nosuch://bucket/job"), 2, "nosuch"),
         (("run", "demo", "gs://bucket/in.txt", "-o", "job"), 2, "gcsfs"),
         (("run", "demo", "in.txt", "-o", "job", "--ray", "auto"), 2, "pellucid[ray]"),

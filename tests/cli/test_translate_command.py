@@ -193,6 +193,13 @@ def test_useless_option_is_a_warning_that_changes_nothing_else(run_here: Run, ec
 # Constraints
 
 
+@pytest.mark.parametrize("option", ["--prefix", "--forbid", "--require"])
+def test_at_sign_without_a_file_is_refused(run_here: Run, echo: Echo, option: str) -> None:
+    done = run_here("translate", "m", option, "@", stdin="x\n")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: @ must be followed by the name of a file.")
+
+
 def test_constraints_of_a_line_are_the_union_of_options_files_and_glossary(
     run_here: Run, echo: Echo, write_lines: WriteLines
 ) -> None:

@@ -67,6 +67,11 @@ def plan_shard(path: str, task: Mapping[str, Any], piece_bytes: int) -> Shard:
             if has_names:
                 start = len(rest)
                 rest = b""
+        if len(set(columns)) < len(columns):
+            raise ConfigurationError(
+                f"Source and target must be two columns, but are one of {path}. Name both, with "
+                "--column and --into."
+            )
         row = read_row(kind, line, columns, f"{path}:1") if kind == "jsonl" else ()
         if isinstance(row, Fault) and row.kind.startswith("no "):
             raise DataError(f"{row.sentence} Or name another key with --column.")

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from pellucid.cli.commands.translate import KEYS
 from pellucid.cli.ending import warn
 from pellucid.cli.lines.constraint_options import file_of
 from pellucid.cli.lines.decoding_options import (
@@ -20,12 +19,13 @@ from pellucid.cli.lines.decoding_options import (
     some_decoding,
 )
 from pellucid.cli.lines.translation_job import choose_form
-from pellucid.cli.option_rules import Apart, check_rules
+from pellucid.cli.option_rules import Apart, Needs, check_rules
 from pellucid.cli.options import (
     CONSTRAINTS,
     Ensemble,
     Json,
     Model,
+    Option,
     OutputFile,
     Overwrite,
     Threads,
@@ -39,7 +39,24 @@ if TYPE_CHECKING:
     from pellucid.bulk.driver import Crew
 
 SEARCH = some_decoding("beam", "n_best", "sample", "precision")
-RULES = (Apart("score", " ".join(("json", *SEARCH, *CONSTRAINTS)), "nothing is searched for"),)
+RULES = (
+    Apart("score", " ".join(("json", *SEARCH, *CONSTRAINTS)), "nothing is searched for"),
+    Needs("into", "score", "which reads pairs: translations are lines of their own"),
+)
+
+KEYS: Mapping[str, Option] = {
+    "column": (
+        str,
+        "KEY",
+        "Key or number of the text in JSON Lines, tables and Parquet; with --score that of the "
+        "source. [default: text, with --score source; or column 1]",
+    ),
+    "into": (
+        str,
+        "KEY",
+        "With --score: key or number of the target. [default: target, or column 2]",
+    ),
+}
 
 # Stored and claimed as a whole: a command that is killed loses what it had begun of one
 # (docs/decisions/0025).

@@ -30,7 +30,13 @@ _PHRASES = ("--forbid", REQUIRE)
 
 
 def file_of(value: str) -> str | None:
-    """Return the FILE of ``@FILE``; None for a text, which may begin with ``@@`` for an @."""
+    """Return the FILE of ``@FILE``; None for a text, which may begin with ``@@`` for an @.
+
+    Raises:
+        InputError: nothing follows the @.
+    """
+    if value == "@":
+        raise InputError("@ must be followed by the name of a file. Write @@ for a text with an @.")
     return value[1:] if value.startswith("@") and not value.startswith("@@") else None
 
 
