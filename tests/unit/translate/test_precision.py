@@ -157,7 +157,7 @@ def test_export_that_was_measured_computes_in_its_precision_and_names_other_word
     right = write_lines("fr.txt", IL, "La pizza est géniale")
     export = ("export", "demo", "--format", "pellucid", "--precision", "int8", "-o")
 
-    measured = run_here(*export, str(tmp_path / "m"), "--source", lines, "--reference", right)
+    measured = run_here(*export, str(tmp_path / "m"), lines, right)
     stored = run_here(*export, str(tmp_path / "s"))
 
     assert precisions(tmp_path / "m") == ("int8", "int8")
