@@ -62,7 +62,9 @@ def test_notes_name_the_precision_only_if_it_is_not_the_models_own(coarse: str) 
     assert plain.translate(CHAIR, precision="int8").to_dict()["notes"]["precision"] == "int8"
     assert pellucid.load("demo", precision="int8").translate(CHAIR).notes.precision == "int8"
     assert pellucid.load(coarse).translate(CHAIR).notes.precision == ""
-    assert plain.examine(CHAIR, precision="int8").precision == "int8"
+    stream = plain.stream(CHAIR, precision="int8")
+    assert "".join(stream) == ELLE
+    assert stream.translation.notes.precision == "int8"
 
 
 def test_auto_is_no_precision() -> None:
@@ -155,7 +157,7 @@ def test_export_that_was_measured_computes_in_its_precision_and_names_other_word
     right = write_lines("fr.txt", IL, "La pizza est géniale")
     export = ("export", "demo", "--format", "pellucid", "--precision", "int8", "-o")
 
-    measured = run_here(*export, str(tmp_path / "m"), "--source", lines, "--reference", right)
+    measured = run_here(*export, str(tmp_path / "m"), lines, right)
     stored = run_here(*export, str(tmp_path / "s"))
 
     assert precisions(tmp_path / "m") == ("int8", "int8")

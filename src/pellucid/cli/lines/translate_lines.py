@@ -181,11 +181,9 @@ def _warn_at_end(job: TranslationJob, notices: Notices, num_lines: int) -> None:
         notices.about_codes(job.translator),
     ):
         warn(sentence)
-    if other := job.translator.other_precision(job.decoding):
-        own = job.translator.own_precision
-        note(
-            f"Computed in {other}. The model's own precision is {own}, which may give other words."
-        )
+    own = job.translator.own_precision
+    if (ran := job.decoding.precision) != own:
+        note(f"Computed in {ran}. The model's own precision is {own}, which may give other words.")
     if job.aligner is not None and (sentence := job.aligner.closing_sentence()):
         note(sentence)
 

@@ -84,9 +84,9 @@ def replay_line(
         warn(sentence)
     constraints = Constraints(prefix=line.prefix) if line.prefix else Constraints()
     (traces,) = translator.look_at_each([line.text], how, constraints=constraints, **given)
-    if other := translator.other_precision(decoding):
+    if decoding.precision != translator.own_precision:
         texts = [str(trace.decoding["text"]) for trace in traces]
-        _compare_precisions(translator, line.text, constraints, given, other, texts)
+        _compare_precisions(translator, line.text, constraints, given, decoding.precision, texts)
     _warn_of_words_left_out(translator, line.text, traces[0])
     return traces
 
