@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,6 +25,7 @@ from pellucid.lessons.why.claims import (
     scale,
 )
 from pellucid.lessons.why.fits import PowerLaw
+from pellucid.lessons.why.known_claims import CLAIMS
 from pellucid.lessons.why.result import Verdict
 
 
@@ -447,3 +450,24 @@ def test_verdicts_answer_a_question_in_words() -> None:
     }
     open_one = "Open, since some seeds give another answer"
     assert answers == {"Yes", "No", open_one, "Only if it rains"}
+
+
+def test_short_runs_are_open_where_the_kept_seeds_disagree() -> None:
+    results = Path(__file__).parents[3] / "benchmarks" / "results" / "claims"
+    for name, claim in CLAIMS.items():
+        record = json.loads((results / f"{name}.json").read_text(encoding="utf-8"))
+        outcomes = {
+            one["statement"]["says"]: one["verdict"]["outcome"]
+            for one in record["measurement"]["findings"]
+        }
+        kept = {key for key, (_, _, says) in claim.says.items() if outcomes.get(says) == "open"}
+        assert set(claim.open) == kept, name
+
+
+def test_a_doubted_verdict_is_open_and_says_what_the_seed_said() -> None:
+    verdict = Verdict("holds only if", "it is deep", "a rule", "2 of 3").doubted()
+
+    assert verdict.sentence == (
+        "open: this seed says “holds only if it is deep”, but the seeds of --full disagree"
+    )
+    assert verdict.answer.startswith("Open")

@@ -127,3 +127,10 @@ def test_notes_of_a_translation_list_what_became_unknown() -> None:
     (quoted,) = translator.translate(['The "pizza" is good.'])
     assert quoted.notes.unknown_words == ('"', '"pizza')
     assert examine(translator, 'The "pizza" is good.').unknown_words == ('"', '"pizza')
+
+
+@pytest.mark.parametrize("word", ["3", "12", "b", "?"])
+def test_letters_and_numbers_have_no_close_words(word: str) -> None:
+    assert close_words(word, ["!", "'", "2", "10", "a", "by", "B"]) == (
+        ["B"] if word == "b" else []
+    )
