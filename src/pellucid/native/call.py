@@ -272,4 +272,5 @@ def length_penalties(kind: str, alpha: float, longest: int) -> np.ndarray:
         penalties_T: np.ndarray = length_T**alpha
     # Processors differ in the last digit of a power. With 24 bits of it all have the same score.
     fraction_T, power_T = np.frexp(penalties_T)
-    return np.ldexp(np.rint(np.ldexp(fraction_T, 24)), power_T - 24)
+    rounded_T: np.ndarray = np.ldexp(np.rint(np.ldexp(fraction_T, 24)), power_T - 24)
+    return rounded_T

@@ -15,7 +15,7 @@ from pellucid.cli.look.look_options import (
     check_look_options,
     check_one_text,
     is_beside,
-    read_row,
+    read_row_place,
     read_texts,
     to_files,
 )
@@ -70,7 +70,7 @@ def look(
     outputs = choose_outputs(
         output, FORMS, overwrite=overwrite, json=json, count=options["n_best"] or 1
     )
-    options["row"], options["key_column"] = read_row(options["row"])
+    options["row"], options["key_column"] = read_row_place(options["row"])
     check_look_options({**options, "translation": translation, "prefix": prefix}, outputs)
     texts = read_texts(text)
     if options["contexts"] is not None:

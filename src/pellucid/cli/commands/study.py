@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pellucid.cli.ending import LINES_FAILED, note, say_error
 from pellucid.cli.lines.pair_files import GOLD, OWN_TARGET, SOURCE, Pairs, pair_files
@@ -92,7 +92,7 @@ def study(
     for sentence in found.notes:
         note(sentence)
     # Against its own translations every model has a BLEU of 100.
-    about = {"title": model, "has_targets": "--target" in columns}
+    about: dict[str, Any] = {"title": model, "has_targets": "--target" in columns}
     write_outputs(outputs, lambda form: _to_form(found, form, sort=sort, **about))
     if kept is not None:
         # Only now: an interruption before this line costs one step.

@@ -227,7 +227,7 @@ def check_measures(measures: Sequence[str]) -> None:
             )
 
 
-def read_row(text: str | None) -> tuple[int | None, int | None]:
+def read_row_place(text: str | None) -> tuple[int | None, int | None]:
     """Read ``--row N`` or ``N:C``: the row, and the column of a key.
 
     Raises:

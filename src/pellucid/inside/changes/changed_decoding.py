@@ -106,7 +106,7 @@ class ReplayDecoder:
             raise InputError(
                 f"{wrong} cannot be combined with this change: {SLOWLY}. Leave one of them out."
             )
-        found = [(self._answer(request),) for request in requests]
+        found: list[tuple[Hypothesis, ...]] = [(self._answer(one),) for one in requests]
         self._note_probe()
         return found
 
