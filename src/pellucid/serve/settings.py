@@ -29,7 +29,8 @@ class Limits(Strict):
 
     # A request
     body_bytes: int = Field(default=2**20, ge=1024, le=2**30)
-    """Size of a request's body; a larger one is refused with 413."""
+    """Size of a request's body; a larger one is refused with 413, as is JSON with thousands of keys
+    more than ``texts`` and ``phrases`` allow."""
     texts: int = Field(default=256, ge=1, le=100_000)
     """Number of texts in a request."""
     characters: int = Field(default=20_000, ge=1, le=10**8)
