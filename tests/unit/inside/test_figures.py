@@ -234,13 +234,16 @@ def test_letters_of_no_font_are_written_as_code_points_but_svg_keeps_them() -> N
     assert Lettering(Path("a.png"), [f"a{rare}"]).write(f"a{rare}") == "aU+12000"
     assert Lettering(Path("a.svg"), [f"a{rare}"]).write(f"a{rare}") == f"a{rare}"
     assert Lettering(Path("a.png"), ["▁é"]).write("▁é") == "▁é"
+    assert Lettering(Path("a.png"), ["￭."]).write("good ￭. ￭") == "good . U+FFED"
 
 
 def test_svg_of_letters_that_no_font_has_is_drawn_without_a_warning(tmp_path: Path) -> None:
     rare = "￭\U00012000"  # a joiner of subwords and a cuneiform sign
     trace = make_trace(target=[rare, "ab", "</s>"])
     draw_trace_figure(trace, tmp_path / "x.svg", **CROSS)  # A warning would be an error.
-    assert rare in " ".join(words_of(tmp_path / "x.svg"))
+    words = " ".join(words_of(tmp_path / "x.svg"))
+    assert rare[1:] in words
+    assert "￭" not in words, "a joined token is drawn without its sign"
 
 
 def test_problem_of_a_trace_is_told_in_its_picture(tmp_path: Path) -> None:
