@@ -21,16 +21,17 @@ class Word(NamedTuple):
     """A French word, or several joined: its text, its English links, its roles.
 
     A role is the number of a noun phrase or a pronoun of the sentence: it tells which piece that
-    became after joining.
+    became after joining. An object pronoun is not contracted: *à les lire*, but *aux lois*.
     """
 
     text: str
     links: tuple[int, ...]
     roles: tuple[int, ...] = ()
+    is_pronoun: bool = False
 
 
 _VOWELS = frozenset("aeiouàâéèêëîïôùûœAEIOUÀÂÉÈÊËÎÏÔÙÛŒ")
-_ASPIRATED = ("harpe", "haut", "henni")
+_ASPIRATED = ("harpe", "haut", "henni", "huit")
 _ELIDED = {
     "le": "l'",
     "la": "l'",
@@ -42,6 +43,8 @@ _ELIDED = {
     "me": "m'",
     "te": "t'",
     "ce": "c'",
+    "si": "s'",
+    "jusque": "jusqu'",
 }
 _CONTRACTED = {
     ("de", "le"): "du",
@@ -64,6 +67,16 @@ _IRREGULAR = {
     "cher": ("cher", "chère", "chers", "chères"),
     "long": ("long", "longue", "longs", "longues"),
     "épais": ("épais", "épaisse", "épais", "épaisses"),
+    "gentil": ("gentil", "gentille", "gentils", "gentilles"),
+    "bas": ("bas", "basse", "bas", "basses"),
+    "public": ("public", "publique", "publics", "publiques"),
+    "sec": ("sec", "sèche", "secs", "sèches"),
+    "léger": ("léger", "légère", "légers", "légères"),
+    "premier": ("premier", "première", "premiers", "premières"),
+    "dernier": ("dernier", "dernière", "derniers", "dernières"),
+    "le": ("le", "la", "les", "les"),
+    "quel": ("quel", "quelle", "quels", "quelles"),
+    "celui-là": ("celui-là", "celle-là", "ceux-là", "celles-là"),
 }
 _BEFORE_VOWEL = {"beau": "bel", "nouveau": "nouvel", "vieux": "vieil", "ce": "cet"}
 _PLURAL_VERBS = {"a": "ont", "est": "sont"}
@@ -150,9 +163,13 @@ def join_french_words(words: Sequence[Word]) -> list[Word]:
         if after is not None:
             # Elision first: *de* and *l'homme* are not contracted.
             text = word.text
-            if text in _ELIDED and begins_with_vowel(after.text):
+            # *S'il*, but *si elle*.
+            is_elided = begins_with_vowel(after.text)
+            if text == "si":
+                is_elided = after.text in ("il", "ils")
+            if text in _ELIDED and is_elided:
                 joined = _ELIDED[text] + after.text
-            elif text in ("de", "à"):
+            elif text in ("de", "à") and not after.is_pronoun:
                 joined = _CONTRACTED.get((text, after.text))
         if joined is None or after is None:
             after = word

@@ -45,7 +45,10 @@ NounKind = Literal[
 
 @dataclass(frozen=True, eq=False)
 class Noun:
-    """A noun in both languages; ``is_mass`` nouns take *some* and have no plural here."""
+    """A noun in both languages; ``is_mass`` nouns take *some* and have no plural here.
+
+    One that ``is_made_up`` occurs in one sentence only, so that no vocabulary has it.
+    """
 
     english: str
     french: str
@@ -54,6 +57,7 @@ class Noun:
     is_mass: bool
     english_plural: str
     french_plural: str
+    is_made_up: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,23 +124,27 @@ def kinds_of(names: str) -> tuple[NounKind, ...]:
     return tuple(kinds)
 
 
-def _read_nouns() -> dict[str, Noun]:
-    nouns = {}
-    for kind, row in WORDS["nouns"].items():
+def read_nouns(
+    rows: Mapping[str, Any], plurals: Mapping[str, str], french_plurals: Mapping[str, str]
+) -> tuple[Noun, ...]:
+    """Read a table of nouns, with the plurals that the endings do not tell."""
+    nouns = []
+    for kind, row in rows.items():
         for entry in row.split():
             english, _, rest = entry.partition("=")
             french, _, mark = rest.partition(".")
             gender: Gender = "f" if mark[0] == "f" else "m"
-            plural = WORDS["irregular_plurals"].get(english, english + "s")
+            plural = plurals.get(english, english + "s")
+            french_plural = french_plurals.get(french) or make_plural(french)
             # A star marks what cannot be counted.
             is_mass = mark.endswith("*")
-            nouns[english] = Noun(
-                english, french, gender, kind, is_mass, plural, make_plural(french)
-            )
-    return nouns
+            nouns.append(Noun(english, french, gender, kind, is_mass, plural, french_plural))
+    return tuple(nouns)
 
 
-NOUNS: dict[str, Noun] = _read_nouns()
+NOUNS: dict[str, Noun] = {
+    noun.english: noun for noun in read_nouns(WORDS["nouns"], WORDS["irregular_plurals"], {})
+}
 KINDS: dict[NounKind, tuple[Noun, ...]] = {
     kind: tuple(noun for noun in NOUNS.values() if noun.kind == kind) for kind in kinds_of("all")
 }

@@ -19,6 +19,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from pellucid.corpora.constructions import CONSTRUCTIONS
+from pellucid.corpora.course.patterns import COURSE, is_felt
 from pellucid.corpora.example import Example, Style, make_example
 from pellucid.corpora.french import Word, begins_with_vowel, join_french_words
 from pellucid.corpora.lexicon import (
@@ -41,6 +42,8 @@ from pellucid.errors import InputError, suggestion
 from pellucid.machine.randomness import derive_key, generator
 
 SplitName = Literal["train", "validation", "test", "compositional", "pronoun"]
+Grammar = Literal["open", "course"]
+"""The constructions to draw from: the packaged model's, or also those of a beginner's course."""
 
 DEFAULT_COUNTS: dict[SplitName, int] = {
     "train": 120_000,
@@ -81,7 +84,9 @@ _STYLES = {
 }
 
 
-def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> list[Example]:
+def make_split(
+    name: SplitName, *, seed: int = 1, count: int | None = None, grammar: Grammar = "open"
+) -> list[Example]:
     """Make a split of the English–French corpus.
 
     A smaller count gives the beginning of a larger one. In the training split the example sentences
@@ -96,6 +101,8 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
         seed: another seed gives other sentences, held-out pairs and frames.
         count: the number of examples; by default that of `DEFAULT_COUNTS`. If it is odd, the last
             ``pronoun`` example has no partner.
+        grammar: ``open``, or ``course`` to draw also from the beginner's course in
+            ``course/grammar.toml``.
 
     Raises:
         InputError: the split is unknown, or has fewer sentences.
@@ -108,7 +115,7 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
     wanted = DEFAULT_COUNTS[name] if count is None else count
     if wanted < 0:
         raise InputError(f"The count must be at least 0, but is {wanted}.")
-    examples = list(islice(iterate_split(name, seed=seed), wanted))
+    examples = list(islice(iterate_split(name, seed=seed, grammar=grammar), wanted))
     if len(examples) < wanted:
         raise InputError(
             f"The count must be at most about {len(examples):,} for the {name} split, but is "
@@ -117,7 +124,9 @@ def make_split(name: SplitName, *, seed: int = 1, count: int | None = None) -> l
     return examples
 
 
-def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
+def iterate_split(
+    name: SplitName, *, seed: int = 1, grammar: Grammar = "open"
+) -> Iterator[Example]:
     """Yield the examples of a split one by one, until new ones become too rare."""
     # Python's generator draws the same numbers in every version.
     uniform = random.Random(derive_key(seed, "corpora", name)).random
@@ -125,8 +134,8 @@ def iterate_split(name: SplitName, *, seed: int = 1) -> Iterator[Example]:
     if name == "pronoun":
         return _iterate_minimal_pairs(pick, seed)
     if name == "train":
-        return _with_seeds(_iterate(pick, name, seed))
-    return _iterate(pick, name, seed)
+        return _with_seeds(_iterate(pick, name, seed, grammar))
+    return _iterate(pick, name, seed, grammar)
 
 
 def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
@@ -138,12 +147,15 @@ def _with_seeds(examples: Iterator[Example]) -> Iterator[Example]:
         yield example
 
 
-def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
+def _iterate(pick: Pick, name: SplitName, seed: int, grammar: Grammar) -> Iterator[Example]:
     held_out = held_out_combinations(seed)
     # Another seed assigns sentences to other splits.
     salt = derive_key(seed, "corpora split").to_bytes(16, "little")
-    weights = {name: weight for name, (_, weight) in _CONSTRUCTIONS.items()}
-    names = _by_weight(_FRAME_WEIGHTS | weights)
+    drawn = _CONSTRUCTIONS | COURSE if grammar == "course" else _CONSTRUCTIONS
+    weights = _FRAME_WEIGHTS | {name: weight for name, (_, weight) in drawn.items()}
+    if grammar == "course":
+        weights |= {name: 2 * weight for name, weight in weights.items() if name not in COURSE}
+    names = _by_weight(weights)
     seen = Counter[str]()
     num_misses = 0
     while num_misses < _PATIENCE:
@@ -160,10 +172,12 @@ def _iterate(pick: Pick, name: SplitName, seed: int) -> Iterator[Example]:
             which = int(pick.chance(0.5))
             sentence = frame.complete(which, pick.one(frame.predicates[which]))
         else:
-            sentence = _CONSTRUCTIONS[construction][0](pick)
+            sentence = drawn[construction][0](pick)
         # Only these have contractions such as *it's*.
-        if construction in FREE_CONSTRUCTIONS:
+        if construction in FREE_CONSTRUCTIONS or construction in COURSE:
             contract(sentence, pick)
+        if grammar == "course" and is_felt(sentence):
+            continue
         # The compositional test takes only sentences with a held-out pair; the others take none.
         if held_out.isdisjoint(sentence.combinations) is (name == "compositional"):
             continue

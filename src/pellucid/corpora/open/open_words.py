@@ -12,7 +12,6 @@ from pellucid.corpora.lexicon import (
     ADJECTIVES,
     KINDS,
     NATIONALITIES,
-    NOUNS,
     PLACES,
     RELATIONAL,
     STATES,
@@ -39,7 +38,6 @@ PEOPLE = tuple(_name(name, gender, "person") for name, gender in _WORDS["people"
 """First names, the same in both languages."""
 CITIES = tuple(_name(name, "m", "building") for name in ("Paris", "Berlin", "Rome", "Madrid"))
 """Cities, to which one goes with *à* in French."""
-_NAMED = frozenset(noun.english for noun in (*PEOPLE, *CITIES))
 
 
 def make_up_noun(pick: Pick, *, is_name: bool) -> Noun:
@@ -50,13 +48,9 @@ def make_up_noun(pick: Pick, *, is_name: bool) -> Noun:
     """
     word = "".join(pick.one("bdfgklmnprstvz") + pick.one("aeiou") for _ in range(4))
     if is_name:
-        return _name(word.capitalize(), "m", "person")
-    return Noun(word, word, "m", "detail", False, word + "s", word + "s")
-
-
-def is_made_up(noun: Noun) -> bool:
-    """Tell whether a noun is one that `make_up_noun` made."""
-    return noun.english not in NOUNS and noun.english not in _NAMED
+        name = word.capitalize()
+        return Noun(name, name, "m", "person", False, name, name, is_made_up=True)
+    return Noun(word, word, "m", "detail", False, word + "s", word + "s", is_made_up=True)
 
 
 OWNERS = {english: tuple(forms.split()) for english, forms in _WORDS["owners"].items()}

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 
 from pellucid.corpora.french import Word, agree, begins_with_vowel, make_prenominal
 from pellucid.corpora.lexicon import KINDS, NUMBERS, Adjective, Noun
-from pellucid.corpora.open.open_words import ATTRIBUTES, OWNERS, PEOPLE, is_made_up, rank
+from pellucid.corpora.open.open_words import ATTRIBUTES, OWNERS, PEOPLE, rank
 from pellucid.corpora.sentence import Entity, Pick, Sentence
 
 _FRENCH_NUMBERS = dict(NUMBERS)
 _OWNING = (*PEOPLE, *KINDS["person"], *KINDS["person"], *KINDS["animal"])
 POINTING = {"this": "these", "that": "those"}
 _DIVISIBLE = frozenset({"pizza", "cake", "tart", "omelette", "melon", "pineapple", "life"})
-_WITH_A = frozenset({"European"})
+_WITH_A = frozenset({"European", "university"})
 """Words that begin with a vowel letter, but not with a vowel."""
 
 
 def say_name(sentence: Sentence, name: Noun) -> Entity:
     """Say a proper name, which has no article."""
-    sentence.has_unknown |= is_made_up(name)
+    sentence.has_unknown |= name.is_made_up
     sentence.num_roles += 1
     index = len(sentence.english)
     sentence.english.append(name.english)
@@ -64,7 +64,7 @@ def say_phrase(
         is_plural: True for the plural.
         adjectives: in the order of English.
     """
-    sentence.has_unknown |= is_made_up(noun)
+    sentence.has_unknown |= noun.is_made_up
     start = len(sentence.english)
     name = noun.english_plural if is_plural else noun.english
     english = [*(adjective.english for adjective in adjectives), name]
@@ -164,7 +164,7 @@ def say_owned(
     sentence: Sentence, pick: Pick, noun: Noun, owner: Noun, *, is_plural: bool
 ) -> Entity:
     """Say *the old man's dog*, in French *le chien du vieil homme*."""
-    sentence.has_unknown |= is_made_up(noun)
+    sentence.has_unknown |= noun.is_made_up
     adjectives = draw_adjectives(pick, noun, 0.2)
     is_name = owner in PEOPLE
     determiner = "" if is_name else pick.one(("the", "the", "the", "the", *OWNERS))

@@ -246,9 +246,9 @@ def _say_clitic(sentence: Sentence, clitic: Clitic) -> Word:
     if clitic.antecedent is not None:
         sentence.pronoun(clitic.english, clitic.french, clitic.antecedent)
         # The antecedent is noted by saying the pronoun; its French word goes before the verb.
-        return sentence.french.pop()
+        return sentence.french.pop()._replace(is_pronoun=True)
     sentence.english.append(clitic.english)
-    return Word(clitic.french, (len(sentence.english) - 1,))
+    return Word(clitic.french, (len(sentence.english) - 1,), is_pronoun=True)
 
 
 def _say_french(

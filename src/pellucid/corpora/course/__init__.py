@@ -1,0 +1,1 @@
+"""A beginner's course: sentences drawn from a written list of constructions and words."""

@@ -1,0 +1,59 @@
+"""The slots of the course's patterns: each says its words in both languages.
+
+`$S` says a subject, `$V:want` a verb in a tense, `$TO` and `$INF` an infinitive with what follows,
+`$ING` a gerund, `$FUT` the future, `$DO` an action, `$C` a clause, `$N:food=the` a noun with a
+determiner (`+` for the plural), `$A` an adjective of the subject, `$AN` one of the noun said last,
+`$CMP` and `$SUP` its degrees, `$BE:avoir` a form of *be* that is another verb in French, `$M:can` a
+modal, `$AUX:do` the auxiliary of a question, `$W:weather` a phrase of ``phrases.toml``, `$NUM` a
+number, `$REF` the pronoun of the noun said first. After the name: ``.past`` a tense, ``!`` no
+negation, ``@last`` the noun said last as the subject, ``&`` with an object pronoun for it,
+``/going`` a word after the verb.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from pellucid.corpora.course import noun_slots, verb_slots
+from pellucid.corpora.course.drawing import Drawing, Slot
+from pellucid.corpora.open.subjects import Subject, subject_of
+
+_SAY: dict[str, Callable[[Drawing, Slot], None]] = {
+    "S": noun_slots.say_subject,
+    "REF": noun_slots.say_reference,
+    "N": noun_slots.say_noun,
+    "NUM": noun_slots.say_number,
+    "W": noun_slots.say_table,
+    "A": noun_slots.say_adjective,
+    "AN": noun_slots.say_of_noun,
+    "CMP": noun_slots.say_degree,
+    "SUP": noun_slots.say_degree,
+    "SUPN": noun_slots.say_degree,
+    "V": verb_slots.say_named,
+    "BE": verb_slots.say_form_of_be,
+    "M": verb_slots.say_modal,
+    "AUX": verb_slots.say_auxiliary,
+    "INF": verb_slots.say_infinitive,
+    "TO": verb_slots.say_infinitive,
+    "ING": verb_slots.say_infinitive,
+    "FUT": verb_slots.say_future,
+    "FUTQ": verb_slots.say_future,
+    "DO": verb_slots.say_doing,
+    "DOQ": verb_slots.say_asked,
+    "PERF": verb_slots.say_asked,
+    "OFTEN": verb_slots.say_often,
+    "C": verb_slots.say_clause,
+}
+
+
+def say_slot(drawing: Drawing, slot: Slot) -> None:
+    """Say one slot."""
+    if slot.who == "who":
+        drawing.subject = Subject(2, "m", "person", "who")
+    elif slot.who:
+        drawing.subject = subject_of(drawing.entities[-1])
+    if slot.who == "one":
+        noun = drawing.noun_said
+        # *One of my sisters* is one.
+        drawing.subject = Subject(2, noun.gender, noun.kind, noun=noun)
+    _SAY[slot.slot](drawing, slot)

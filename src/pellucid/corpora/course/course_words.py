@@ -1,0 +1,176 @@
+"""The words of the course: ``course_words.toml``, with the older words of the lexicon."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from pellucid.corpora.lexicon import (
+    KINDS,
+    NOUNS,
+    Adjective,
+    Noun,
+    NounKind,
+    kinds_of,
+    read_adjectives,
+    read_nouns,
+)
+from pellucid.corpora.open.open_words import (
+    AT_BE,
+    ATTRIBUTES,
+    CITIES,
+    DITRANSITIVES,
+    HAVE,
+    INTRANSITIVES,
+    PEOPLE,
+    PREDICATE_ADJECTIVES,
+    TRANSITIVES,
+    English,
+    FreeVerb,
+    French,
+    english_of,
+    french_of,
+)
+
+
+def _read(name: str) -> Mapping[str, Any]:
+    path = files("pellucid.corpora.course").joinpath(name)
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+_WORDS = _read("course_words.toml")
+GRAMMAR = _read("grammar.toml")
+"""The constructions by name: level, weight, an example, patterns."""
+TABLES: Mapping[str, tuple[tuple[str, str], ...]] = {
+    name: tuple(rows.items()) for name, rows in _read("phrases.toml").items()
+}
+"""Phrases that a pattern names: English, and French in the notation of the lexicon."""
+
+NEW_NOUNS = read_nouns(_WORDS["nouns"], _WORDS["plurals"], _WORDS["french_plurals"])
+_ALL = {kind: (*KINDS[kind], *[n for n in NEW_NOUNS if n.kind == kind]) for kind in KINDS}
+_NEW_ADJECTIVES = read_adjectives(_WORDS["adjectives"])
+
+
+def _with_new(old: Mapping[NounKind, tuple[Adjective, ...]]) -> dict[NounKind, list[Adjective]]:
+    return {
+        kind: [*old[kind], *[one for one in _NEW_ADJECTIVES if kind in one.kinds]] for kind in old
+    }
+
+
+NEW_ADJECTIVES = {
+    kind: [one for one in _NEW_ADJECTIVES if kind in one.kinds and one.english != "favorite"]
+    for kind in KINDS
+}
+DESCRIBING = _with_new(ATTRIBUTES)
+"""The adjectives next to a noun of a kind."""
+QUALITIES = {
+    kind: [one for one in options if one.is_predicative]
+    for kind, options in _with_new(PREDICATE_ADJECTIVES).items()
+}
+"""The adjectives that may follow *is*."""
+COMPARED: Mapping[str, str] = _WORDS["comparatives"]
+"""Comparative and superlative; under ``with_more`` the adjectives that take *more* and *most*."""
+NUMBERS = tuple(_WORDS["numbers"].items())
+SUBJECTS = tuple((english, *row) for english, row in _WORDS["subjects"].items())
+"""Subjects that are no nouns: English, French, person, gender."""
+SUBJECTS_DRAWN: Mapping[str, tuple[str, float]] = _WORDS["drawn_subjects"]
+"""By the name of a subject's slot: nouns, and how likely a pronoun takes their place."""
+
+
+@cache
+def pool(name: str) -> tuple[Noun, ...]:
+    """List the nouns that a pattern names: by their own list, by kinds, or by a group of kinds."""
+    if name == "name":
+        return PEOPLE
+    if name == "city":
+        return CITIES
+    if name in _WORDS["pools"]:
+        by_name = {noun.english: noun for noun in (*NOUNS.values(), *NEW_NOUNS)}
+        return tuple(by_name[word] for word in _WORDS["pools"][name].split())
+    nouns = tuple(noun for kind in kinds_of(name) for noun in _ALL[kind])
+    return (*nouns, *PEOPLE) if name in ("person", "animate") else nouns
+
+
+@cache
+def new_in(nouns: tuple[Noun, ...]) -> tuple[Noun, ...]:
+    """List the course's own nouns among some; all if there is none."""
+    return tuple(noun for noun in nouns if noun in NEW_NOUNS) or nouns
+
+
+def infinitive(french: French) -> French:
+    """Give a verb its infinitive in every person."""
+    return replace(french, present=(_stems(french)[0],) * 5)
+
+
+def future(french: French) -> French:
+    """Give a verb the forms of the *futur simple* in place of the present."""
+    stem = _stems(french)[1]
+    return replace(french, present=tuple(stem + end for end in ("ai", "as", "a", "ons", "ont")))
+
+
+def _stems(french: French) -> list[str]:
+    if row := _WORDS["infinitives"].get(french.participle):
+        stems: list[str] = row.split()
+        return stems
+    # *Achète* gives *achètera*, *appelle* gives *appellera*.
+    return [french.participle[:-1] + "er", french.present[0] + "r"]
+
+
+def _read_object(english: str, particle: str, french: str, names: str) -> FreeVerb:
+    kinds = kinds_of(names)
+    return FreeVerb(english_of(english), french_of(french), (), particle, kinds=kinds)
+
+
+_VERBS = _WORDS["verbs"]
+_COMMON = frozenset(_VERBS["common"].split())
+
+
+def _by_use(*verbs: FreeVerb) -> tuple[FreeVerb, ...]:
+    """Repeat the common verbs: of all alike, each form would be too rare to learn."""
+    return tuple(verb for verb in verbs for _ in range(4 if verb.english.base in _COMMON else 1))
+
+
+ACTS = _by_use(
+    *[verb for verb in TRANSITIVES if verb not in DITRANSITIVES],
+    *[
+        FreeVerb(
+            english_of(english),
+            french_of(french),
+            is_stative="s" in marks,
+            has_article="a" in marks,
+            kinds=kinds_of(names),
+        )
+        for english, french, names, marks in _VERBS["transitive"]
+    ],
+    *[_read_object(*row) for row in _VERBS["with_particle"]],
+    FreeVerb(english_of("have has had having"), HAVE, is_stative=True, kinds=kinds_of("all")),
+)
+"""Verbs with an object; one with a particle takes no pronoun here."""
+ALONE = _by_use(
+    *INTRANSITIVES,
+    *[
+        FreeVerb(english_of(english), french_of(french, with_etre=mark == ["e"]))
+        for english, french, *mark in _VERBS["intransitive"]
+    ],
+)
+NAMED: Mapping[str, tuple[English, French]] = {
+    "".join(name) or english.split()[0]: (
+        english_of(english),
+        french_of(french, with_etre="e" in marks, lasts="l" in marks),
+    )
+    for english, french, marks, *name in _VERBS["named"]
+}
+"""The verbs that patterns name, by a name of their own or the English infinitive."""
+FRENCH: Mapping[str, French] = {
+    **{name: french_of(row) for name, row in _WORDS["french"].items()},
+    "être": AT_BE,
+    "avoir": HAVE,
+}
+MODALS: Mapping[str, tuple[str, tuple[str, ...], French]] = {
+    name: (english, tuple(negations.split()), french_of(french))
+    for name, (english, negations, french) in _WORDS["modals"].items()
+}

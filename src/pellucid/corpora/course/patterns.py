@@ -1,0 +1,118 @@
+"""Patterns of the course, read and drawn."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import cache
+from typing import NamedTuple
+
+from pellucid.corpora.course.course_slots import say_slot
+from pellucid.corpora.course.course_words import FRENCH, GRAMMAR, pool
+from pellucid.corpora.course.drawing import Drawing, Slot, read_slot
+from pellucid.corpora.french import Word, agree
+from pellucid.corpora.open.subjects import Subject
+from pellucid.corpora.sentence import Pick, Sentence
+
+
+class Pattern(NamedTuple):
+    """A pattern: English words and slots, French words, and how often it is drawn."""
+
+    english: tuple[str | Slot, ...]
+    french: tuple[str, ...]
+    times: int
+
+
+def read_pattern(line: str) -> Pattern:
+    """Read one line of a construction's patterns."""
+    english, french = (side.split() for side in line.split(" = "))
+    times = int(english.pop(0)) if english[0].isdigit() else 1
+    return Pattern(tuple(read_slot(word) or word for word in english), tuple(french), times)
+
+
+@cache
+def patterns_of(name: str) -> tuple[Pattern, ...]:
+    """List the patterns of a construction, each as often as it is drawn."""
+    read = [read_pattern(line) for line in GRAMMAR[name]["patterns"].strip().splitlines()]
+    return tuple(pattern for pattern in read for _ in range(pattern.times))
+
+
+def draw(pick: Pick, name: str) -> Sentence:
+    """Draw a sentence of a construction."""
+    sentence = Sentence(name, mood=GRAMMAR[name].get("mood", "statement"))
+    say_pattern(sentence, pick, pick.one(patterns_of(name)))
+    return sentence
+
+
+def say_pattern(sentence: Sentence, pick: Pick, pattern: Pattern) -> None:
+    """Say a pattern: its English in order, then the French of each slot where it belongs."""
+    drawing = Drawing(sentence, pick)
+    subject: Subject | None = None
+    places: list[int] = []
+    said: list[list[Word]] = []
+    for part in pattern.english:
+        places.append(len(sentence.english))
+        said.append([])
+        if part == ",":
+            sentence.english[-1] += ","
+        elif isinstance(part, str):
+            sentence.english.append(part)
+        else:
+            say_slot(drawing, part)
+            said[-1] = sentence.french.copy()
+            sentence.french.clear()
+            # A later clause has its own subject; the words of the pattern have the first.
+            if subject is None and part.slot == "S":
+                subject = drawing.subject
+    for part in pattern.french:
+        if part[0] == "$":
+            sentence.french += said[int(part[1:])]
+        elif part == ",":
+            last = sentence.french[-1]
+            sentence.french[-1] = last._replace(text=last.text + ",")
+        else:
+            sentence.french.append(_say_word(part, places, drawing, subject or drawing.subject))
+
+
+def _say_word(part: str, places: list[int], drawing: Drawing, subject: Subject) -> Word:
+    """Make a French word of the pattern itself."""
+    text, _, links = part.rpartition(":")
+    if text[0] == "^":
+        text = FRENCH[text[1:]].present[subject.person]
+    elif text[0] == "@":
+        text = agree(text[1:], subject.gender, is_plural=subject.is_plural)
+    elif text[0] == "~":
+        text = agree(text[1:], drawing.noun_said.gender, is_plural=False)
+    return Word(text, tuple(places[int(link)] for link in links.split(",") if link))
+
+
+_COLD = re.compile(
+    r"\b(I|you|he|she|we|they|it)(?:'m|'s|'re| am| is| are| was| were)"
+    r"(?:n't| not| never)?(?: very| too)? (?:cold|hot|warm)\b"
+)
+_FELT = frozenset(
+    ("ai", "as", "a", "avons", "ont", "avais", "avait", "avions", "avaient", "fait", "faisait")
+)
+_BEINGS = frozenset(noun.english for noun in pool("animate"))
+
+
+def is_felt(sentence: Sentence) -> bool:
+    """Tell whether someone *is cold* in French words for things: in the course he *a froid*."""
+    said = {one.word for one in sentence.combinations if one.noun in _BEINGS}
+    if said & {"cold", "hot", "warm"}:
+        return True
+    found = _COLD.search(" ".join(sentence.english))
+    # *It* and *they* may be the soups.
+    if found is None or (found[1] in ("it", "they") and sentence.pronouns):
+        return False
+    return _FELT.isdisjoint(word.text for word in sentence.french)
+
+
+def _drawer(name: str) -> Callable[[Pick], Sentence]:
+    return lambda pick: draw(pick, name)
+
+
+COURSE: dict[str, tuple[Callable[[Pick], Sentence], int]] = {
+    name: (_drawer(name), row["weight"]) for name, row in GRAMMAR.items()
+}
+"""The constructions of the course, with their weights in drawing."""
