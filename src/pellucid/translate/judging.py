@@ -210,7 +210,8 @@ def add_partial(
             notes = written[index].notes
             # Several parts of one line may leave words out; the flag is listed once.
             flags = tuple(dict.fromkeys((*notes.flags, "partial")))
-            notes = replace(notes, flags=flags, unlinked_words=(*notes.unlinked_words, *words))
+            named = tuple(dict.fromkeys((*notes.unlinked_words, *words)))
+            notes = replace(notes, flags=flags, unlinked_words=named)
             written[index] = replace(written[index], notes=notes)
 
 

@@ -11,6 +11,7 @@ from pellucid.config import DecodingConfig
 from pellucid.decode.constraints.request import Request
 from pellucid.decode.hypothesis import OVERFLOW, Hypothesis
 from pellucid.errors import InputError
+from pellucid.languages.negations import lost_negations
 from pellucid.machine.turns import give_way
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -94,6 +95,7 @@ class TranslationWriter:
             return Translation(line.source, (blank,), notes=line.notes)
         parts: list[list[TranslatedHypothesis]] = []
         flags: dict[Flag, None] = {}
+        denied: list[str] = []
         for place, (part, request, hypotheses) in enumerate(
             zip(line.parts, line.requests, found, strict=True)
         ):
@@ -120,8 +122,20 @@ class TranslationWriter:
                 to_look_at[0].append((mean, index, place))
             if (rating := seems_short(part, written[0].text, hypotheses[0])) is not None:
                 to_look_at[1].append((rating, index, place))
+            if self.bundle is not None:
+                languages = self.bundle.config.languages
+                denied += lost_negations(
+                    part,
+                    written[0].text,
+                    source_language=languages.source,
+                    target_language=languages.target,
+                )
         joined = _join(parts, line.gaps, config)
-        notes = replace(line.notes, flags=tuple(flags)) if flags else line.notes
+        if denied:
+            flags["partial"] = None
+        notes = line.notes
+        if flags:
+            notes = replace(notes, flags=tuple(flags), unlinked_words=tuple(denied))
         bundle = self.bundle
         if bundle is not None and config.precision != bundle.config.decoding.precision:
             notes = replace(notes, precision=config.precision)

@@ -69,15 +69,29 @@ function ownersOf(words: string[]): number[] {
   return words.map((word) => (word.startsWith("\uffed") && owner >= 0 ? owner : ++owner));
 }
 
+/** Words that deny, by language: those of `pellucid.languages.negations`. */
+const NEGATIONS: Record<string, RegExp> = {
+  en: /\b(?:not|never|no|nobody|nothing|neither|nor|without|cannot|none)\b|\wn['’]t\b/i,
+  fr: /(?<!\p{L})(?:ne|pas|jamais|aucune?|non|sans|rien|personne|ni)(?!\p{L})|(?<!\p{L})n['’]/iu,
+  de: /\b(?:nicht|nichts|nie|niemals|niemand\w*|kein\w*|ohne|weder|noch|nein)\b/i,
+};
+
+/** Tell whether a source denies and its translation does not, if both languages are known. */
+export function losesNegation(source: string, target: string, languages: { source: string; target: string }): boolean {
+  const [ofSource, ofTarget] = [NEGATIONS[languages.source], NEGATIONS[languages.target]];
+  return !!ofSource && !!ofTarget && ofSource.test(source) && !ofTarget.test(target);
+}
+
 /** Tell whether a short or hesitant translation has no word that the head of word links links to some word of its source. */
 export function isPartial(trace: Trace, taught: HeadPlace | null, source: string, words: string[], tokens: string[]): boolean {
-  const { logProbabilities: logs, text } = trace.records;
+  const { logProbabilities: logs, predictedTokens, text } = trace.records;
   const count = (line: string) => line.match(/[\p{L}\p{N}]+/gu)?.length ?? 0;
   if (!taught || (count(text) - count(source) > -FEWER_WORDS && Math.min(...logs) > HESITANT)) return false;
   const weights = trace.matrix(`decoder.${taught.layer}.cross.weights`, taught.head);
   if (!weights) return false;
   const most = new Map<number, number>();
-  const rows = logs.slice(0, -1).map((_, t) => row(weights, t));
+  // A row that predicts a mark links nothing: its weight rests on what was not said.
+  const rows = logs.slice(0, -1).flatMap((_, t) => (/[\p{L}\p{N}]/u.test(predictedTokens[t] ?? "") ? [row(weights, t)] : []));
   ownersOf(words).forEach((owner, m) => {
     // A mark may be left out.
     if (/[\p{L}\p{N}]/u.test(tokens[m] ?? "")) most.set(owner, Math.max(most.get(owner) ?? 0, ...rows.map((line) => itemAt(line, m))));

@@ -10,7 +10,7 @@ import { Transformer } from "../model/transformer";
 import { measure, MEASURES } from "../measures/measures";
 import { characterName, Cleaner } from "../notes/cleaning";
 import { closeTo, sayUnknownWords, unknownWords } from "../notes/close";
-import { isPartial, isStuck, judge } from "../notes/judging";
+import { isPartial, isStuck, judge, losesNegation } from "../notes/judging";
 import type { Notes } from "../notes/notes";
 import { isSeen } from "../notes/seen";
 import { Problem, type Answer, type Measured, type Question, type Source } from "./source";
@@ -129,7 +129,8 @@ export class PageModel implements Source {
       const [isSample, longestTargets] = [decoding.method === "sample", learned.longest_targets];
       notes.flags = judge({ source: text, sourceIds: encoded.ids, text: records.text, ids, logs, isFinished, isSample, longestTargets });
       if (!isSample && isStuck(trace, encoded.words)) notes.flags.push("stuck");
-      if (isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
+      const isDenied = losesNegation(text, records.text, this.languages);
+      if (isDenied || isPartial(trace, this.taught, text, encoded.words, encoded.tokens)) notes.flags.push("partial");
     }
     return { text, trace, ...found, notes, milliseconds: performance.now() - started };
   }

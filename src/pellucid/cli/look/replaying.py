@@ -15,6 +15,7 @@ from pellucid.decode.constraints.request import Constraints
 from pellucid.documents.placeholder_masks import mask
 from pellucid.inside.line_traces import Replaying, look_at_given
 from pellucid.inside.traces import Trace
+from pellucid.languages.negations import lost_negations
 from pellucid.text.language_tokens import CodeFaults, find_fault
 from pellucid.text.outside import say_unknown_words, unknown_words
 from pellucid.text.tokenizers.tokenizer import Tokenizer
@@ -115,14 +116,22 @@ def _compare_precisions(
 
 
 def _warn_of_words_left_out(translator: Translator, text: str, trace: Trace) -> None:
-    """Name the words of a line that no word of its translation is linked to."""
+    """Name the words of a line that no word of its translation is linked to, or that it denies."""
     bundle = translator.bundle
+    languages = bundle.config.languages
+    denied = lost_negations(
+        text,
+        str(trace.decoding["text"]),
+        source_language=languages.source,
+        target_language=languages.target,
+    )
+    words = dict.fromkeys(denied)
     head = bundle.guided_head
-    if head is None:
-        return
-    pair = (text, trace.source_ids, trace.predicted_ids)
-    reader = translator.attention_reader()
-    (words,) = unlinked_words(reader, head, bundle.guided_convention, [pair])
+    if head is not None:
+        pair = (text, trace.source_ids, trace.predicted_ids)
+        reader = translator.attention_reader()
+        (unlinked,) = unlinked_words(reader, head, bundle.guided_convention, [pair])
+        words |= dict.fromkeys(unlinked)
     if words:
         named = ", ".join(f'"{word}"' for word in words)
         warn(f"The translation may leave words out: nothing in it is linked to {named}.")
