@@ -15,6 +15,7 @@ from pellucid.config import ModelConfig, TokenizerRecipe
 from pellucid.decode.constraints.request import Constraints
 from pellucid.decode.decoder import Decoder, make_decoder
 from pellucid.decode.hypothesis import Hypothesis
+from pellucid.languages.negations import lost_negations
 from pellucid.model import EncoderDecoder, Transformer, initialize
 from pellucid.text.learned import LearnedText
 from pellucid.text.tokenizers.kinds import learn_tokenizer
@@ -271,6 +272,50 @@ def test_words_left_out_are_those_without_a_link_and_marks_are_none() -> None:
     )
     assert whole == unmarked == ()
     assert {"cat", "meowed"} <= set(first)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("I want to go.", "Je veux.", "go"),
+        ("They want to sing.", "Ils veulent.", "sing"),
+        ("I like tea, not coffee.", "J'aime le thé, le café.", "not"),
+    ],
+)
+def test_row_that_predicts_a_mark_links_no_word(source: str, target: str, lost: str) -> None:
+    demo = pellucid.load("demo")
+    head = demo.bundle.guided_head
+    assert head is not None
+    tokenizer = demo.tokenizer
+    pair = (source, tokenizer.encode_source(source), tokenizer.encode_target(target))
+    (words,) = unlinked_words(reader_of(demo.model, tokenizer), head, "predicts", [pair])
+    assert lost in words
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "lost"),
+    [
+        ("I like tea, not coffee.", "J'aime le thé, le café.", ("not",)),
+        ("He doesn't sing.", "Il chante.", ("doesn't",)),
+        ("I like tea, not coffee.", "J'aime le thé, pas le café.", ()),
+        ("He doesn't sing.", "Il n'chante.", ()),
+        ("No!", "Non !", ()),
+        ("The note is here.", "La note est ici.", ()),
+    ],
+)
+def test_negation_that_a_translation_loses_is_named(
+    source: str, target: str, lost: tuple[str, ...]
+) -> None:
+    found = lost_negations(source, target, source_language="en", target_language="fr")
+    assert found == lost
+    assert lost_negations(source, target, source_language="en", target_language="ja") == ()
+
+
+def test_translation_that_ends_before_its_negation_is_flagged() -> None:
+    demo = pellucid.load("demo")
+    (half,) = demo.translate(["I like tea, not coffee."], max_length=4)
+    assert "partial" in half.notes.flags
+    assert "not" in half.notes.unlinked_words
 
 
 def test_only_short_or_hesitant_translations_are_asked_for_their_links() -> None:
