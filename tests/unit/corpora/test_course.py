@@ -61,7 +61,9 @@ SHAPES = {
     "play": r"\bjou\w+ (?:pas )?(?:dans|avec|de|d'|du|des|au|aux|dehors)|\bjoué\b",
     "participle with a pronoun": r"\b(?:l'|les\b|le\b|la\b)",
     "it after two nouns": r"\b(?:mais |parce qu')(?:ils?|elles?)\b",
-    "number before an adjective": r"\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|vingt|\w+[zt]e)",
+    "number before an adjective": (
+        r"\b(?:deux|trois|quatre|cinq|six|sept|huit|neuf|dix|vingt|cent|\w+[zt]e)"
+    ),
     "work of a machine": r"\b(?:march|travaill)\w+",
     "to understood": r"\b(?:à|au|aux)\b",
     "numbers": r"\b(?:euros|jours|heures|semaines|mois|ans|minutes|une?)\b",
